@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -326,11 +327,20 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
 
 
 @pytest.mark.slow
-def test_votes_stop_as_soon_as_the_outcome_cannot_change(walk, tmp_path, environ):
+def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_cannot_change(walk, tmp_path, environ):
     walk.repo = gated(tmp_path / "voting", environ, rubric=RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n"))
     first = answers(fails(), said("names-are-clear"))
     second = answers(said("errors-not-swallowed"), said("names-are-clear"))
-    summary = judged(change(walk), first, second, answers(fails()))
+    both_asked = Barrier(2, timeout=60)
+
+    def side_by_side(given: dict[str, Any]) -> Callable[[Any], Turn]:
+        def wait(_: Any) -> Turn:
+            both_asked.wait()
+            return answer(given)
+
+        return wait
+
+    summary = judged(change(walk), side_by_side(first), side_by_side(second), answers(fails()))
     errors, names = summary.rubrics[0].criteria
     assert (errors.outcome, errors.decided_by, len(errors.votes)) == ("fail", "majority", 3)
     assert (names.outcome, names.decided_by, len(names.votes)) == ("pass", "unanimous", 2)

@@ -149,20 +149,20 @@ async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVo
         record.event("edge.added", **{"from": subject.checks_node, "to": node})
     votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
     unanswered = dict.fromkeys(range(len(parts)), "not asked")
-    stopped = ""
-    for _ in range(rubric.votes):
-        undecided = {name for name, cast in votes.items() if settle(cast, rubric.votes) is None}
-        if not undecided or stopped:
-            break
-        replies = await _ask_all(rubric, [_only(part, undecided) for part in parts], nodes, context)
-        for name in undecided:
-            votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
-        for index, reply in enumerate(replies):
-            if reply.status == "answered":
-                unanswered.pop(index, None)
-            elif index in unanswered and reply.detail:
-                unanswered[index] = reply.detail
-        stopped = next((reply.detail for reply in replies if reply.status in _INFRASTRUCTURE | _LIMITS), "")
+    stopped, at_once = "", rubric.votes // 2 + 1  # fewer votes settle nothing, so that many are cast side by side
+    while not stopped and (undecided := {name for name, cast in votes.items() if settle(cast, rubric.votes) is None}):
+        asked = [_only(part, undecided) for part in parts]
+        for replies in await together(_ask_all(rubric, asked, nodes, context) for _ in range(at_once)):
+            for name in undecided:
+                votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
+            for index, reply in enumerate(replies):
+                if reply.status == "answered":
+                    unanswered.pop(index, None)
+                elif index in unanswered and reply.detail:
+                    unanswered[index] = reply.detail
+            limits = (reply.detail for reply in replies if reply.status in _INFRASTRUCTURE | _LIMITS)
+            stopped = stopped or next(limits, "")
+        at_once = 1
     missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
     return RubricVotes(
         votes={name: tuple(cast) for name, cast in votes.items()},
