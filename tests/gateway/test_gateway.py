@@ -242,7 +242,7 @@ def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(t
     [
         (ApiError(529), 6.0, 2, "is overloaded (HTTP 529) and did not recover before the deadline."),
         (ApiError(429, headers={"retry-after": "60"}), 50.0, 1, "limits the rate of this key (HTTP 429) and did not"),
-        (ApiError(503), 1.0, 1, "failed (HTTP 503) and did not recover before the deadline."),
+        (ApiError(503, "no GPU"), 1.0, 1, "failed (HTTP 503: no GPU) and did not recover before the deadline."),
         (DropConnection(), 1.0, 1, "closed the connection without an answer and did not recover before the deadline."),
     ],
 )

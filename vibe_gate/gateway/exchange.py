@@ -106,14 +106,15 @@ class Exchange:
             asked = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
             pause = asked * random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
             left = self._account.until - time.monotonic() - ANSWERING_S
+            lasting = unavailable.patience_s == math.inf
             if pause > min(left, unavailable.patience_s - waited):
-                when = " and did not recover before the deadline" if unavailable.patience_s == math.inf else ""
+                when = " and did not recover before the deadline" if lasting else ""
                 self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
                 return
             self._gateway.on_wait(str(unavailable))
             if not self._handler.wait(pause):
                 return
-            waited, wait = waited + pause, min(wait * 2, WAITS_S[1])
+            waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
 
     def _attempt(self, client: Client) -> Unavailable | None:
         """Ask once and hand the answer on, or say why there is none."""
@@ -125,7 +126,7 @@ class Exchange:
         if leave is None:
             self._refuse(self._account.limit, "What is left of the budget does not pay for this request.")
             return None
-        sent = self._raw
+        sent, self._granted = self._raw, 0
         if leave.max_tokens < wanted:
             self._granted, self._limit = leave.max_tokens, leave.limit
             sent = json.dumps(self._body | {"max_tokens": leave.max_tokens}).encode()

@@ -5,7 +5,9 @@ Loaded only where there is a network to reach: replay never imports this.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import requests
@@ -18,6 +20,9 @@ CONNECT_S = 15.0
 
 CONNECTING_S = 4.0
 """How long an upstream is tried that cannot be connected to: an address that is wrong stays so."""
+
+MAX_ERROR_BYTES, MAX_WORDS = 65_536, 120
+"""Of an error that is told: what is read, and characters of its message."""
 
 SILENCE_S = 600.0
 """How long the upstream may say nothing; the session's own clock is shorter as a rule."""
@@ -80,7 +85,7 @@ class Client:
             )
         except requests.RequestException as error:
             raise _unreachable(error, self.host) from error
-        overloaded = overload(self.host, response.status_code, response.headers)
+        overloaded = overload(self.host, response.status_code, response.headers, lambda: _message(response))
         if overloaded:
             response.close()
             raise overloaded
@@ -89,6 +94,13 @@ class Client:
     def close(self) -> None:
         """Drop every connection that is idle."""
         self._session.close()
+
+
+def _message(response: requests.Response) -> str:
+    """The error's own words, the beginning of long ones; "" if there are none."""
+    with suppress(ValueError, LookupError, TypeError, OSError, urllib3.exceptions.HTTPError):
+        return str(json.loads(response.raw.read(MAX_ERROR_BYTES, decode_content=True))["error"]["message"])[:MAX_WORDS]
+    return ""
 
 
 def _unreachable(error: requests.RequestException, host: str | None) -> Unavailable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -61,17 +61,18 @@ class Unavailable(Exception):
         self.patience_s = patience_s
 
 
-def overload(host: str | None, status: int, headers: Mapping[str, str]) -> Unavailable | None:
+def overload(
+    host: str | None, status: int, headers: Mapping[str, str], message: Callable[[], str] = str
+) -> Unavailable | None:
     """What a status means that may be another one soon, by the API's own word if it gives one; None for any other."""
     word = headers.get("x-should-retry", "")
     if word == "false" or not (word == "true" or status in (408, 409, 429) or status >= 500):
         return None
     what = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
-    try:
-        after_s: float | None = float(headers.get("retry-after", ""))
-    except ValueError:  # absent, or a date: our own pace is as good
-        after_s = None
-    return Unavailable(f"{host} {what} (HTTP {status})", after_s=after_s)
+    after = headers.get("retry-after", "")
+    after_s = float(after) if after.isdecimal() else None  # a date: our own pace is as good
+    said = f": {message()}" if what == "failed" else ""  # an overload has nothing to add
+    return Unavailable(f"{host} {what} (HTTP {status}{said.rstrip(': ')})", after_s=after_s)
 
 
 class Cut(Exception):
