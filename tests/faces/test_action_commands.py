@@ -93,6 +93,10 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     assert made.review_pull(head).code == 0
     assert "overridden by `@bob:` a `@fixture <b>`" in made.ours[0]
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
+    # Of the runs of this commit the first is run again, which may ask a model; one because of a review asks none.
+    reviewed = {"GITHUB_RUN_ID": "4712", "VIBE_GATE_INPUT_JUDGE": "false"}
+    assert made.act("pull_request_review", events.pull_request(made.main(), head), **reviewed).code == 0
+    assert "run 4711" in answered(made, "ada", "/vibe-gate review")
     # A look at the comment, its author and the change decides each time.
     made.github.permissions["bob"] = "triage"
     assert made.review_pull(head).code == 1

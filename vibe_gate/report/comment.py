@@ -317,7 +317,9 @@ def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
 
 
 def _state(report: Report) -> str:
-    return dump(explained(report.round.state, report.summary, report.links.run if report.links else 0))
+    return dump(
+        explained(report.round.state, report.summary, report.round.run or (report.links.run if report.links else 0))
+    )
 
 
 def state_of(body: str) -> RoundState | None:

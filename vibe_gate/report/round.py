@@ -113,6 +113,8 @@ class Round:
     unanswered: tuple[ReportedFinding, ...] = ()
     since: tuple[ReportedFinding, ...] = ()
     """What was said before of those in `open`."""
+    run: int = 0
+    """The workflow's run that reviewed this head first; 0 if none did: later ones may ask no model."""
 
     @property
     def state(self) -> RoundState:
@@ -169,6 +171,7 @@ def next_round(
         back=frozenset(said.keys() & known.keys()),
         unanswered=unanswered,
         since=tuple(known[name] for name in here if name in still),
+        run=previous.run if previous is not None and same else 0,
     )
 
 
