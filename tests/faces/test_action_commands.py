@@ -93,6 +93,10 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     assert made.review_pull(head).code == 0
     assert "overridden by `@bob:` a `@fixture <b>`" in made.ours[0]
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
+    github = made.github
+    github.read_only.add(github.token)
+    assert made.review_pull(head, fork=True).code == 0, "a fork's token may read all of this"
+    github.read_only.clear()
     # Of the runs of this commit the first is run again, which may ask a model; one because of a review asks none.
     reviewed = {"GITHUB_RUN_ID": "4712", "VIBE_GATE_INPUT_JUDGE": "false"}
     assert made.act("pull_request_review", events.pull_request(made.main(), head), **reviewed).code == 0
@@ -166,6 +170,7 @@ def test_a_record_without_a_writers_comment_is_worth_nothing(made, head):
 @pytest.mark.slow
 def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
     name, run = findings(made)[0], made.github.actions_runs[0]
+    made.github.pulls[7].fork = True  # whose the head is makes no difference here
     said = {
         ("ada", f"override {name} mine"): "The author of a pull request cannot accept its findings.",
         ("bob", f"override {name}"): "The reason is missing",

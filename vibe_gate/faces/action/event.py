@@ -106,11 +106,12 @@ _PLACES: dict[str, dict[str, str]] = {
 
 _REQUIRED = ("repository", "base", "head", "number", "run", "comment")
 
-_REFUSED = {
-    "pull_request_target": "it runs with the secrets and the token of the base repository, while commands of the gate "
+_REFUSED = (
+    "it runs with the secrets and the token of the base repository, while commands of the gate "
     "run on the code of whoever opened the pull request. Use `on: pull_request`; for forks, a second workflow "
-    "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/github.md)",
-}
+    "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/github.md)"
+)
+"""Why it does not run on `pull_request_target`."""
 
 
 def read_event(environ: Mapping[str, str]) -> Trigger:
@@ -120,7 +121,7 @@ def read_event(environ: Mapping[str, str]) -> Trigger:
         missing = "GITHUB_EVENT_PATH" if name else "GITHUB_EVENT_NAME"
         raise UsageError(f"{missing} is not set: this command is for a job of GitHub Actions.")
     if name not in _PLACES:
-        why = _REFUSED.get(name, f"it can be {', '.join(sorted(_PLACES))}")
+        why = _REFUSED if name == "pull_request_target" else f"it can be {', '.join(sorted(_PLACES))}"
         raise UsageError(f"The gate does not run on the event {paths.quote(name[:80])}: {why}.")
     try:
         event = json.loads(Path(place).read_bytes())
