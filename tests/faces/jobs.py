@@ -67,7 +67,7 @@ class Project:
     def pull(self, head: str, number: int = 7, **more: object) -> None:
         """Have GitHub know the pull request at this head."""
         base = self.main()
-        diff = self.origin.git("diff", f"{base}...{head}")
+        diff = self.origin.git("-c", "core.quotePath=false", "diff", f"{base}...{head}")
         if number in self.github.pulls:
             pull = self.github.pulls[number]
             pull.head_sha = head

@@ -49,7 +49,7 @@ def conclusions(made: Project) -> list[str]:
 
 
 def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made):
-    head = made.branch("topic", **{"src/a.py": todos(1)})
+    head = made.branch("topic", **{"src/größe 日本.py": todos(1)})
     made.pull(head)
     done = made.review_pull(head, VIBE_GATE_READY="9 s (16 MiB of packages from the cache)")
     assert done.code == 1, done.err
@@ -59,7 +59,8 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head
     assert made.github.writes == 3
-    assert [one.line for one in made.github.review_comments] == [1]
+    assert [(one.path, one.line) for one in made.github.review_comments] == [("src/größe 日本.py", 1)]
+    assert "`src/größe 日本.py:1`" in made.ours[0]
     assert "annotations" not in made.github.check_runs[0].sent["output"]
     assert "::error" not in done.out
     out = made.outputs

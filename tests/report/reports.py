@@ -77,6 +77,7 @@ def _findings() -> tuple[Finding, ...]:
 
 def _summary(head: str, findings: tuple[Finding, ...]) -> Summary:
     vote = Vote(outcome="fail", said="fail", reason=SWALLOWED, counterexample=COUNTEREXAMPLE,
+                changes="A refused transfer returns 0 instead of raising BankError.",
                 evidence=findings[0].evidence if findings else ())  # fmt: skip
     made = summary(
         key=head, outcome="fail", exit_code=1, findings=findings,

@@ -131,6 +131,16 @@ def test_what_is_decided_why_and_what_to_do_are_said_in_sixty_words(case):
     assert case == "nothing to review" or any(link.endswith("github.md#the-comment") for link in links)
 
 
+def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
+    diff = (
+        'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
+    )
+    change = policy("ä").model_copy(update={"diff": diff})
+    body = comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
+    assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
+    assert "<code>ä</code>" in body and "303" not in body.partition("<!-- vibe-gate:state")[0]
+
+
 def test_three_hundred_files_are_eight_kilobytes():
     assert len(comment(reports.CASES["deadline"]()).encode()) < 8_000
 

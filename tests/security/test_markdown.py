@@ -50,7 +50,8 @@ def told(text: str) -> Report:
     held = [part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")]
     path = paths.quote("/".join(held) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
-    vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99])
+    vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99],
+                changes=text)  # fmt: skip
     bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
     found = [
         finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16),

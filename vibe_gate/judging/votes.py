@@ -270,6 +270,7 @@ def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, conte
             # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
             reason=short(redact(said)),
             counterexample=short(redact(answer.counterexample)) if isinstance(answer, FailAnswer) else None,
+            changes=short(redact(answer.changes)) if isinstance(answer, FailAnswer) else "",
             evidence=tuple(_check(criterion, quoted, context) for quoted in evidence),
             turn=turn,
         )

@@ -38,6 +38,9 @@ MAX_POLICY_DIFF = 6_000
 MAX_REASONS = 10
 """Reasons why something was not judged."""
 
+MAX_CHANGES = 2
+"""Sentences about what the change does."""
+
 MAX_EQUAL = 5
 """Equal findings whose place is linked."""
 
@@ -108,6 +111,20 @@ def _round_line(told: Round) -> str:
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
+
+
+def changed(summary: Summary) -> Block:
+    """What the change does, as judges said it of what failed, and its files by risk."""
+    files, said = words.riskiest_first(summary), words.changes(summary)[:MAX_CHANGES]
+    if len(files) < 2 and not said:
+        return Block("")
+    rows = [
+        (code(file.path), f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary", reason)
+        for file, reason in files[:MAX_PLACES]
+    ]
+    more = f"\n\nFurther files: {len(files) - MAX_PLACES:,}." if len(files) > MAX_PLACES else ""
+    text = "\n\n".join(filter(None, [" ".join(map(prose, said)), table(("File", "Lines", "Look at"), rows) + more]))
+    return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 
 def criteria(summary: Summary) -> Iterator[Block]:
@@ -205,12 +222,21 @@ def policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for change in summary.policy_changes:
         meaning, by, approver = words.policy_meaning(change, summary).partition("@")
-        text, more = cut_lines(change.diff, MAX_POLICY_DIFF)
+        text, more = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
         meaning += html(by + approver) if by else ""
         title = f"{html(change.path)} ({_type(change.change_type)}): {meaning}"
         yield Block(fold(title, shown + cut), 3 if change.level == "block" else 5, "policy changes")
+
+
+def _without_names(diff: str) -> str:
+    """The diff without the lines that name its file: its fold does, and git writes octal for letters beyond ASCII."""
+    if not diff.startswith("diff --git "):
+        return diff
+    head, hunks, rest = diff.partition("\n@@ ")
+    kept = [line for line in head.split("\n") if not line.startswith(("diff --git ", "index ", "--- ", "+++ "))]
+    return "\n".join([*kept, hunks.removeprefix("\n") + rest])
 
 
 def _type(change_type: str) -> str:
@@ -334,7 +360,7 @@ def state_of(body: str) -> RoundState | None:
 def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
     """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
     summary = report.summary
-    said = [*findings(report, held=held), *fixed(report), _lost(downgrades)]
+    said = [*findings(report, held=held), *fixed(report), _lost(downgrades), changed(summary)]
     facts = [*criteria(summary), *policy(summary), *unreviewed(summary), details(report)]
     return [opening(report), *said, *facts]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
+from vibe_gate.domain.summary import ChangedFile, PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
@@ -243,6 +243,31 @@ def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     if change.level == "warn":
         return "affects agents, diffs or tests"
     return f"approved by {approver(summary)}" if approver(summary) else "needs approval"
+
+
+def changes(summary: Summary) -> list[str]:
+    """What the change makes different, in the words of judges who failed it: a sentence a criterion, each once."""
+    failed = [criterion for rubric in summary.rubrics for criterion in rubric.criteria if criterion.outcome == "fail"]
+    first = (next((vote.changes for vote in criterion.votes if vote.changes), "") for criterion in failed)
+    return list(dict.fromkeys(filter(None, first)))
+
+
+def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
+    """The changed files and why to look at them: by findings, then changes of the gate, then what no judge saw."""
+    found = Counter((one.path, one.level) for one in summary.findings)
+    gate = {change.path for change in summary.policy_changes if change.level == "block"}
+    unseen = {place.path for place in missed(summary)}
+
+    def risk(file: ChangedFile) -> tuple[int, int, bool, bool, int]:
+        failures, warnings = found[file.path, "failure"], found[file.path, "warning"]
+        return failures, warnings, file.path in gate, file.path in unseen, file.added + file.deleted
+
+    def reason(file: ChangedFile) -> str:
+        failures, warnings, edits, not_judged, _ = risk(file)
+        parts = [counted(failures, "failure") if failures else "", counted(warnings, "warning") if warnings else ""]
+        return ", ".join(filter(None, [*parts, "the gate" if edits else "", "not judged" if not_judged else ""]))
+
+    return [(file, reason(file)) for file in sorted(summary.change.files, key=risk, reverse=True)]
 
 
 def place(path: str, line: int, end_line: int) -> str:
