@@ -27,7 +27,7 @@ PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
     ("body", "command"),
     [
         ("/vibe-gate review", CommentCommand("review")),
-        ("/vibe-gate  explain\t3fbdd3e7\r\nplease", CommentCommand("explain", ("3fbdd3e7",))),
+        ("/vibe-gate  explain\t`3fbdd3e7`\r\nplease", CommentCommand("explain", ("3fbdd3e7",))),
         ("/vibe-gate override 3fbd,aa11 it is\n a key", CommentCommand("override", ("3fbd", "aa11"), "it is")),
         ("/vibe-gate", CommentCommand("")),
         ("/vibe-gate override , x", CommentCommand("override", (), "x")),

@@ -52,7 +52,7 @@ def command_of(body: str) -> CommentCommand | None:
     if words[:1] != [COMMAND]:
         return None
     verb, findings, reason = (*words[1:], "", "", "")[:3]
-    return CommentCommand(verb, tuple(filter(None, findings.split(","))), short(reason))
+    return CommentCommand(verb, tuple(filter(None, findings.replace("`", "").split(","))), short(reason))
 
 
 class Accepted(NamedTuple):
