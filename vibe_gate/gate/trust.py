@@ -49,8 +49,9 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     """
     redefines = any(_is_listed(file, (".vibe-gate/**",)) for file in change.files)
     own = repository.tree(change.after)
+    trusted = _trusted_tree(repository, change, base=base, definitions=definitions)
     try:
-        gate = _trusted_gate(repository, change, base=base, definitions=definitions)
+        gate = _trusted_gate(repository, *trusted, falls_back=definitions is None)
     except DefinitionError:
         if definitions is not None:
             raise
@@ -65,13 +66,14 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
         load_gate(own, revision="", origin="trusted")
     elif definitions == WORKTREE and redefines:
         with suppress(DefinitionError):
-            first = _trusted_gate(repository, change, base=base, definitions=None) is None
+            bound = _trusted_tree(repository, change, base=base, definitions=None)
+            first = _trusted_gate(repository, *bound, falls_back=True) is None
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
         new = _is_first(repository, change, base)
         return gate._replace(origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
     if gate is None:
-        gate = built_in_gate(_trusted_tree(repository, change, base=base, definitions=definitions)[1])
+        gate = built_in_gate(trusted[1])
         return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)
     return gate
 
@@ -105,10 +107,9 @@ def _trusted_branch(repository: Repository, named: str | None) -> str:
     return paths.quote(named or repository.config("vibe-gate.trust") or repository.remote_default_name)
 
 
-def _trusted_gate(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate | None:
-    revision, tree = _trusted_tree(repository, change, base=base, definitions=definitions)
+def _trusted_gate(repository: Repository, revision: str, tree: DefinitionTree, *, falls_back: bool) -> Gate | None:
     gate = load_gate(tree, revision=revision, origin="trusted")
-    default = repository.remote_default() if gate is None and definitions is None else None
+    default = repository.remote_default() if gate is None and falls_back else None
     if default is None:
         return gate
     # A branch that left before there was a gate, or shares no history at all, does not bring its own.
