@@ -34,7 +34,7 @@ const UNFINISHED = ["warn", "open"] as const;
 export class Axis {
   readonly #ruler = h("canvas", { "aria-hidden": "true" });
   readonly #canvas = h("canvas", { tabindex: 0, role: "application",
-    "aria-label": "Time axis. Plus and minus zoom, left and right move, 0 shows everything. The list below has the same events." });
+    "aria-label": "Time axis. Plus and minus zoom, left and right move, 0 shows all. The list below has the same events." });
   readonly #box = h("div", { class: "lanes", onscroll: () => this.draw() });
   readonly #probe = h("span", { hidden: true });
   readonly #labels = h("div", { class: "labels" });
@@ -56,7 +56,7 @@ export class Axis {
     ]).filter(Boolean);
     const [first, last] = times.reduce(([low, high], at) => [Math.min(low, at), Math.max(high, at)], [Infinity, 0]);
     this.#zero = Number.isFinite(first) ? first : 0;
-    const margin = Math.max(10, (last - this.#zero) * 0.01);
+    const margin = Math.max(1, (last - this.#zero) * 0.01);
     this.#full = { from: this.#zero - margin, to: Math.max(last, this.#zero + 1) + margin };
     this.#span = this.#full;
     for (const lane of lanes) if (lane.turn) this.#stacks.set(lane, stack(lane.turn.calls, ROWS));
@@ -67,8 +67,7 @@ export class Axis {
       this.#box);
     this.#box.append(this.#labels, this.#canvas);
     this.#listen();
-    const sizes = new ResizeObserver(() => this.draw());
-    sizes.observe(this.#box);
+    new ResizeObserver(() => this.draw()).observe(this.#box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 

@@ -33,6 +33,7 @@ export class Changes {
     const names = changed.map((turn) => [turn.id, `${turnName(turn)} (${turn.files.length})`] as const);
     this.#of = choices("Whose changes", "the reviewed change", names, () => this.#choose());
     if (changed.length) side.prepend(this.#of);
+    if (!data.files.length) this.#turn = this.#of.value = changed[0]?.id ?? "";
     pane.querySelector("header")?.append(this.#layout);
     this.#nameLayout();
     this.#list();

@@ -41,7 +41,12 @@ export function facts(pairs: readonly (readonly [name: string, value: Child])[],
 }
 
 /** A list of choices; the first stands for all. */
-export function choices(label: string, all: string, rest: readonly (readonly [value: string, text: string])[], onchange: () => void): HTMLSelectElement {
+export function choices(
+  label: string,
+  all: string,
+  rest: readonly (readonly [value: string, text: string])[],
+  onchange: () => void,
+): HTMLSelectElement {
   const options = [["", all] as const, ...rest].map(([value, text]) => h("option", { value }, text));
   return h("select", { "aria-label": label, onchange }, ...options);
 }

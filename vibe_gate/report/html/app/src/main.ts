@@ -81,7 +81,8 @@ function select(id: string): void {
 
 function openChanges(): Changes | null {
   const section = document.getElementById("changes");
-  if (!changes && section && data.files.length + data.turns.length) changes = new Changes(section, data, go);
+  const hasFiles = data.files.length > 0 || data.turns.some((turn) => turn.files.length);
+  if (!changes && section && hasFiles) changes = new Changes(section, data, go);
   return changes;
 }
 

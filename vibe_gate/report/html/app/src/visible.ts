@@ -1,8 +1,9 @@
 // Text of others, with nothing hidden in it: the counterpart of domain/escape.py.
 
 const UNUSUAL = /[^\t\n\x20-\x7e\xa1-\xac\xae-\u02ff]/;
+// Categories, then letters and marks that fonts draw as nothing, and our own bracket.
 const HIDDEN =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u17b5\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Z}\u115f\u1160\u3164\uffa0\u2800\u034f\u27e6\u17b4\u17b5\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 
 /** Whatever fonts draw as nothing, as blank or in another direction, as its code: ⟦U+202E⟧. */
 export function visible(text: string): string {
