@@ -22,8 +22,10 @@ from vibe_gate.report.annotations import (
     stopped,
 )
 from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, state_of
+from vibe_gate.report.formats import sarif
 from vibe_gate.report.report import Report, anchors
 from vibe_gate.report.round import first_round
+from vibe_gate.report.terminal import render
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
 LOST = ("The check run was refused (403): this token may not write checks.",)
@@ -139,6 +141,14 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
     body = comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
     assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
     assert "<code>ä</code>" in body and "303" not in body.partition("<!-- vibe-gate:state")[0]
+
+
+def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it():
+    report = reports.told(summary(unreviewed=(unseen(reason="no criterion asks a judge"),)))
+    asked = reports.told(reports.CASES["no key"]().summary)
+    for text in (comment, lambda one: sarif(one.summary), lambda one: render(one.summary, (), 80).plain):
+        assert not re.search("(?i)not judged|no judge saw|asks a judge", text(report))
+        assert re.search("(?i)not judged|no judge saw", text(asked))
 
 
 def test_three_hundred_files_are_eight_kilobytes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
@@ -120,7 +121,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
         limits=() if verdict.holds else notes,
     )
-    return post(posting, forge, report)
+    return post(posting, forge, replace(report, blocks=inputs.mode == "block"))
 
 
 def unverified(summary: Summary) -> Summary:
