@@ -88,7 +88,7 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b>\nthanks")
     obeyed(made, asked)
     answer = made.ours[-1]
-    assert "`@bob` accepts of" in answer and first[:8] in answer and "a `@fixture <b>`" in answer
+    assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>`" in answer
     assert made.github.actions_runs[0].again == 1
     assert made.review_pull(head).code == 0
     assert "overridden by `@bob:` a `@fixture <b>`" in made.ours[0]
@@ -212,6 +212,6 @@ def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked
             assert made.review_pull(head, **given).code == 1
         answer = answered(made, "bob", f"/vibe-gate explain {findings(made)[0][:6]}")
         assert "src/load.py:4" in answer
-        assert "It quotes:" in answer and "except" in answer
+        assert "Quoted from the change:" in answer and "except" in answer
         assert "- fail: The error is dropped." in answer
         assert github.actions_runs == []

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple
 
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import short
 from vibe_gate.errors import PASS, ForgeError, UsageError
 from vibe_gate.faces.action.event import Trigger
@@ -220,11 +221,12 @@ def _override(asked: _Asked) -> _Answer:
     found = _found(asked, asked.current)
     if len(found) != len(asked.command.findings):
         return _Answer(_unknown(asked))
-    about = "\n".join(f"- {_about(one, asked.links)}" for one in found)
+    about = "\n".join(f"- {_named(one, asked.links)}: {prose(one.message)}" for one in found)
     text = (
-        f"{code('@' + asked.comment.author)} accepts of {head}: {prose(asked.command.reason)}\n\n{about}\n\n"
-        "It holds for this commit only, while that comment stands as it is and its author has write access and is no "
-        "author of the change."
+        f"{code('@' + asked.comment.author)} overrides {counted(len(found), 'finding')} at {head}: "
+        f"{prose(asked.command.reason)}\n\n{about}\n\n"
+        "This holds for this commit only, while the comment stays unedited and its author has write access and is not "
+        "an author of the change."
     )
     return _Answer(text, tuple(one.fingerprint for one in found), again=True)
 
@@ -247,19 +249,19 @@ def _unknown(asked: _Asked) -> str:
     return f"The gate's comment has no finding, or several, that begin with each of these: {names}."
 
 
-def _about(seen: ReportedFinding, links: Links) -> str:
+def _named(seen: ReportedFinding, links: Links) -> str:
     place = words.place(seen.path, seen.line, seen.line)
     address = links.permalink(seen.path, seen.line) if seen.path else ""
-    return f"{code(seen.fingerprint[: words.SHORT_FINGERPRINT])} {link(place, address)}: {prose(seen.message)}"
+    return f"{code(seen.fingerprint[: words.SHORT_FINGERPRINT])} at {link(place, address)}"
 
 
 def _explained(seen: ReportedFinding, links: Links) -> str:
     """A finding with its evidence and votes, as the review that posted it kept them."""
-    parts = [f"{_about(seen, links)} ({code(seen.criterion, 64)}, {seen.level})"]
-    parts += [f"It quotes:\n\n{fence(seen.quote)}"] if seen.quote else []
+    parts = [f"**{seen.level}** · {code(seen.criterion, 64)} · {_named(seen, links)}", prose(seen.message)]
+    parts += [f"Quoted from the change:\n\n{fence(seen.quote)}"] if seen.quote else []
     parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
     votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
     parts += [f"Votes:\n\n{votes}"] if votes else []
     if not seen.votes and not seen.quote:
-        parts += ["Nothing else about it is kept here; `report.html` in the artifact of the gate's job has it all."]
-    return "\n\n".join([*parts, f"Reported first at {commit(seen.since, links)}."])
+        parts += ["The comment keeps nothing else about it; `report.html` in the artifact of the gate's job has the rest."]
+    return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}."])
