@@ -263,5 +263,5 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
     parts += [f"Votes:\n\n{votes}"] if votes else []
     if not seen.votes and not seen.quote:
-        parts += ["The comment keeps nothing else about it; `report.html` in the artifact of the gate's job has the rest."]
+        parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
     return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}."])
