@@ -1,8 +1,9 @@
 // `node build.mjs`: page.js and page.css beside this folder; `node build.mjs test`: the tests, for node --test.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const here = import.meta.dirname;
+const here = fileURLToPath(new URL(".", import.meta.url)).replace(/\/$/, "");
 const shared = { absWorkingDir: here, bundle: true, target: "es2022", logLevel: "warning" };
 
 if (process.argv[2] === "test") {

@@ -51,7 +51,7 @@ export function placeHash(place: Place): string {
 }
 
 function encode(text: string): string {
-  return encodeURIComponent(text.toWellFormed()).replaceAll("%2F", "/").replaceAll("%3A", ":");
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd")).replaceAll("%2F", "/").replaceAll("%3A", ":");
 }
 
 function decode(text: string): string {
