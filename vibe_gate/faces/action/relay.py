@@ -19,6 +19,7 @@ from vibe_gate.receipts.verify_artifact import verify_artifact
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links
+from vibe_gate.report.words import is_approval
 
 
 def relay(runner: Runner, folder: Path) -> int:
@@ -108,7 +109,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         summary,
         None,
         Links(runner.server_url, trigger.repository, trigger.head, run_url),
-        notes,
+        notes if verdict.holds else (),
         name=inputs.name,
         repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
         artifact=True,
@@ -119,13 +120,16 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         comment=inputs.comment,
         check_run=inputs.check_run,
         touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
-        limits=() if verdict.holds else notes,
     )
-    return post(posting, forge, replace(report, blocks=inputs.mode == "block"))
+    remarks = () if verdict.holds else notes
+    told = replace(report, blocks=inputs.mode == "block", remarks=remarks, fork=trigger.fork)
+    return post(posting, forge, told)
 
 
 def unverified(summary: Summary) -> Summary:
-    """The claim as it may be shown: a pass without a listed signature becomes inconclusive."""
+    """The claim as it may be shown: a pass without a listed signature becomes inconclusive, and nobody approved."""
+    kept = tuple(finding for finding in summary.findings if not is_approval(finding))
+    summary = summary.model_copy(update={"findings": kept})
     if summary.outcome != "pass" and summary.exit_code != PASS:
         return summary
     # If the gate itself changed, a person must approve all the same.
