@@ -29,7 +29,7 @@ def spend(side: Side) -> tuple[float, float]:
     began, start = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False)
     took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in side.codes:
+    if done.returncode not in side.codes or b"Traceback" in done.stderr:
         said = os.fsdecode(done.stderr or done.stdout)[-500:]
         raise SystemExit(f"{' '.join(side.argv)[:200]} ended with {done.returncode} in {side.where}: {said}")
     return took, used.ru_utime + used.ru_stime - start.ru_utime - start.ru_stime

@@ -57,9 +57,9 @@ def main() -> int:
 
 
 def review(where: Path, environ: dict[str, str], *selection: str) -> Side:
-    """A review by checks alone; what the checks answer is all the same."""
+    """A review by checks alone, which pass."""
     argv = [sys.executable, "-m", "vibe_gate", "review", "--no-judge", "--quiet", *selection]
-    return Side(argv, where, environ, (0, 1, 3))
+    return Side(argv, where, environ)
 
 
 def repository(name: str, size: int, environ: dict[str, str]) -> Path:
