@@ -56,7 +56,7 @@ def messages_of(turn: BundleLocation) -> Iterator[Message]:
     for event, line in turn.records(names.EVENTS):
         if event.get("type") == "message":
             role: Role = next((known for known in ROLES if known == event.get("role")), "system")
-            yield Message(role, _summary(event), _number(event, "ts"), turn.inside, line)
+            yield Message(role, escape.show_text(_summary(event)), _number(event, "ts"), turn.inside, line)
 
 
 def _summary(event: Record) -> str:
@@ -74,9 +74,8 @@ def _summary(event: Record) -> str:
 
 
 def _short(text: str) -> str:
-    """On one line, nothing invisible."""
-    line = " ".join(text[: SUMMARY_CHARACTERS * 4].split())
-    return escape.show_text(line[:SUMMARY_CHARACTERS])
+    """On one line, cut."""
+    return " ".join(text[: SUMMARY_CHARACTERS * 4].split())[:SUMMARY_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +229,8 @@ class TimelineEvent:
 
     `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook" (PreToolUse ...).
     `turn` is the folder of its turn in the run, "" in a turn's own timeline. A message has a `role`, a hook the
-    `agent_id` of the subagent that it happened in, an event of a run a `node_id`. `summary` is a message's.
+    `agent_id` of the subagent that it happened in, an event of a run a `node_id`. `text` is the beginning
+    of a message, on one line and as it was recorded.
     """
 
     source: Literal["run", "sdk", "hook"]
@@ -244,7 +244,7 @@ class TimelineEvent:
     role: str = ""
     agent_id: str = ""
     node_id: str = ""
-    summary: str = ""
+    text: str = ""
 
     def load(self) -> dict[str, Any]:
         """The whole event. StorageError, IntegrityError."""
@@ -302,7 +302,7 @@ def _of_turn(turn: BundleLocation, source: Literal["sdk", "hook"]) -> Iterator[T
         if not (isinstance(seq, int) and isinstance(ts, int)):
             raise corrupt(turn.path(name), "a line is not an event")
         texts = {other: text_of(event, other) for other in ("tool_use_id", "role", "agent_id")}
-        texts["summary"] = _summary(event) if event.get("type") == "message" else ""
+        texts["text"] = _summary(event) if event.get("type") == "message" else ""
         yield TimelineEvent(source, seq, ts, text_of(event, kind), turn.inside, line, text_of(event, tool), **texts)
 
 

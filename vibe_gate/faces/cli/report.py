@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import PASS, UsageError
+from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
@@ -34,7 +34,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         file = bundles_of(root, environ).keep_report(f"{meant.entry.run_id}.html", text.encode())
     else:
         file = Path(args.output)
-        put(file, text.encode())
+        try:
+            put(file, text.encode())
+        except OSError as error:
+            raise StorageError(f"Cannot write {paths.quote(args.output)}: {error.strerror}.") from error
     emit(f"{paths.quote(str(file))}\n")
     if args.open and not webbrowser.open(file.absolute().as_uri()):
         complain("vibe-gate: no browser was found; open the file by hand.")

@@ -61,8 +61,13 @@ def _usd(text: str) -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the marker; stop before any agent is paid if reports cannot be written."""
     config.addinivalue_line("markers", MARKER)
+    if folder := config.getoption("--vibe-report"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise pytest.UsageError(f"--vibe-report {folder}: {error.strerror}.") from error
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -163,10 +168,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         replayed = config.getoption("--vibe-wire") == "replay"
         costs.write(terminalreporter, costs.ran(terminalreporter.stats), replayed=replayed)
-        if folder := config.getoption("--vibe-report"):
-            from vibe_gate.faces.pytest_plugin import pages
+    if folder := config.getoption("--vibe-report"):
+        from vibe_gate.faces.pytest_plugin import pages
 
-            pages.write_index(terminalreporter, folder)
+        pages.write_index(terminalreporter, folder)
     kinds = [report.vibe_undecided for report in reports if hasattr(report, "vibe_undecided")]
     if kinds:
         each = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))

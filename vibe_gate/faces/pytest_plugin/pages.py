@@ -15,7 +15,6 @@ from vibe_gate.store import read_bundle
 
 def write(folder: Path, bundles: Iterable[Path]) -> None:
     """Write a page of each run, called by its id. StorageError, IntegrityError, OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
     for bundle in bundles:
         text = asyncio.run(page(read_bundle(bundle)))
         (folder / f"{bundle.name}.html").write_text(text, encoding="utf-8")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -203,6 +205,17 @@ async def view(result: RunResult) -> View:
     )
 
 
+_MODES = re.compile(r"^old mode (\d+)\nnew mode (\d+)$", re.MULTILINE)
+
+
+def _new_mode(file: FileChange) -> str:
+    """A sentence if the file's mode changed; it stands above the first hunk."""
+    with suppress(StorageError):
+        if modes := _MODES.search(file.patch().partition("\n@@ ")[0]):
+            return f"Its mode changed from {modes[1]} to {modes[2]}."
+    return ""
+
+
 def _file(file: FileChange, contents: _Contents) -> FileView:
     try:
         patch, no_patch = file.patch("json"), ""
@@ -220,7 +233,7 @@ def _file(file: FileChange, contents: _Contents) -> FileView:
         binary=patch["binary"],
         before=before,
         after=after,
-        why=no_patch or no_before or no_after,
+        why=" ".join(filter(None, (_new_mode(file), no_patch or no_before or no_after))),
         hunks=[span for hunk in patch["hunks"] for span in _changed(hunk)],
     )
 
@@ -291,7 +304,7 @@ def _tokens(usage: Mapping[str, Any], *names: str) -> int:
 
 
 def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> Head:
-    text = event.summary
+    text = event.text
     if event.source == "run" and isinstance(data := whole.get("data"), dict):
         text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
     elif event.type == "usage":

@@ -166,7 +166,7 @@ export class Activity {
     const name = kind === head[3] || head[3] === "message" ? head[4] : `${head[3]} ${head[4]}`;
     return h("a", { class: `event${failed ? " failed" : ""}`, href: placeHash(placeOf(entry)), ...this.#current(entry) },
       h("span", { class: "at" }, `+${duration(head[2] - this.#axis.zero)}`),
-      h("span", { class: `kind k-${kind}` }, kind), h("span", { class: "tool" }, failed ? "✗ " : "", name),
+      h("span", { class: `kind${styleOf(kind)}` }, kind), h("span", { class: "tool" }, failed ? "✗ " : "", name),
       h("span", { class: "text" }, head[7].startsWith(head[4]) ? head[7].slice(head[4].length) : head[7]),
       this.#turns.value ? null : h("span", { class: "of" }, lane.turn ? turnName(lane.turn) : head[6]));
   }
@@ -180,11 +180,16 @@ export class Activity {
     const whole = this.#wholes.get(eventName(entry.head));
     const failed = entry.kind === "result" && this.#failed.has(entry.head[5]);
     const who = `${entry.kind}${entry.head[4] ? ` · ${entry.head[4]}` : ""}`;
-    return h("div", { class: `spoken k-${entry.kind}${failed ? " failed" : ""}`, ...this.#current(entry) },
+    return h("div", { class: `spoken${styleOf(entry.kind)}${failed ? " failed" : ""}`, ...this.#current(entry) },
       h("p", { class: "who" }, h("a", { href: placeHash(placeOf(entry)) }, who),
         h("span", { class: "at" }, `+${duration(entry.head[2] - this.#axis.zero)}`)),
-      ...(whole && entry.kind !== "todo" ? parts(whole) : [h("p", {}, entry.head[7])]));
+      ...(whole && entry.kind !== "todo" ? parts(whole, entry.lane.turn?.id ?? "") : [h("p", {}, entry.head[7])]));
   }
+}
+
+/** The class of a known kind; other kinds are words of others. */
+function styleOf(kind: string): string {
+  return KINDS.includes(kind) ? ` k-${kind}` : "";
 }
 
 function placeOf({ lane, head }: { lane: Lane; head: Head }): Place {

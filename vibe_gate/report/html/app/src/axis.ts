@@ -3,6 +3,7 @@
 import { type Call, type Head, type Turn, turnName } from "./data";
 import { fill, h } from "./dom";
 import { duration, pan, type Span, stack, ticks, within, zoom } from "./scale";
+import { visible } from "./visible";
 
 export interface Lane {
   turn: Turn | null;
@@ -111,7 +112,7 @@ export class Axis {
       if (this.#drag) {
         this.#drag[1] = event.offsetX;
         this.draw();
-      } else canvas.title = this.#at(event.offsetX, event.offsetY)?.text ?? "";
+      } else canvas.title = visible(this.#at(event.offsetX, event.offsetY)?.text ?? "");
     });
     canvas.addEventListener("pointerup", (event) => {
       const [from, to] = (this.#drag ?? [0, 0]).toSorted((one, other) => one - other) as [number, number];

@@ -28,8 +28,8 @@ export function kindOf(head: Head): string {
   return tool ? (role === "tool" ? "result" : "call") : role || "message";
 }
 
-/** The parts of a message: text, thinking, a judge's answers, a tool's input or its result. */
-export function parts(whole: Whole): HTMLElement[] {
+/** The parts of a message of a turn: text, thinking, a judge's answers, a tool's input or its result. */
+export function parts(whole: Whole, turn: string): HTMLElement[] {
   const made: HTMLElement[] = [];
   const [thinking, content] = [textOf(whole, "thinking"), fieldOf(whole, "content")];
   if (thinking) made.push(h("details", {}, h("summary", {}, "Thinking"), longText(thinking, "prose")));
@@ -38,18 +38,22 @@ export function parts(whole: Whole): HTMLElement[] {
   } else if (content !== undefined) made.push(valueView(content));
   const [input, result] = [fieldOf(whole, "input"), fieldOf(whole, "result")];
   const answers = fieldOf(input, "answers");
-  if (Array.isArray(answers)) made.push(...answers.map(answer));
+  if (Array.isArray(answers)) made.push(...answers.map((given) => answer(given, turn)));
   else if (input !== undefined) made.push(valueView(input));
   if (result !== undefined) made.push(valueView(result));
   return made;
 }
 
 /** A judge's answer to one question, with links to what became of it and to the lines it quotes. */
-function answer(given: unknown): HTMLElement {
+function answer(given: unknown, turn: string): HTMLElement {
   const [name, outcome] = [textOf(given, "criterion"), textOf(given, "outcome")];
   const [reason, against] = [textOf(given, "reason"), textOf(given, "counterexample")];
   const rows = [...document.querySelectorAll<HTMLElement>("tr[data-c]")];
-  const row = rows.find((each) => each.dataset.c?.split("/").at(-1) === name);
+  const alike = rows.filter((each) => each.dataset.c?.split("/").at(-1) === name);
+  // Two rubrics may ask alike; the one that this turn voted for links to it.
+  const links = (each: HTMLElement): string[] => [...each.querySelectorAll("a")].map((link) => link.getAttribute("href") ?? "");
+  const own = placeHash({ kind: "event", turn, event: "" });
+  const row = alike.find((each) => links(each).some((link) => `${link}/`.startsWith(`${own}/`))) ?? alike[0];
   const place = placeHash({ kind: "criterion", name: row?.dataset.c ?? "", vote: 0 });
   const evidence = fieldOf(given, "evidence");
   const quoted = Array.isArray(evidence) ? evidence.map(quotation) : [];
@@ -99,8 +103,8 @@ export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<str
   const response = events.answered && wholes.get(eventName(events.answered));
   const isMessage = ["message", "result"].includes(type);
   const call = source === "sdk" && asked
-    ? [h("h4", {}, "Input"), ...parts(asked), h("h4", {}, "Response"),
-      ...(response ? parts(response) : [h("p", { class: "none" }, "No response was recorded.")])]
+    ? [h("h4", {}, "Input"), ...parts(asked, turn.id), h("h4", {}, "Response"),
+      ...(response ? parts(response, turn.id) : [h("p", { class: "none" }, "No response was recorded.")])]
     : null;
   return h("article", {}, title,
     facts([
@@ -112,7 +116,7 @@ export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<str
       ["whole turn", costOf(turn)],
     ]),
     links(turn, head, events),
-    ...(call ?? (isMessage ? parts(whole) : [])),
+    ...(call ?? (isMessage ? parts(whole, turn.id) : [])),
     h("details", { open: !call && !isMessage }, h("summary", {}, "Raw JSON"), longText(JSON.stringify(whole, null, 2))));
 }
 

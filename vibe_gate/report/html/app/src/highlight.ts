@@ -7,9 +7,10 @@ import scala from "highlight.js/lib/languages/scala";
 core.registerLanguage("dockerfile", dockerfile);
 core.registerLanguage("scala", scala);
 
-/** Larger files, and files with longer lines, stay without colours: the expressions could take seconds. */
-const LARGEST = 500_000;
-const LONGEST_LINE = 5_000;
+/** Longer lines stay without colours: an expression of a language may take the square or the cube of their length. So
+    does the rest of a file that took so long and more than a millisecond a line; ordinary code takes a tenth of that. */
+const LONGEST_LINE = 500;
+const MOST_MS = 300;
 
 export type Token = readonly [kind: string, text: string];
 
@@ -20,11 +21,75 @@ function languageOf(path: string): string {
   return end === "pyi" ? "python" : core.getLanguage(end) ? end : "";
 }
 
-/** A file's lines as tokens; null for a file without colours. */
-export function highlight(text: string, path: string): Token[][] | null {
-  const language = languageOf(path);
-  if (!language || text.length > LARGEST || text.split("\n").some((line) => line.length > LONGEST_LINE)) return null;
-  return tokens(core.highlight(text, { language, ignoreIllegals: true }).value);
+/** What begins, and what ends, strings and comments of several lines; lines are coloured one by one. */
+const QUOTES = [['"""', '"""', "string"], ["'''", "'''", "string"]] as const;
+const MARKUP = [["<!--", "-->", "comment"]] as const;
+const BLOCKS = [["/*", "*/", "comment"]] as const;
+const SPANS = new Map<string, readonly (readonly [string, string, string])[]>([
+  ["python", QUOTES], ["xml", MARKUP], ["markdown", MARKUP], ["vue", MARKUP],
+  ...["bash", "yaml", "ini", "ruby", "perl", "r", "dockerfile", "makefile", "diff", "json", "lua"].map((name) => [name, []] as const),
+]);
+
+/** The colours of a file's lines, each made when it is asked for. */
+export class Colours {
+  readonly #language: string;
+  readonly #lines: readonly string[];
+  readonly #made = new Map<number, Token[]>();
+  #inside: ([string, number] | undefined)[] | null = null;
+  #spent = 0;
+
+  constructor(lines: readonly string[], path: string) {
+    this.#lines = lines;
+    this.#language = languageOf(path);
+  }
+
+  /** A line (from 0) as tokens, which together are its text. */
+  line(index: number): readonly Token[] {
+    const text = this.#lines[index] ?? "";
+    const known = this.#made.get(index);
+    if (known) return known;
+    const isSlow = this.#spent > Math.max(MOST_MS, this.#made.size);
+    if (!this.#language || text.length > LONGEST_LINE || isSlow) return [["", text]];
+    const start = performance.now();
+    this.#inside ??= insides(this.#lines, SPANS.get(core.getLanguage(this.#language)?.name?.toLowerCase() ?? "") ?? BLOCKS);
+    const [kind, end] = this.#inside[index] ?? ["", 0];
+    const rest = text.slice(end);
+    const own = rest ? tokens(core.highlight(rest, { language: this.#language, ignoreIllegals: true }).value)[0] ?? [] : [];
+    const made: Token[] = end ? [[kind, text.slice(0, end)], ...own] : own;
+    this.#spent += performance.now() - start;
+    this.#made.set(index, made);
+    return made;
+  }
+}
+
+/** Of each line that begins inside of a string or comment: its kind, and where it ends in this line. */
+function insides(lines: readonly string[], spans: readonly (readonly [string, string, string])[]): ([string, number] | undefined)[] {
+  const made: ([string, number] | undefined)[] = [];
+  let open: readonly [string, string, string] | undefined;
+  lines.forEach((line, index) => {
+    if (line.length > LONGEST_LINE) return;
+    let at = 0;
+    if (open) {
+      const end = line.indexOf(open[1]);
+      at = end < 0 ? line.length : end + open[1].length;
+      made[index] = [open[2], at];
+      if (end < 0) return;
+      open = undefined;
+    }
+    while (at < line.length) {
+      const next = spans.map((span) => [line.indexOf(span[0], at), span] as const).filter(([found]) => found >= 0)
+        .sort((one, other) => one[0] - other[0])[0];
+      if (!next) return;
+      const [from, span] = next;
+      const end = line.indexOf(span[1], from + span[0].length);
+      if (end < 0) {
+        open = span;
+        return;
+      }
+      at = end + span[1].length;
+    }
+  });
+  return made;
 }
 
 const ENTITIES = new Map([["&amp;", "&"], ["&lt;", "<"], ["&gt;", ">"], ["&quot;", '"'], ["&#x27;", "'"]]);

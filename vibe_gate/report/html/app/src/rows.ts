@@ -61,13 +61,10 @@ export function diffRows(
   shown: readonly Range[],
   split: boolean,
 ): Row[] {
-  const rows: Row[] = [];
-  const all = blocks(oldTotal, newTotal, hunks);
-  all.forEach((block, index) => {
-    if (block.same) rows.push(...sameRows(block, index > 0, index < all.length - 1, shown));
-    else rows.push(...(split ? splitRows(block) : unifiedRows(block)));
+  return blocks(oldTotal, newTotal, hunks).flatMap((block, index, all) => {
+    if (block.same) return sameRows(block, index > 0, index < all.length - 1, shown);
+    return split ? splitRows(block) : unifiedRows(block);
   });
-  return rows;
 }
 
 /** The row before and after at which a line of either side is shown; -1 if it is folded away or is none. */

@@ -4,7 +4,7 @@ import { blobText } from "./blobs";
 import type { FileEntry, Finding } from "./data";
 import { fill, h } from "./dom";
 import { placeHash } from "./hash";
-import { cutTokens, highlight, type Token } from "./highlight";
+import { Colours, cutTokens } from "./highlight";
 import { List } from "./list";
 import { diffRows, emphasis, type Range, type Row, rowOf, splitLines } from "./rows";
 import { counted, visible } from "./visible";
@@ -20,8 +20,9 @@ type Item = Row | Finding;
 /** One side of a file. */
 interface Side {
   lines: string[];
-  tokens: Token[][] | null;
+  colours: Colours;
   endsOpen: boolean;
+  hasCrlf: boolean;
 }
 
 const LINE = 20;
@@ -34,8 +35,8 @@ export class Viewer {
   #file: FileEntry | null = null;
   #turn = "";
   #remarks: Remarks = { findings: [], unreviewed: [] };
-  #before: Side = { lines: [], tokens: null, endsOpen: false };
-  #after: Side = { lines: [], tokens: null, endsOpen: false };
+  #before = side("", "");
+  #after = side("", "");
   #shown: Range[] = [];
   #items: Item[] = [];
   #target = { line: 0, before: false };
@@ -73,18 +74,10 @@ export class Viewer {
       this.#list.reset(0, () => 0);
       const [before, after] = await Promise.all([file.before, file.after].map((id) => (id ? blobText(id) : "")));
       if (this.#file !== file) return; // another was opened meanwhile
-      this.#before = side(before ?? "");
-      this.#after = side(after ?? "");
-      setTimeout(() => this.#colour(file, before ?? "", after ?? ""), 0);
+      this.#before = side(before ?? "", file.old_path ?? file.path);
+      this.#after = side(after ?? "", file.path);
     }
     this.#layOut();
-  }
-
-  #colour(file: FileEntry, before: string, after: string): void {
-    if (this.#file !== file) return;
-    this.#before.tokens = highlight(before, file.old_path ?? file.path);
-    this.#after.tokens = highlight(after, file.path);
-    this.#list.refresh();
   }
 
   #layOut(): void {
@@ -106,7 +99,8 @@ export class Viewer {
     const unseen = this.#remarks.unreviewed.find((each) => !each.line);
     const some = this.#remarks.unreviewed.length ? "Lines with a bar beside their number were not judged." : "";
     const reason = unseen ? `Not judged: ${unseen.reason}` : some;
-    const contents = file.why || (rows.length ? "" : "No lines changed.");
+    const ends = this.#before.hasCrlf !== this.#after.hasCrlf && file.before && file.after ? "Line endings changed." : "";
+    const contents = [file.why || (rows.length ? "" : "No lines changed."), ends].filter(Boolean).join(" ");
     fill(this.#note, [contents, reason].filter(Boolean).join(" "));
     this.#note.hidden = !contents && !reason;
     const columns = this.#columns();
@@ -179,7 +173,7 @@ export class Viewer {
     const other = before ? this.#after : this.#before;
     const text = own.lines[line - 1] ?? "";
     const cut = text.length > LONGEST;
-    const tokens = own.tokens?.[line - 1] ?? [["", text] as const];
+    const tokens = own.colours.line(line - 1);
     const marked = partner ? emphasis(text, other.lines[partner - 1] ?? "") : null;
     const spans = (from: number, to: number): HTMLElement[] =>
       cutTokens(tokens, from, to).map(([kind, part]) => h("span", kind ? { class: `t-${kind}` } : {}, part));
@@ -216,8 +210,8 @@ export class Viewer {
   }
 }
 
-function side(text: string): Side {
-  const lines = splitLines(text);
+function side(text: string, path: string): Side {
+  const lines = splitLines(text).map((line) => line.replace(/\r$/, ""));
   const endsOpen = text !== "" && !text.endsWith("\n");
-  return { lines: lines.map((line) => line.replace(/\r$/, "")), tokens: null, endsOpen };
+  return { lines, colours: new Colours(lines, path), endsOpen, hasCrlf: text.includes("\r\n") };
 }

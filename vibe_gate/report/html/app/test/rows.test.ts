@@ -46,3 +46,7 @@ test("what differs between two lines is marked if enough of them is the same", (
   assert.deepEqual([emphasis("aaa", "bbb"), emphasis("        try:", "        return x")], [null, null]);
   assert.deepEqual(emphasis("x".repeat(600), "x".repeat(601)), null);
 });
+
+test("a file of any length has its rows", () => {
+  assert.equal(diffRows(0, 300_000, [[0, 0, 1, 300_000]], [], false).length, 300_000);
+});
