@@ -75,7 +75,7 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, envi
     assert ('failures="0"' in junit.splitlines()[1]) is not blocks
     verdict = expected.partition(" · ")[0]
     assert comment.comment(told).splitlines()[1] == f"### vibe-gate: {verdict}"
-    assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict} · ")
+    assert (tmp_path / "m").read_text().startswith(f"### vibe-gate: {verdict}\n")
 
 
 def test_a_hook_lets_a_warning_through_and_says_it(plain):
