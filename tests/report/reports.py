@@ -205,6 +205,7 @@ CASES = {
     "a job of Dependabot's": lambda: undecided(NO_KEY, dependabot=True),
     "budget": lambda: undecided("The budget of $0.50 is reached."),
     "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
+    "model refused": lambda: undecided("The model refused to answer."),
     "key refused": lambda: undecided("HTTP 401: the key is wrong", outcome="error"),
     "overload": lambda: undecided("HTTP 529: the model's API is overloaded", outcome="error"),
     "judge undecided": lambda: undecided("The caller is not shown.", said="abstain"),

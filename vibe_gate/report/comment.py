@@ -17,7 +17,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
-from vibe_gate.report.next_step import next_step
+from vibe_gate.report.next_step import next_step, unanswered
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, explained, identity, load
 
@@ -37,6 +37,12 @@ MAX_POLICY_DIFF = 6_000
 
 MAX_REASONS = 10
 """Reasons why something was not judged."""
+
+MAX_CAUSE = 120
+"""Characters of why a question has no answer, below the headline."""
+
+MAX_CHANGED = 5
+"""Changed files that are named."""
 
 MAX_CHANGES = 2
 """Sentences about what the change does."""
@@ -60,8 +66,8 @@ def opening(report: Report) -> Block:
 
 def _headline(report: Report) -> str:
     name = f" ({prose(report.name, 100)})" if report.name else ""
-    approver = words.approver(report.summary)
-    approved = f" · gate change approved by {prose(approver)}" if approver else ""
+    let_pass = words.passed_by(report.summary)
+    approved = f" · {prose(let_pass)}" if let_pass else ""
     free = "" if report.blocks or report.summary.exit_code == PASS else " · does not block (`mode: warn`)"
     return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}{free}"
 
@@ -72,6 +78,10 @@ def _why(report: Report) -> str:
         head = summary.change.head_commit
         return f"Nothing to review in {commit(head, report.links) if head else code(words.key(summary))}."
     why = words.why(summary, sentence=True)
+    if report.links:  # a job's option
+        why = why.replace("--no-judge", 'judge: "false"')
+    if summary.outcome == "inconclusive" and (cause := next(unanswered(summary), "")):
+        why += f": {cause[:MAX_CAUSE].removesuffix('.')}"
     if summary.exit_code not in (FAIL, INCONCLUSIVE):  # those begin with a rubric's id
         why = why[:1].upper() + why[1:]
     return prose(why).replace("(must)", f"([must]({GLOSSARY}))") + "." if why else ""
@@ -120,9 +130,9 @@ def changed(summary: Summary) -> Block:
         return Block("")
     rows = [
         (code(file.path), f"+{file.added:,} −{file.deleted:,}" if not file.binary else "binary", reason)
-        for file, reason in files[:MAX_PLACES]
+        for file, reason in files[:MAX_CHANGED]
     ]
-    more = f"\n\nFurther files: {len(files) - MAX_PLACES:,}." if len(files) > MAX_PLACES else ""
+    more = f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
     text = "\n\n".join(filter(None, [" ".join(map(prose, said)), table(("File", "Lines", "Look at"), rows) + more]))
     return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
@@ -312,7 +322,8 @@ def _again(report: Report) -> Iterator[str]:
         yield (
             "Accept a finding: for everybody with `vibe-gate suppress FINDING --reason TEXT` (it writes "
             "`.vibe-gate/suppressions.toml`, whose change needs approval); temporarily, in one clone, with "
-            "`vibe-gate override FINDING --reason TEXT`."
+            "`vibe-gate override FINDING --reason TEXT`; for this commit, where the workflow `commands.yml` is "
+            "installed, with a comment `/vibe-gate override FINDING REASON`."
         )
 
 

@@ -271,7 +271,7 @@ def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
 
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
-    path = own_path(finding.path) or safe(finding.path) or _ROOT
+    path = (own_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
     name, severity = safe(finding.criterion), _SEVERITIES[finding.level]
     made = _gitlab_entry(words.message(finding), name, identity(finding), severity, path)
     made["location"]["lines"] = dict(zip(("begin", "end"), words.lines_after(finding), strict=True))

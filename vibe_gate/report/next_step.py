@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
@@ -26,12 +27,17 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"[Bb]udget of (\$[0-9.]+)"),
         "split the change, or raise `max-cost-usd` in the workflow (else `max_cost_usd` in `.vibe-gate/gate.toml`) "
-        "above {0}, which is used up; then re-run this job",
+        "above {0}, which does not cover the questions that are left; then re-run this job",
     ),
     (
         re.compile(r"deadline of ([0-9.]+ s)"),
         "split the change, or raise `deadline_s` in `.vibe-gate/gate.toml` above {0}, which passed; then "
         "re-run this job",
+    ),
+    (
+        re.compile(r"model refused to answer"),
+        "the model refused to answer: name another one (`[model] default` in `.vibe-gate/gate.toml`), or let a person "
+        "review the change",
     ),
     (
         re.compile(r"HTTP (40[13])\b"),
@@ -48,6 +54,8 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
 def next_step(report: Report) -> str:
     """What to do, without a full stop."""
     summary = report.summary
+    if summary.exit_code != PASS and not report.blocks:
+        return f"nothing is blocked; without `mode: warn`: {next_step(replace(report, blocks=True))}"
     if summary.exit_code == PASS:
         return _after_pass(summary)
     if summary.exit_code == FAIL:
@@ -102,7 +110,7 @@ def _decide(report: Report) -> str:
             "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
             "from there: a fork's job gets no API key"
         )
-    reasons = list(_unanswered(report.summary))
+    reasons = list(unanswered(report.summary))
     for pattern, advice in _CAUSES:
         if caught := next(filter(None, map(pattern.search, reasons)), None):
             return advice.format(*caught.groups(), secrets="Dependabot" if report.dependabot else "Actions")
@@ -111,7 +119,7 @@ def _decide(report: Report) -> str:
     return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"
 
 
-def _unanswered(summary: Summary) -> Iterator[str]:
+def unanswered(summary: Summary) -> Iterator[str]:
     """Reasons of ours, never a model's words, why questions have no answer."""
     for rubric in summary.rubrics:
         for criterion in rubric.criteria:

@@ -23,7 +23,8 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 _WAITS = re.compile(f"{WAITS} '([^']+)'")
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
-"""How the sentence of a waiver begins (domain.receipt.Waiver)."""
+_OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
+"""How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
 
 
 def verdict(summary: Summary) -> str:
@@ -99,8 +100,7 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
         names = joined([rubric.id for rubric in decisive if applies(rubric)]) or "no criterion applies to this change"
         if sentence:
             return ("passed " if any(map(applies, decisive)) else "") + names + skipped
-        approved = f"gate change approved by {approver(summary)}; " if approver(summary) else ""
-        return approved + names + skipped
+        return "; ".join(filter(None, [passed_by(summary), names])) + skipped
     return shared_error(summary) or "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
 
 
@@ -236,6 +236,15 @@ def approver(summary: Summary) -> str:
     """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
     found = [match for one in summary.findings if is_approval(one) and (match := _APPROVED.match(one.message))]
     return found[0][1] if found else ""
+
+
+def passed_by(summary: Summary) -> str:
+    """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden findings; or ""."""
+    found = [match[1] for one in summary.findings if (match := _OVERRIDDEN.match(one.message)) and waiver(one)]
+    who = joined(list(dict.fromkeys(found)))
+    approved = f"gate change approved by {approver(summary)}" if approver(summary) else ""
+    overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
+    return "; ".join(filter(None, [approved, overridden]))
 
 
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:

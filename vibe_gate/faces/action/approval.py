@@ -117,7 +117,11 @@ class Approvals:
         found = forge.approvals(number, head, authors=authors.logins, accounts=authors.ids)
         counting = [each.login for each in found if not each.flaw]
         if not counting:
-            self.notes += [f"The approval by @{each.login} does not count: {each.flaw}." for each in found[:MOST_TOLD]]
+            told = [f"@{each.login} ({each.flaw})" for each in found[:MOST_TOLD]]
+            if len(found) == 1:
+                self.notes.append(f"The approval by @{found[0].login} does not count: {found[0].flaw}.")
+            elif told:
+                self.notes.append(f"{len(found)} approvals do not count: {'; '.join(told)}.")
             return None
         if against := forge.objections(number):
             names = ", ".join(f"@{login}" for login in against)

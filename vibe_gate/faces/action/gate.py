@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -38,6 +39,7 @@ from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import prose
+from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Links, Report
 from vibe_gate.report.round import identity
@@ -55,6 +57,8 @@ DEPENDABOT = "dependabot[bot]"
 UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.patch")
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
 `artifact: full` adds it all."""
+
+_MARKUP = re.compile(r"[`*]")
 
 LOG_WIDTH = 400
 """Columns of a log: it has no width to fit, so no reason (280 characters) is cut."""
@@ -235,7 +239,9 @@ def _repeat(job: _Job) -> str:
 
 def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     """The verdict in the job's log, which is what people open first when a job is red."""
-    screen = terminal.render(posted.report.summary, notes, LOG_WIDTH).plain
+    summary = posted.report.summary
+    then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
+    screen = terminal.render(summary, notes, LOG_WIDTH, then=then).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 
