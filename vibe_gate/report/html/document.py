@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from vibe_gate.domain.escape import counted
@@ -50,7 +51,8 @@ def _top(view: View) -> Html:
         told: list[tuple[str, str | None]] = [("run", view.graph.run_id)]
     else:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
-        why = words.why(summary) or ("Nothing to review." if not summary.run_id else "")
+        why = words.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
+        why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
         files = summary.change.files
         size = f"{counted(len(files), 'file')}, +{sum(file.added for file in files)} "
         size += f"−{sum(file.deleted for file in files)} lines"
@@ -176,7 +178,7 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     question = text_of(asked, name) if isinstance(asked, dict) else ""
     told = [tag("p", question, class_="question") if question else None, criterion.reason or None]
     if votes:
-        fold = [tag("summary", counted(len(votes), "vote")), tag("ol", *votes)]
+        fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
     return tag(
         "tr",
@@ -186,6 +188,13 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
         class_=criterion.outcome,
         data_c=name,
     )
+
+
+def _tally(votes: Sequence[Vote]) -> str:
+    """How many votes said what, and how many answered fail without evidence that holds."""
+    each = ", ".join(f"{number} {outcome}" for outcome, number in Counter(vote.outcome for vote in votes).items())
+    void = sum(vote.said == "fail" and vote.outcome != "fail" for vote in votes)
+    return f"{counted(len(votes), 'vote')}: {each}" + (f" ({void} answered fail without evidence)" if void else "")
 
 
 def _vote(vote: Vote, number: int, view: View) -> Html:
@@ -280,7 +289,8 @@ def _activity(view: View) -> Iterator[Html]:
         )
         yield tag("p", why, class_="none")
         return
-    heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", "Cost")
+    cost = "Cost when recorded" if view.summary and words.recorded(view.summary) else "Cost"
+    heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", cost)
     yield table(heads, (_turn(turn) for turn in view.turns), class_="turns")
 
 
@@ -310,6 +320,9 @@ def _cost(view: View) -> Iterator[Html]:
         yield tag("p", "Known when the run ends.", class_="none")
         return
     yield tag("p", words.cost(summary))
+    recorded = sum(turn.usd or 0 for turn in view.turns) if words.recorded(summary) else 0
+    if recorded:
+        yield tag("p", f"When the answers were recorded they cost {_usd(recorded)}; see Activity for each turn.")
     for head, amounts in (("Stage", summary.cost.by_node), ("Model", summary.cost.by_model)):
         if amounts:
             rows = [(name, _usd(usd)) for name, usd in amounts.items()]
