@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -115,8 +116,22 @@ def test_a_working_agent_goes_on_after_an_answer_that_was_cut_and_may_be_asked_f
 
 
 def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
-    ask = ToolUse("Agent", {"subagent_type": "general-purpose", "description": "d", "prompt": "Write."})
-    with answering(Turn(ask), Turn(write("../out"), write("in.py")), DONE, repeat_last=True) as model:
+    ask = ToolUse("Agent", {"subagent_type": "general-purpose", "description": "d", "prompt": "Write below."})
+    wrote = threading.Event()
+
+    def step(request):
+        """The agent ends after its subagent wrote, which may work beside it."""
+        if "Write below." in json.dumps(request.messages[0]):
+            if not request.tool_results:
+                return Turn(write("../out"), write("in.py"))
+            wrote.set()
+        elif not request.tool_results:
+            return Turn(ask)
+        else:
+            wrote.wait(60)
+        return DONE
+
+    with answering(step, repeat_last=True) as model:
         task = work_in(tmp_path, model.base_url, environ, tools=("Agent", "Write"))
         ending, _ = hold(task)
     assert ending.status == "done" and files(task.cwd) == ["in.py"]
