@@ -49,10 +49,10 @@ class CommentCommand(NamedTuple):
 
 def command_of(body: str) -> CommentCommand | None:
     """The command on the first line of a comment; None if it has none."""
-    words = body.split("\n", 1)[0].split(maxsplit=3)
-    if words[:1] != [COMMAND]:
+    given = body.split("\n", 1)[0].split(maxsplit=3)
+    if given[:1] != [COMMAND]:
         return None
-    verb, findings, reason = (*words[1:], "", "", "")[:3]
+    verb, findings, reason = (*given[1:], "", "", "")[:3]
     return CommentCommand(verb, tuple(filter(None, findings.replace("`", "").split(","))), short(reason))
 
 

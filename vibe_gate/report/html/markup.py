@@ -8,7 +8,7 @@ from html import escape
 from vibe_gate.domain.escape import safe, show_block
 
 VOID = frozenset({"meta", "br", "rect", "path"})
-"""Elements without an end tag; shapes of an SVG picture have none in HTML's own syntax either, but close themselves."""
+"""Elements that are written without an end tag: HTML's own, and shapes of an SVG picture."""
 
 
 class Html(str):
@@ -43,7 +43,7 @@ def block(text: str, **attributes: str) -> Html:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str | None]], **attributes: str) -> Html:
-    """A table; cells that are `Html` beginning with `<td` stand for themselves."""
+    """A table, a row for each of `rows`."""
     top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
     body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
     return tag("table", top, tag("tbody", *body), **attributes)
