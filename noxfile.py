@@ -51,7 +51,9 @@ def house(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation as a site, in .nox/docs/site: a link that leads nowhere fails it."""
     session.install(".[docs]")
-    session.run("bash", ".ci/docs", str(Path(session.virtualenv.location).resolve() / "site"), external=True)
+    site = Path(session.virtualenv.location).resolve() / "site"
+    session.run("bash", ".ci/docs", str(site), external=True)
+    session.log(f"Open {site}/index.html; its search needs a server: python -m http.server -d {site}")
 
 
 @nox.session

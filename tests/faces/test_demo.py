@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,17 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
     assert "answers are a recording" in done.out
     assert "FAIL" in done.out
     assert "src/ledger.py:25" in done.out
-    assert str(place) in done.out
+    [line] = [line for line in done.out.splitlines() if line.endswith("&& vibe-gate report --open")]
+    page = subprocess.run(
+        line.partition(":  ")[2].removesuffix("--open") + "-o -",
+        shell=True,
+        cwd="/",
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environ | {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+    ).stdout
+    assert "errors-not-swallowed" in page
     [run] = json.loads(vibe_gate("bundles", "list", "--json", cwd=place, environ=environ).out)["bundles"]
     document = json.loads((place / run["bundle"] / "summary.json").read_text())
     assert {c["id"]: c["outcome"] for c in document["rubrics"][0]["criteria"]} == {

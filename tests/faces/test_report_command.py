@@ -50,12 +50,20 @@ def test_the_browser_is_shown_the_page(sealed, report, repo):
         (("-o", "missing/page.html"), 2, "folder missing does not exist; create it first."),
         (("-o", "-", "--open"), 2, "--open shows a file; give -o one, or omit it."),
         (("nothing",), 2, "No run found for nothing"),
+        (("--html", "page.html"), 2, "unknown option --html; options are -o, --output, --open"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(sealed, report, argv, code, sentence):
     done = report(*argv)
     assert (done.code, done.out) == (code, "")
     assert sentence in done.err
+
+
+def test_a_store_that_takes_no_page_is_told_with_the_way_out(sealed, report, repo):
+    (repo / ".vibe-artifacts/reports").write_text("in the way")
+    done = report()
+    assert done.code == 3
+    assert "Use -o FILE" in done.err
 
 
 def test_a_run_that_was_edited_has_no_page(sealed, report):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -38,7 +39,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with progress.shown(environ) as show:
         done = progress.run(demo(folder, environ, show))
     present(done, REQUEST, environ, as_json=False)
-    emit(f"\nThe repository stays at {folder}; delete it when you are done.\n")
+    place = shlex.quote(str(folder))
+    emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")
+    emit(f"When you are done:        rm -rf {place}\n")
     return 0
 
 

@@ -48,6 +48,9 @@ twentieth of a review at a commit; and a plugin could change what definitions me
 
 NO_FOLDER = "the current directory no longer exists; change to another one."
 
+MAX_OPTIONS = 8
+"""Options that the complaint about an unknown one lists."""
+
 HELP_COLUMNS = 80
 """The widest line of a `--help` text."""
 
@@ -91,7 +94,11 @@ class Parser(argparse.ArgumentParser):
         if rest:
             wrong = next((word for word in rest if word.startswith("-")), rest[0])
             what = "unknown option" if wrong.startswith("-") else "unexpected argument"
-            self.error(f"{what} {wrong}{did_you_mean(wrong.partition('=')[0], self._option_string_actions)}")
+            known = [option for option in self._option_string_actions if option not in {"-h", "--help"}]
+            hint = did_you_mean(wrong.partition("=")[0], known)
+            if not hint and len(known) <= MAX_OPTIONS:
+                hint = f"; options are {', '.join(known)}"
+            self.error(f"{what} {wrong}{hint}")
         return parsed, rest
 
     def _check_value(self, action: argparse.Action, value: object) -> None:

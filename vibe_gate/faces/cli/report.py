@@ -31,7 +31,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit(text)
         return PASS
     if args.output is None:
-        file = bundles_of(root, environ).keep_report(f"{meant.entry.run_id}.html", text.encode())
+        try:
+            file = bundles_of(root, environ).keep_report(f"{meant.entry.run_id}.html", text.encode())
+        except StorageError as error:
+            raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:
         file = Path(args.output)
         try:
