@@ -26,13 +26,19 @@ class Side:
 
 def spend(side: Side) -> tuple[float, float]:
     """Seconds of wall clock, and of processors, of a command that must succeed."""
-    began, start = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    began, start = time.perf_counter(), processor_seconds()
     done = subprocess.run(side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False)
-    took, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    took, used = time.perf_counter() - began, processor_seconds() - start
     if done.returncode not in side.codes or b"Traceback" in done.stderr:
         said = os.fsdecode(done.stderr or done.stdout)[-500:]
         raise SystemExit(f"{' '.join(side.argv)[:200]} ended with {done.returncode} in {side.where}: {said}")
-    return took, used.ru_utime + used.ru_stime - start.ru_utime - start.ru_stime
+    return took, used
+
+
+def processor_seconds() -> float:
+    """What all commands that ended so far, and what they started, took of processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def compare(name: str, ours: Side, theirs: Side, goal: float | None, pairs: int) -> bool:

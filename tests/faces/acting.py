@@ -5,9 +5,9 @@ So GitHub's own actions are stand-ins here, a few lines each, and record what th
 copied from the working tree: its steps, its scripts, its lock, the real CLI. What the stand-ins replace:
 
   actions/checkout            act itself: it copies the checkout that the test made (its own rule for this action)
-  actions/cache/restore       brings the environment that `environment()` built, as if an earlier step of the job had;
-                              a file: the newest that was saved
-  actions/cache/save          keeps a file
+  actions/cache/restore       brings the newest that was saved; if that is no file, and none was, the environment that
+                              `environment()` built, as if an earlier step of the job had
+  actions/cache/save          keeps a file, or a folder
   actions/upload-artifact     copies the folder to `Job.artifacts`/<name>, hidden files only if it was told to
   actions/download-artifact   copies the artifacts that match `pattern` back
   actions/setup-python        records; must not be needed
@@ -175,27 +175,38 @@ def run_step(
 class Runner:
     """A machine that runs workflows: act, our action, the stand-ins, and an environment that is already installed."""
 
-    def __init__(self, place: Path, built: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, place: Path, built: Path | None, environ: Mapping[str, str], action: Path = ROOT) -> None:
         self.place, self.built, self.environ = place, built, dict(environ)
         self.records = place / "records"
         (self.records / "artifacts").mkdir(parents=True)
         self.action = place / "action"
         self.action.mkdir()
-        shutil.copy(ROOT / "action.yml", self.action)
-        shutil.copytree(ROOT / "vibe_gate", self.action / "vibe_gate")  # with its bytecode, which no job compiles anew
+        shutil.copy(action / "action.yml", self.action)
+        # With its bytecode, which no job compiles anew.
+        shutil.copytree(action / "vibe_gate", self.action / "vibe_gate")
 
     def run(self, checkout: Path, event: str, payload: Mapping[str, Any], workflow: str, **environ: str) -> Job:
         """Execute `workflow`, a file of the checkout. Names that end in _KEY or _TOKEN are secrets."""
         path = self.place / "event.json"
         path.write_text(json.dumps(payload))
+        actor = environ.pop("GITHUB_ACTOR", "ada")
         secrets = {name: value for name, value in environ.items() if name.endswith(("_KEY", "_TOKEN"))}
         plain = {name: value for name, value in environ.items() if name not in secrets}
-        argv = [str(Path(sys.executable).with_name("act")), event, "--eventpath", str(path), "--workflows", workflow]
+        argv = [
+            str(Path(sys.executable).with_name("act")),
+            event,
+            "--eventpath",
+            str(path),
+            "--workflows",
+            workflow,
+            "--actor",
+            actor,
+        ]
         argv += ["--platform", "ubuntu-latest=-self-hosted", "--no-cache-server"]
         machine = self.place / "machine"  # where act copies the checkout and keeps RUNNER_TEMP
         argv += ["--action-cache-path", str(machine)]
         plain = {"GITHUB_REPOSITORY": payload["repository"]["full_name"]} | plain  # act would take the remote's address
-        for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built)} | plain).items():
+        for name, value in ({"STAND_INS": str(self.records), "BUILT": str(self.built or "")} | plain).items():
             argv += ["--env", f"{name}={value}"]
         for name, value in secrets.items():
             argv += ["--secret", f"{name}={value}"]

@@ -16,12 +16,17 @@ def main(name: str) -> int:
     given = {key: str(value) for key, value in json.loads(os.environ["GIVEN"]).items()}
     shelf = Path(os.environ["STAND_INS"]) / "artifacts"
     saved = Path(os.environ["STAND_INS"]) / "saved"
+    folder = saved.with_name("saved-folder")
     if name == "save" and Path(given["path"]).is_file():
         shutil.copyfile(given["path"], saved)
+    elif name == "save" and Path(given["path"]).is_dir():
+        shutil.copytree(given["path"], folder, dirs_exist_ok=True)
     elif name == "restore" and given.get("restore-keys"):
         if saved.exists():
             shutil.copyfile(saved, given["path"])
-    elif name == "restore" and "BUILT" in os.environ and os.environ["BUILT"]:
+    elif name == "restore" and folder.exists():
+        shutil.copytree(folder, given["path"])
+    elif name == "restore" and os.environ.get("BUILT"):
         place = Path(given["path"]).parent
         place.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-al", f"{os.environ['BUILT']}/{place.name}/venv", str(place)], check=True)
