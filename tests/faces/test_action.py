@@ -53,7 +53,7 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     made.pull(head)
     done = made.review_pull(head, VIBE_GATE_READY="9 s (16 MiB of packages from the cache)")
     assert done.code == 1, done.err
-    times = r"Installed in 9 s \(16 MiB of packages from the cache\)\. Reviewed in [0-9.]+ s\."
+    times = r"Installed in 9 s \(16 MiB of packages from the cache\)\. Reviewed and posted in [0-9.]+ s\."
     assert re.fullmatch(times, made.summary.splitlines()[-1])
     assert len(made.ours) == 1
     assert conclusions(made) == ["failure"]

@@ -54,11 +54,11 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
     assert "Fixed" not in made.ours[0]
     assert "5 approvals do not count: " in told
     for login, why in {
-        "bob": "its author is a co-author",
-        "dave": "its author has no write access",
-        "eve": "its author wrote one of the commits",
-        "fay": f"it is of another commit, {old[:12]}; a new approval is needed",
-        "gil": "it was dismissed",
+        "bob": "a co-author",
+        "dave": "no write access",
+        "eve": "wrote one of the commits",
+        "fay": f"of another commit, {old[:12]}; a new approval is needed",
+        "gil": "dismissed",
     }.items():
         assert f"@{login} ({why})" in told
 

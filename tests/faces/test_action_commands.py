@@ -91,9 +91,9 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>`" in answer
     assert made.github.actions_runs[0].again == 1
     assert made.review_pull(head).code == 0
-    assert "overridden by `@bob:` a `@fixture <b>`" in made.ours[0]
+    assert "overridden by `@bob`: a `@fixture <b>`" in made.ours[0]
     assert made.ours[0].splitlines()[1] == "### vibe-gate: PASS · 2 findings overridden by `@bob`"
-    assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob; ")
+    assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob · Passed ")
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
     github = made.github
     github.read_only.add(github.token)

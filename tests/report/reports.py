@@ -7,7 +7,7 @@ from typing import Any
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, Finding, Vote
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, Vote
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round, next_round
 
@@ -67,7 +67,7 @@ def _findings() -> tuple[Finding, ...]:
         .model_copy(update={"end_line": 44}),
         finding(hides, path="src/ledger/rights.py", line=13, criterion="no-invisible-unicode",
                 fingerprint="77aa001122334455"),
-        finding("Affects agents, diffs or tests; review by hand.", path="CLAUDE.md",
+        finding("Can change what AI agents do; read this change yourself.", path="CLAUDE.md",
                 line=0, level="warning", criterion="policy", fingerprint="c0de000011112222"),
         finding("suppressed by jo until 2026-02-01: a key of the sandbox | This line adds a secret (api key).",
                 path="tests/fixtures/keys.py", line=3, level="notice", criterion="no-secrets",
@@ -75,7 +75,12 @@ def _findings() -> tuple[Finding, ...]:
     )  # fmt: skip
 
 
-def _summary(head: str, findings: tuple[Finding, ...]) -> Summary:
+CONTROLS = criterion("no-invisible-unicode", "fail", reason="1 invisible character in 1 file.")
+TESTS = criterion("tests-cover-the-change", "abstain", kind="judge", must=False, weight=2,
+                  reason="The tests that the change needs may be elsewhere.")  # fmt: skip
+
+
+def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -> Summary:
     vote = Vote(outcome="fail", said="fail", reason=SWALLOWED, counterexample=COUNTEREXAMPLE,
                 changes="A refused transfer returns 0 instead of raising BankError.",
                 evidence=findings[0].evidence if findings else ())  # fmt: skip
@@ -86,10 +91,9 @@ def _summary(head: str, findings: tuple[Finding, ...]) -> Summary:
         rubrics=(
             rubric(
                 criterion("errors-not-swallowed", "fail", kind="judge", reason=SWALLOWED, votes=(vote, vote)),
-                criterion("no-invisible-unicode", "fail", reason="1 invisible character in 1 file."),
-                criterion("no-secrets", "pass", reason="No secret among the added lines."),
-                criterion("tests-cover-the-change", "abstain", kind="judge", must=False, weight=2,
-                          reason="The tests that the change needs may be elsewhere."),
+                *more,
+                criterion("no-secrets", "fail",
+                          reason="suppressed by jo until 2026-02-01: a key of the sandbox | 1 secret added."),
                 criterion("no-deleted-tests", "not_applicable", reason="No test file changed."),
                 outcome="fail", score=0.4286, coverage=0.78,
             ),
@@ -111,7 +115,7 @@ def links(head: str) -> Links:
 def first() -> Report:
     findings = _findings()
     return Report(
-        summary=_summary(FIRST, findings), notes=("c0de: suppressed by jo until 2026-02-01: a key of the sandbox",),
+        summary=_summary(FIRST, findings, CONTROLS, TESTS), notes=("9999888877776666: suppressed by jo",),
         round=first_round(findings, FIRST), links=links(FIRST), patch=PATCH, artifact=True, number=12,
         receipt="The receipt of this run is signed; `vibe-gate verify` tells by whom.",
         review=f"{BASE[:12]}...{FIRST[:12]}",
@@ -121,18 +125,23 @@ def first() -> Report:
 def second() -> Report:
     """The hidden character is gone, one blocker is new, and a warning on an old line is held back."""
     before = _findings()
-    fresh = finding("The retry sends the transfer twice when the answer is lost.", line=41,
-                    path="src/ledger/transfer.py", fingerprint="abcdabcdabcdabcd")  # fmt: skip
+    fresh = finding("The retry sends the transfer twice if its answer is lost.", line=41,
+                    path="src/ledger/transfer.py", criterion="retries-are-safe",
+                    fingerprint="abcdabcdabcdabcd")  # fmt: skip
     old = finding("This name says little.", path="src/ledger/transfer.py", line=38, level="warning",
-                  fingerprint="dcbadcbadcbadcba")  # fmt: skip
+                  criterion="names-are-clear", fingerprint="dcbadcbadcbadcba")  # fmt: skip
+    asked = (criterion("retries-are-safe", "fail", kind="judge", reason=fresh.message),
+             criterion("names-are-clear", "fail", kind="judge", must=False, reason="A new name says little."),
+             criterion("no-invisible-unicode", reason="No invisible character among the added lines."))  # fmt: skip
     here = (before[0], fresh, old, *before[2:])
     told = next_round(
         first_round(before, FIRST).state, here, SECOND,
         touched=lambda found: found == fresh, blocking=lambda found: found.level == "failure",
     )  # fmt: skip
     return Report(
-        summary=_summary(SECOND, here), notes=(), round=told, links=links(SECOND), patch=PATCH, artifact=True,
-        number=12, receipt="The receipt of this run is not signed.", review=f"{BASE[:12]}...{SECOND[:12]}",
+        summary=_summary(SECOND, here, *asked, TESTS), notes=(), round=told, links=links(SECOND), patch=PATCH,
+        artifact=True, number=12, receipt="The receipt of this run is not signed.",
+        review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
 
 
@@ -193,10 +202,17 @@ CASES = {
     "nothing to review": lambda: told(summary(run_id="", rubrics=())),
     "failed": first,
     "failed, round two": second,
-    "failed for a secret": lambda: told(failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),))),
+    "failed for a secret": lambda: told(
+        failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),),
+               rubrics=(rubric(criterion("no-secrets", "fail"), outcome="fail", score=0.0),))
+    ),
     "failed in mode warn": lambda: told(failed(), blocks=False),
     "failed a check, questions wait": lambda: told(_waiting("not asked: the check 'no-todo' fails already")),
     "gate changed": lambda: told(changed_gate()),
+    "gate changed, approval lapsed": lambda: told(
+        changed_gate(),
+        remarks=(f"1 approval does not count: @bob (of another commit, {BASE[:12]}; a new approval is needed).",),
+    ),
     "gate changed and approved": lambda: told(
         summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))
     ),

@@ -55,7 +55,7 @@ def first_line(made) -> str:
         ),
         (
             summary(exit_code=4),
-            '! NEEDS APPROVAL · this change edits .vibe-gate, which controls the gate; the verdict "pass" is advisory',
+            "! NEEDS APPROVAL · this change edits .vibe-gate, which controls the gate; everything else: pass",
         ),
         (summary(exit_code=5), "! INTEGRITY · the files changed during the review"),
         (summary(rubrics=()), "✓ PASS · nothing in this change to judge"),
@@ -225,7 +225,7 @@ def test_an_uncommitted_change_says_so_and_what_comes_next():
         ),
         (
             summary(policy_changes=(policy("CLAUDE.md", "warn"),)),
-            "policy  CLAUDE.md (modified): affects agents, diffs or tests",
+            "policy  CLAUDE.md (modified): read this change yourself",
         ),
     ],
 )

@@ -161,7 +161,7 @@ class Forge:
         return tuple(
             approval
             if approval.flaw or self.may_write(each.login, each.account)
-            else replace(approval, flaw="its author has no write access")
+            else replace(approval, flaw="no write access")
             for each, approval in zip(found, approvals, strict=True)
         )
 

@@ -195,7 +195,7 @@ def _review_of(value: Json) -> PullReview:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """An approving review, also a dismissed one. `flaw`: why it does not count, "it is ..."; "" if it does."""
+    """An approving review, also a dismissed one. `flaw`: why it does not count, in a few words; "" if it does."""
 
     login: str
     flaw: str = ""
@@ -204,13 +204,13 @@ class Approval:
 def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts: Mapping[int, str]) -> str:
     """Why a review cannot approve of exactly this commit; "" if it can. `logins`, `accounts`: the authors' parts."""
     if review.state == "DISMISSED":
-        return "it was dismissed"
+        return "dismissed"
     parts = [part for login, part in logins.items() if same_login(review.login, login)]
     if part := accounts.get(review.account) or next(iter(parts), ""):
-        return f"its author {part}"
+        return part
     if not review.person:
-        return "it is an app's"
-    other = f"it is of another commit, {review.commit[:12] or 'unknown'}; a new approval is needed"
+        return "an app's"
+    other = f"of another commit, {review.commit[:12] or 'unknown'}; a new approval is needed"
     return "" if review.commit == head_sha != "" else other
 
 

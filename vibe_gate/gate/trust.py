@@ -321,7 +321,7 @@ def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
 
 def policy_warning(file: FileDiff) -> Finding:
     """The finding for a file that steers agents, diffs or test runs."""
-    message = "Affects agents, diffs or tests; review by hand."
+    message = "Can change what AI agents do, what diffs show, how tests run or who reviews; read this change yourself."
     return Finding(path=file.shown_path, line=0, end_line=0, level="warning", criterion="policy", message=message)
 
 

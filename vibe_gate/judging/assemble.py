@@ -13,7 +13,7 @@ from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
-from vibe_gate.domain.gate import Gate, Waivers
+from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import (
@@ -253,7 +253,8 @@ def notes(run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: 
         yield run.state.problem
     yield from answers.notes
     yield from checks.notes
-    yield from (f"{waiver.finding}: {waiver.sentence}" for waiver in verdict.waivers)
+    # Who approved a change of the gate is a finding of its own.
+    yield from (f"{one.finding}: {one.sentence}" for one in verdict.waivers if not one.finding.startswith(POLICY))
 
 
 def _whole(files: Iterable[FileDiff], why: str) -> tuple[Unreviewed, ...]:

@@ -58,9 +58,9 @@ def conclusion(report: Report) -> Conclusion:
 
 
 def title(report: Report) -> str:
-    """The verdict and what decided, as plain text on one line."""
+    """The verdict and what decided, as plain text on one line; the comment says the same."""
     would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
-    text = would + safe(words.headline(report.summary))
+    text = would + safe(" · ".join([words.verdict(report.summary), *comment.decided(report)]))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 

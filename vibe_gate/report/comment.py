@@ -17,7 +17,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
-from vibe_gate.report.next_step import next_step, unanswered
+from vibe_gate.report.next_step import cause, next_step
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, explained, identity, load
 
@@ -38,9 +38,6 @@ MAX_POLICY_DIFF = 6_000
 MAX_REASONS = 10
 """Reasons why something was not judged."""
 
-MAX_CAUSE = 120
-"""Characters of why a question has no answer, below the headline."""
-
 MAX_CHANGED = 5
 """Changed files that are named."""
 
@@ -55,6 +52,8 @@ MAX_PLACES = 10
 
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_ADVICE = re.compile(r"; [^();]+(?= \(|\Z)")
+"""What a reason advises, between its fact and the words of others; the comment has a line for what to do next."""
 
 
 def opening(report: Report) -> Block:
@@ -77,14 +76,26 @@ def _why(report: Report) -> str:
     if not summary.run_id:
         head = summary.change.head_commit
         return f"Nothing to review in {commit(head, report.links) if head else code(words.key(summary))}."
-    why = words.why(summary, sentence=True)
+    return prose(why(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
+
+
+def decided(report: Report) -> list[str]:
+    """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
+    return list(filter(None, [words.passed_by(report.summary), why(report).removesuffix(".")]))
+
+
+def why(report: Report) -> str:
+    """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
+    summary = report.summary
+    text = words.why(summary, sentence=True)
     if report.links:  # a job's option
-        why = why.replace("--no-judge", 'judge: "false"')
-    if summary.outcome == "inconclusive" and (cause := next(unanswered(summary), "")):
-        why += f": {cause[:MAX_CAUSE].removesuffix('.')}"
-    if summary.exit_code not in (FAIL, INCONCLUSIVE):  # those begin with a rubric's id
-        why = why[:1].upper() + why[1:]
-    return prose(why).replace("(must)", f"([must]({GLOSSARY}))") + "." if why else ""
+        text = text.replace("--no-judge", 'judge: "false"')
+    if summary.exit_code == INCONCLUSIVE and (reason := cause(summary)):
+        fact = _ADVICE.sub("", reason).removeprefix("not asked: ").removesuffix(".")
+        left = words.unanswered(summary)
+        missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
+        text = f"{fact}. {missing}" if left else f"{text}: {fact}"
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _next(report: Report) -> str:
@@ -113,9 +124,9 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _round_line(told: Round) -> str:
-    if told.number == 1 and not (told.held or told.unanswered):
-        return ""
     fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
+    if not (told.held or told.unanswered or (told.number > 1 and (told.new or told.open or fixed_now))):
+        return ""
     parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{fixed_now} fixed"]
     parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
@@ -139,9 +150,10 @@ def changed(summary: Summary) -> Block:
 
 def criteria(summary: Summary) -> Iterator[Block]:
     """A table of criteria for each rubric: what failed first, what passed last."""
+    said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     for rubric in summary.rubrics:
         rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
-        text = table(("Criterion", "Outcome", "Why"), [_criterion(one) for one in rows[:MAX_ROWS]])
+        text = table(("Criterion", "Outcome", "Why"), [_criterion(one, said) for one in rows[:MAX_ROWS]])
         if len(rows) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}; see summary.json."
         yield Block(fold(_rubric(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics")
@@ -151,17 +163,20 @@ def _rubric(rubric: RubricResult) -> str:
     if not words.applies(rubric):
         return f"Rubric {html(rubric.id, 100)}: skipped"
     decided = f"score {rubric.score:.2f}" if rubric.coverage else "nothing decided"
-    part = f", {rubric.coverage:.0%} decided" if 0 < rubric.coverage < 1 else ""
+    open_ = sum(one.outcome in ("abstain", "error") for one in rubric.criteria) if rubric.coverage else 0
+    part = f", {open_} of {len(rubric.criteria)} undecided" if open_ else ""
     return f"Rubric {html(rubric.id, 100)}: {rubric.outcome}, {decided}{part}"
 
 
 _OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
 
 
-def _criterion(one: CriterionResult) -> tuple[str, str, str]:
+def _criterion(one: CriterionResult, said: str) -> tuple[str, str, str]:
+    """Its row. `said`: the reason that stands above, and is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
-    return code(one.id, 64) + (" (must)" if one.must else ""), outcome, prose(one.reason, 280)
+    reason = "see above" if one.reason and one.reason == said else prose(one.reason, 280)
+    return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 
 def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -> Iterator[Block]:
@@ -190,11 +205,11 @@ def item(equal: Sequence[Finding], report: Report) -> str:
     finding = equal[0]
     back = " (back)" if identity(finding) in report.round.back else ""
     name = code(finding.fingerprint[: words.SHORT_FINGERPRINT]) if len(equal) == 1 else counted(len(equal), "finding")
-    asked = f"({code(finding.criterion, 64)}{', ' + name if name else ''})"
+    asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
     waived = words.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
-    told = f"- **{finding.level}**{back} {places}: {said} {asked}"
+    told = f"- **{finding.level}**{back} {places}: {said}" + (f" ({asked})" if asked else "")
     against = words.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
@@ -263,7 +278,11 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
     for one in places:
         by_reason.setdefault(one.reason, []).append(code(words.place(one.path, one.line, one.end_line)))
     often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    lines = [f"- {prose(reason, 280).removesuffix('.')}: {_first(shown)}" for reason, shown in often[:MAX_REASONS]]
+    said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
+    lines = [
+        f"- {'' if reason == said else prose(reason, 280).removesuffix('.') + ': '}{_first(shown)}"
+        for reason, shown in often[:MAX_REASONS]
+    ]
     if len(often) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")
@@ -371,20 +390,20 @@ def state_of(body: str) -> RoundState | None:
 def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
     """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
     summary = report.summary
-    said = [*findings(report, held=held), *fixed(report), _lost(downgrades), changed(summary)]
-    facts = [*criteria(summary), *policy(summary), *unreviewed(summary), details(report)]
+    said = [*findings(report, held=held), *fixed(report), changed(summary)]
+    facts = [*criteria(summary), *policy(summary), *unreviewed(summary), details(report), _lost(downgrades)]
     return [opening(report), *said, *facts]
 
 
 def check_summary(report: Report, downgrades: Sequence[str], but: Collection[str]) -> list[Block]:
     """The parts of a check run's summary: what stands at lines (`but`, identities) and diffs are not said again."""
-    said = [*findings(report, but=but), _lost(downgrades)]
-    return [opening(report), *said, *criteria(report.summary), *unreviewed(report.summary), details(report)]
+    facts = [*criteria(report.summary), *unreviewed(report.summary), details(report), _lost(downgrades)]
+    return [opening(report), *findings(report, but=but), *facts]
 
 
 def _lost(downgrades: Sequence[str]) -> Block:
-    title = f"Not everything was posted ({len(downgrades)})"
-    return Block(fold(title, _list(downgrades)) if downgrades else "", 0)
+    """What could not be posted, in sight: below the folds."""
+    return Block(f"**Not everything was posted:**\n\n{_list(downgrades)}" if downgrades else "", 0)
 
 
 def _missing(report: Report, what: str, number: int) -> str:

@@ -64,7 +64,7 @@ def _phrases(text: str) -> Iterable[str]:
         elif acts[1]:
             run = _QUOTED.sub(lambda match: _span(match[1]) + match[2], run)
         elif acts[0]:
-            inside = run.rstrip(".,;!?")  # what ends a sentence is not part of a name
+            inside = run.rstrip(".,:;!?")  # what ends a sentence is not part of a name
             run = _span(inside) + run[len(inside) :] if inside else _span(run)
         yield run if first else f" {run}"
         first = False

@@ -26,26 +26,24 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"[Bb]udget of (\$[0-9.]+)"),
-        "split the change, or raise `max-cost-usd` in the workflow (else `max_cost_usd` in `.vibe-gate/gate.toml`) "
-        "above {0}, which does not cover the questions that are left; then re-run this job",
+        "split the change, or raise `max-cost-usd` in the workflow (else `[budget] max_cost_usd` in "
+        "`.vibe-gate/gate.toml`) above {0}; then re-run this job",
     ),
     (
         re.compile(r"deadline of ([0-9.]+ s)"),
-        "split the change, or raise `deadline_s` in `.vibe-gate/gate.toml` above {0}, which passed; then "
-        "re-run this job",
+        "split the change, or raise `[budget] deadline_s` in `.vibe-gate/gate.toml` above {0}; then re-run this job",
     ),
     (
         re.compile(r"model refused to answer"),
-        "the model refused to answer: name another one (`[model] default` in `.vibe-gate/gate.toml`), or let a person "
-        "review the change",
+        "name another model (`[model] default` in `.vibe-gate/gate.toml`), or let a person review the change",
     ),
     (
-        re.compile(r"HTTP (40[13])\b"),
-        "the model's API refuses the key ({0}): replace the secret `ANTHROPIC_API_KEY`, then re-run this job",
+        re.compile(r"HTTP 40[13]\b"),
+        "replace the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*), then re-run this job",
     ),
     (
-        re.compile(r"(HTTP (?:429|5[0-9][0-9]))\b|did not recover|API broke off|process ended before"),
-        "the model's API did not answer: wait some minutes, then re-run this job",
+        re.compile(r"HTTP (?:429|5[0-9][0-9])\b|did not recover|API broke off|process ended before"),
+        "wait some minutes, then re-run this job",
     ),
 )
 """Why a run did not decide, as the reasons say it; `{0}` is what the expression caught."""
@@ -74,7 +72,7 @@ def _after_pass(summary: Summary) -> str:
     left = words.unasked(summary)
     if left and left[0].reason == NO_KEY:
         return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
-    return "nothing; judge questions are switched off" if left else "nothing"
+    return "nothing to do; judge questions are switched off" if left else "nothing to do"
 
 
 def _repair(report: Report) -> str:
@@ -99,8 +97,8 @@ def _approve(report: Report) -> str:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason TEXT`"
     head = code(report.summary.change.head_commit[: words.SHORT_ID])
     return (
-        f"someone with write access who wrote none of these commits approves {head} "
-        "(*Files changed → Review changes → Approve*). The check then looks again; if not, re-run its job"
+        f"someone with write access who wrote none of it approves {head} (*Files changed → Review changes*). "
+        "The check then looks again; if not, re-run its job"
     )
 
 
@@ -110,13 +108,25 @@ def _decide(report: Report) -> str:
             "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
             "from there: a fork's job gets no API key"
         )
-    reasons = list(unanswered(report.summary))
-    for pattern, advice in _CAUSES:
-        if caught := next(filter(None, map(pattern.search, reasons)), None):
-            return advice.format(*caught.groups(), secrets="Dependabot" if report.dependabot else "Actions")
+    if caught := _cause(report.summary):
+        advice = caught[1]
+        return advice.format(*caught[0].groups(), secrets="Dependabot" if report.dependabot else "Actions")
     if report.summary.outcome == "error":
         return "see the criteria with an error below, repair what they name, then re-run this job"
     return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"
+
+
+def _cause(summary: Summary) -> tuple[re.Match[str], str] | None:
+    """The first reason with a remedy that is known, and this remedy."""
+    reasons = list(unanswered(summary))
+    found = ((pattern.search(reason), advice) for pattern, advice in _CAUSES for reason in reasons)
+    return next(((match, advice) for match, advice in found if match), None)
+
+
+def cause(summary: Summary) -> str:
+    """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it."""
+    caught = _cause(summary)
+    return caught[0].string if caught else next(unanswered(summary), "")
 
 
 def unanswered(summary: Summary) -> Iterator[str]:

@@ -282,8 +282,8 @@ def _unreviewed(summary: Summary) -> str:
     first = summary.unreviewed[0]
     place = _path(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
     reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
-    often = crop(reasons.most_common(1)[0][0], MAX_REASON_SHOWN)
-    because = "" if often.removesuffix(".") == words.shared_error(summary) else f" ({often})"
+    often = reasons.most_common(1)[0][0]
+    because = "" if often.removesuffix(".") == words.shared_error(summary) else f" ({crop(often, MAX_REASON_SHOWN)})"
     more = (
         f" and {counted(len(summary.unreviewed) - 1, 'more place', 'more places')}"
         if len(summary.unreviewed) > 1

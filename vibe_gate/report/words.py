@@ -81,10 +81,9 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     `sentence`: as a sentence of its own, below a verdict that names who approved.
     """
     if summary.exit_code == POLICY_CHANGED:
-        advisory = f'the verdict "{summary.outcome}" is advisory'
         if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
-            return f"{gate(summary)}; {advisory}"
-        return f"this change edits {_edited(summary)}, which controls the gate; {advisory}"
+            return f"{gate(summary)}; its own outcome: {summary.outcome}"
+        return f"this change edits {_edited(summary)}, which controls the gate; everything else: {summary.outcome}"
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
@@ -97,11 +96,14 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
             return f"{counted(len(left), 'question')} {left[0].reason}"
         places = len(missed(summary))
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
-        names = joined([rubric.id for rubric in decisive if applies(rubric)]) or "no criterion applies to this change"
-        if sentence:
-            return ("passed " if any(map(applies, decisive)) else "") + names + skipped
-        return "; ".join(filter(None, [passed_by(summary), names])) + skipped
-    return shared_error(summary) or "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+        passed = [rubric.id for rubric in decisive if applies(rubric)]
+        names = joined(passed) or "no criterion applies to this change"
+        if sentence and passed:
+            plural = "s" if len(passed) > 1 else ""
+            names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
+        return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
+    causes = "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+    return shared_error(summary) or (f"rubric {causes}" if sentence else causes)
 
 
 def shared_error(summary: Summary) -> str:
@@ -119,6 +121,12 @@ def judges(summary: Summary) -> bool:
 def missed(summary: Summary) -> tuple[Unreviewed, ...]:
     """What judges should have seen and did not: nothing if no criterion asks one."""
     return tuple(summary.unreviewed) if judges(summary) else ()
+
+
+def unanswered(summary: Summary) -> int:
+    """How many judge questions have no answer, by a judge or by an earlier verdict."""
+    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria if criterion.kind == "judge"]
+    return sum(one.outcome in ("abstain", "error") and all(vote.said is None for vote in one.votes) for one in criteria)
 
 
 def waiting(summary: Summary) -> tuple[str, tuple[str, ...]]:
@@ -250,7 +258,7 @@ def passed_by(summary: Summary) -> str:
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     """What a change of the gate, or of what steers agents, asks of people."""
     if change.level == "warn":
-        return "affects agents, diffs or tests"
+        return "read this change yourself"
     return f"approved by {approver(summary)}" if approver(summary) else "needs approval"
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
@@ -118,10 +119,8 @@ class Approvals:
         counting = [each.login for each in found if not each.flaw]
         if not counting:
             told = [f"@{each.login} ({each.flaw})" for each in found[:MOST_TOLD]]
-            if len(found) == 1:
-                self.notes.append(f"The approval by @{found[0].login} does not count: {found[0].flaw}.")
-            elif told:
-                self.notes.append(f"{len(found)} approvals do not count: {'; '.join(told)}.")
+            many = counted(len(found), "approval does", "approvals do")
+            self.notes += [f"{many} not count: {'; '.join(told)}."] if told else []
             return None
         if against := forge.objections(number):
             names = ", ".join(f"@{login}" for login in against)
@@ -156,7 +155,7 @@ def accounts_of(commits: Iterable[Commit], known: Mapping[str, str]) -> Accounts
     """
     parts: dict[str, str] = {}
     for commit in commits:
-        parts |= {address.strip().lower(): "is a co-author" for address in _CO_AUTHOR.findall(commit.message)}
+        parts |= {address.strip().lower(): "a co-author" for address in _CO_AUTHOR.findall(commit.message)}
     for commit in commits:
         wrote = (commit.author_email, commit.committer_email)
         parts |= {address.strip().lower(): WROTE for address in wrote}

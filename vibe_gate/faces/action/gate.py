@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal, words
 from vibe_gate.report.annotations import MAX_COMMENTS, commands
-from vibe_gate.report.comment import job_summary
+from vibe_gate.report.comment import decided, job_summary
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import prose
@@ -80,6 +81,7 @@ class _Job:
     root: Path
     folder: Path
     sarif: Path | None
+    began: datetime
 
     @property
     def suggests(self) -> bool:
@@ -114,7 +116,7 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
-    environ = {**runner.environ, "CI": "true"}
+    began, environ = runner.clock(), {**runner.environ, "CI": "true"}
     if inputs.anthropic_api_key:
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
@@ -133,7 +135,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
-        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), sarif_place)
+        temp = runner.temp()
+        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, temp, sarif_place, began)
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         try:
@@ -214,7 +217,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
     lacking = _keep(job, summary, bundle)
     posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
-    text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job, summary)
+    text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks))
     report = job.folder / "report.md"
@@ -224,11 +227,11 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     return _commands(posted)
 
 
-def _times(job: _Job, summary: Summary) -> str:
+def _times(job: _Job) -> str:
     """What the job spent its time on, as its summary's last line; the step before says how long it installed."""
     installed = job.environ.get("VIBE_GATE_READY", "")
-    reviewed = f"Reviewed in {summary.duration_ms / 1000:.1f} s."
-    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}{reviewed}\n"
+    took = (job.runner.clock() - job.began).total_seconds()
+    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}Reviewed and posted in {took:.1f} s.\n"
 
 
 def _repeat(job: _Job) -> str:
@@ -241,7 +244,7 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     """The verdict in the job's log, which is what people open first when a job is red."""
     summary = posted.report.summary
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
-    screen = terminal.render(summary, notes, LOG_WIDTH, then=then).plain
+    screen = terminal.render(summary, notes, LOG_WIDTH, then=then, why=" · ".join(decided(posted.report))).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 
