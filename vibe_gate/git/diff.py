@@ -37,6 +37,8 @@ from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
 
 if TYPE_CHECKING:
+    import subprocess
+
     from vibe_gate.git.libgit2 import Merging
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
@@ -46,6 +48,7 @@ RENAMES = ("-M", "-l0")
 """Renames are found however many there are; git's own limit is 1,000 x 1,000 files."""
 
 _DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "-p", "--full-index", *RENAMES)
+_PATCHES = ("diff-tree", "--stdin", "--root", "-r", "-p", "--full-index", *RENAMES)
 _HEADER = expression(rb"([0-9a-f]{40}) ([0-9a-f]{40})[\n\0]")
 _ID = expression(r"\b[0-9a-f]{40}\b")
 _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
@@ -122,10 +125,15 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     numbered = b"".join(b"commit %040x\n%s" % (at, patch) for at, (_, patch) in enumerate(listed.values()))
     hashing = objects.bare.start("patch-id", "--stable", reads=True)
     sizes = objects.sizes(side for rows, _ in listed.values() for row in rows for side in row.blobs)
-    ids = dict(line.split()[::-1] for line in finish(hashing, numbered).line.split("\n") if line)
+    ids = _patch_ids(hashing, numbered)
     for at, (pair, (rows, patch)) in enumerate(listed.items()):
         diffs[pair] = Diff(_files(objects, rows, patch, sizes), patch, ids.get(f"{at:040x}", ""))
     return diffs
+
+
+def _patch_ids(hashing: subprocess.Popen[bytes], patches_of_commits: bytes) -> dict[str, str]:
+    """What `git patch-id` says of patches, each below a commit's id, by that id."""
+    return dict(line.split()[::-1] for line in finish(hashing, patches_of_commits).line.split("\n") if line)
 
 
 class _Row(NamedTuple):
@@ -289,6 +297,17 @@ class ChangeQueries(HookQueries):
         found = compare(self._objects, [ends.trees])[ends.trees]
         self._latest = ends.trees, found.patch
         return _change(ends, found)
+
+    def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
+        """The patch-id of each commit's change (full ids) against its first parent; none of one that changes nothing.
+
+        Two processes for all of them, and no file is looked at here: `changes_of` costs five times as much.
+        """
+        asked = "".join(f"{commit} {self.first_parent(commit)}\n" for commit in commits)
+        done = self._objects.bare.run(*_PATCHES, stdin=asked.encode())
+        if done.code:
+            raise _failure(done)
+        return _patch_ids(self._objects.bare.start("patch-id", "--stable", reads=True), done.out)
 
     def changes_of(self, commits: Sequence[str]) -> dict[str, Change]:
         """The change of each commit (full ids) against its first parent, in a few processes for all of them."""

@@ -101,9 +101,7 @@ class Objects:
             return known
         with self._lock:
             found = _answer(self._ask([revision]), revision)
-        if found and _checked(found).kind == "commit" and len(self._commits) < _REMEMBERED:
-            self._commits[found.id] = found
-        return found
+        return found and self._checked(found)
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
         """Contents by full id, asked for at once: names and contents must fit into memory. Raises what `read` does."""
@@ -117,7 +115,7 @@ class Objects:
         for name, one in found.items():
             if one is None:
                 raise _missing(name)
-            contents[name] = _checked(one).data
+            contents[name] = self._checked(one).data
         return contents
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
@@ -129,6 +127,16 @@ class Objects:
         if gone := next((name for name in asked if not sizes.get(name, "").isdecimal()), None):
             raise RevisionError(f"Object {gone} is missing here; fetch it first.")
         return {name: int(size) for name, size in sizes.items()}
+
+    def _checked(self, found: Object) -> Object:
+        """The object; IntegrityError if it is not what its id says: git believes a file by its name."""
+        digest = hashlib.sha1(b"%s %d\0" % (found.kind.encode(), len(found.data)), usedforsecurity=False)
+        digest.update(found.data)
+        if digest.hexdigest() != found.id:
+            raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
+        if found.kind == "commit" and len(self._commits) < _REMEMBERED:
+            self._commits[found.id] = found
+        return found
 
     def _ask(self, names: Sequence[str]) -> IO[bytes]:
         """Ask git for objects; what comes back gives its answers in the same order."""
@@ -156,15 +164,6 @@ def _answer(out: IO[bytes], name: str) -> Object | None:
     if len(fields) != 3 or line.endswith((b" missing\n", b" ambiguous\n")):
         return None
     return Object(fields[0].decode("ascii"), fields[1].decode("ascii"), out.read(int(fields[2]) + 1)[:-1])
-
-
-def _checked(found: Object) -> Object:
-    """The object; IntegrityError if it is not what its id says: git believes a file by its name."""
-    digest = hashlib.sha1(b"%s %d\0" % (found.kind.encode(), len(found.data)), usedforsecurity=False)
-    digest.update(found.data)
-    if digest.hexdigest() != found.id:
-        raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
-    return found
 
 
 def _missing(name: str) -> InfrastructureError:

@@ -290,7 +290,8 @@ class Revisions:
     def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first.
 
-        If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone.
+        If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone. All are read at
+        once here, for the questions about each that follow.
         """
         asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
         listed = self._git.run(*asked, environ=_UNCUT)
@@ -300,7 +301,7 @@ class Revisions:
             raise IntegrityError(
                 f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
             )
-        return tuple(name for name in listed.line.split("\n") if name)
+        return tuple(self._objects.read_all(listed.line.split()))
 
     # Notes
 
@@ -309,7 +310,8 @@ class Revisions:
         listed = self._git.run("notes", f"--ref={ref}", "list")
         pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line and not listed.code]
         sizes = self._objects.sizes(note for note, _ in pairs)
-        return {about: self._objects.read(note).data for note, about in pairs if sizes[note] <= MAX_NOTE_BYTES}
+        texts = self._objects.read_all([note for note, _ in pairs if sizes[note] <= MAX_NOTE_BYTES])
+        return {about: texts[note] for note, about in pairs if note in texts}
 
     def note(self, ref: str, about: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""

@@ -225,7 +225,6 @@ class _Verifier:
         self._request = request
         self._today = now.date()
         self._redact = Redactor(environ).text
-        self._changes = repository.changes_of(span.commits)
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
         self.strict = request.strict or in_ci(environ)
         named = {"base": request.base, "definitions": request.definitions}
@@ -236,21 +235,26 @@ class _Verifier:
         self._authorship = Authorship(repository, {}, open_state(repository.common_dir), now)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
-        self._trees = {span.base: self._whole.before} | {name: self._changes[name].after for name in oldest_first}
+        # Only a receipt could be about a commit by its patch-id.
+        patch_ids = repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
+        self._outlines = {name: self._outline(name, patch_ids.get(name, "")) for name in oldest_first}
+        self._trees = {span.base: self._whole.before} | {name: one.after for name, one in self._outlines.items()}
         self._by_tree = {tree: name for name, tree in self._trees.items()}
         self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
+        self._requirements: dict[tuple[str, ...], Requirements] = {}
 
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
         self._sort(self._find())
-        reviews = {name: self._reviews(name) for name in self._history.parents}
+        changes = self._repository.changes_of([name for name in self._outlines if self._is_reviewed(name)])
+        reviews = {name: self._reviews(name, changes.get(name)) for name in self._outlines}
         cuts = self._cuts(reviews)
-        return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in self._changes)
+        return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in reversed(reviews))
 
     def _find(self) -> list[FoundReceipt]:
         """Every receipt that can be about one of the commits, or about the range."""
-        ids = {name for change in (*self._changes.values(), self._whole) for name in ids_of(change)}
+        ids = {name for one in self._outlines.values() for name in one.ids}.union(ids_of(self._whole))
         return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
 
     def _sort(self, found: Iterable[FoundReceipt]) -> None:
@@ -289,18 +293,19 @@ class _Verifier:
     def _whole_identity(self) -> ChangeIdentity:
         return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read_all))
 
-    def _reviews(self, name: str) -> _Reviews:
-        change, commit = self._changes[name], self._repository.commit(name)
-        identity = self._identity(change, commit)
-        required = Requirements.of(
-            self.gate,
-            self.gate.for_change(change),
-            self._today,
-            judge=self.gate.file.hooks.get(self._request.stage, HookRule()).judge,
-            hints=self._authorship.of(change, (commit,)).hints,
-            strict=self.strict,
-        )
+    def _is_reviewed(self, name: str) -> bool:
+        """Whether a receipt may be about the commit, or none need be because it changes nothing."""
+        outline = self._outlines[name]
+        return outline.before == outline.after or name in self._parts or bool(self._about(outline))
+
+    def _reviews(self, name: str, change: Change | None) -> _Reviews:
+        """What receipts say of a commit; nothing without its `change`, which is read of those with receipts alone."""
         first, *others = self._history.parents[name] or [""]
+        if change is None:
+            return _Reviews(self._outlines[name], {first: ()}, ())
+        commit = self._repository.commit(name)
+        identity = self._identity(change, commit)
+        required = self._required(change, commit)
         own = {first: self._own(change, identity, required)}
         if others and not self._repository.is_clean_merge(name):
             own |= {parent: self._against(parent, commit, required) for parent in others}
@@ -319,11 +324,27 @@ class _Verifier:
             return []
         return self._own(change, replace(self._identity(change, commit), patch_id=""), required)
 
+    def _required(self, change: Change, commit: Commit) -> Requirements:
+        rubrics = self.gate.for_change(change)
+        names = tuple(rubric.id for rubric in rubrics)
+        if names not in self._requirements:
+            judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
+            made = Requirements.of(self.gate, rubrics, self._today, judge=judge, strict=self.strict)
+            self._requirements[names] = made
+        return replace(self._requirements[names], hints=self._authorship.of(change, (commit,)).hints)
+
+    def _outline(self, name: str, patch_id: str) -> ChangeIdentity:
+        """The identity of a commit's change as far as it is known without its files."""
+        before, after = (self._repository.tree_of(one) for one in (self._repository.first_parent(name), name))
+        return ChangeIdentity(name, before, after, patch_id, "", title=self._title(self._repository.commit(name)))
+
+    def _title(self, commit: Commit) -> str:
+        return self._redact(commit.message.partition("\n")[0])
+
     def _identity(self, change: Change, commit: Commit) -> ChangeIdentity:
-        title = self._redact(commit.message.partition("\n")[0])
         # Only a match by patch-id needs them, and they take reading the files.
         found = places(change, self._repository.read_all) if change.patch_id in self._by_id else ""
-        return replace(identity_of(change, (commit,)), title=title, places=found)
+        return replace(identity_of(change, (commit,)), title=self._title(commit), places=found)
 
     def _own(self, change: Change, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of this very change."""

@@ -7,7 +7,6 @@ which end belongs to which start.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -269,7 +268,6 @@ class Timeline:
             for event in log:
                 latest = max(latest, event.ts)
                 heads.append((latest, event))
-            await asyncio.sleep(0)
         for _, event in sorted(heads, key=lambda head: head[0]):
             yield event
 
