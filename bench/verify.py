@@ -3,19 +3,25 @@
     python bench/verify.py [--pairs 7]
 
 Self-contained: generates histories of 10, 100 and 1,000 commits under bench/.work once, each commit with a change of
-three files. Processes are those that strace sees; without strace they are not counted.
+three files. The same is measured with a receipt of each commit in a bundle, and with all of them in git notes; no goal
+is set for these. Processes are those that strace sees; without strace they are not counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import random
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from _pairs import Side, compare, environment
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.review import ReviewRequest, review
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work"
@@ -30,19 +36,20 @@ def main() -> int:
     options = parser.parse_args()
     environ = environment(WORK / "home", ROOT)
     where = history(environ)
+    bundled, noted = reviewed(where, environ)
     reached = True
-    for commits in (10, 100, COMMITS):
-        span = f"HEAD~{commits}..HEAD"
-        ours = Side([sys.executable, "-m", "vibe_gate", "verify", span], where, environ, (0, 1))
-        log = Side(["git", "log", span], where, environ)
-        reached &= compare(
-            f"verify, {commits:,} commits", ours, log, GOAL if commits == COMMITS else None, options.pairs
-        )
-        if shutil.which("strace"):
-            started = processes(ours)
-            is_few = started <= PROCESSES_GOAL
-            print(f"  {started} processes of git  goal <= {PROCESSES_GOAL}: {'yes' if is_few else 'NO'}")
-            reached &= is_few
+    for folder, what, also in ((where, "", ()), (bundled, ", bundles", ()), (noted, ", notes", ("--from-notes",))):
+        for commits in (10, 100, COMMITS):
+            span = f"HEAD~{commits}..HEAD"
+            ours = Side([sys.executable, "-m", "vibe_gate", "verify", span, *also], folder, environ, (0, 1))
+            log = Side(["git", "log", span], folder, environ)
+            goal = GOAL if commits == COMMITS and not what else None
+            reached &= compare(f"verify, {commits:,} commits{what}", ours, log, goal, options.pairs)
+            if shutil.which("strace"):
+                started = processes(ours)
+                is_few = started <= PROCESSES_GOAL
+                print(f"  {started} processes of git  goal <= {PROCESSES_GOAL}: {'yes' if is_few else 'NO'}")
+                reached &= is_few
     return 0 if reached else 1
 
 
@@ -78,6 +85,29 @@ def history(environ: dict[str, str]) -> Path:
     subprocess.run(["git", "reset", "-q", "--hard"], cwd=where, env=environ, check=True)
     (where / ".git" / "generated").touch()
     return where
+
+
+def reviewed(where: Path, environ: dict[str, str]) -> tuple[Path, Path]:
+    """Two copies of the repository: one with a bundle of each commit, one with the same receipts in git notes alone."""
+    bundled, noted = WORK / "verify-bundles", WORK / "verify-notes"
+    if not (noted / ".git" / "generated").exists():
+        for folder in (bundled, noted):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(where, bundled)
+        subprocess.run(["git", "config", "vibe-gate.receipts", "notes"], cwd=bundled, env=environ, check=True)
+        listed = subprocess.run(
+            ["git", "rev-list", f"-{COMMITS}", "HEAD"], cwd=bundled, env=environ, check=True, capture_output=True
+        )
+        for commit in listed.stdout.decode().split():
+            request = ReviewRequest(Selection("commit", commit))
+            asyncio.run(
+                review(
+                    request, start=bundled, environ=environ, clock=lambda: datetime.now(UTC), progress=lambda *_: None
+                )
+            )
+        shutil.copytree(bundled, noted, ignore=shutil.ignore_patterns(".vibe-artifacts"))
+        shutil.rmtree(noted / ".git" / "vibe-gate", ignore_errors=True)
+    return bundled, noted
 
 
 if __name__ == "__main__":

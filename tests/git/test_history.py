@@ -68,7 +68,10 @@ def test_every_patch_of_the_generated_history_applies_and_every_id_is_the_one_of
     oracle = Oracle(generated / ".git", environ)
     index = {"GIT_INDEX_FILE": str(tmp_path / "index")}
     with opened(generated / ".git", environ) as repository:
-        for change in repository.changes_of(oracle.commits()).values():
+        changes = repository.changes_of(oracle.commits())
+        ids = {commit: change.patch_id for commit, change in changes.items() if change.patch_id}
+        assert repository.patch_ids(oracle.commits()) == ids
+        for change in changes.values():
             patch = repository.patch(change)
             assert patch == oracle.diff(change.before, change.after, "--binary", "--full-index")
             oracle.git("read-tree", change.before if change.base_commit else "--empty", **index)

@@ -24,7 +24,7 @@ from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, load_gate, mistakes
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
+from vibe_gate.store import STORE, Bundles, open_state, read_bundle
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""
@@ -196,10 +196,11 @@ def _runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, Sea
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     known = Provenance(now, repository.tracked(STORE))
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    for entry in find_bundles(repository.root, known, index):
+    bundles = Bundles(repository.root, known, index)
+    for entry in bundles.runs():
         if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
-                yield entry, read_bundle(repository.root / entry.bundle).documents
+                yield entry, bundles.documents(entry)
 
 
 _HEAD = """\

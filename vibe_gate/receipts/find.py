@@ -18,7 +18,7 @@ from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, ids_of
-from vibe_gate.store import STORE, find_bundles, open_state, read_bundle
+from vibe_gate.store import STORE, Bundles, find_bundles, open_state
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -89,6 +89,7 @@ class ReceiptFinder:
         self._repository = repository
         self._reader = ReceiptReader(repository, environ, allowed)
         self._provenance = Provenance(now, repository.tracked(STORE))
+        self._bundles = Bundles(repository.root, self._provenance)
         self.entries: list[RunEntry] = []
         self.remark = ""
         try:
@@ -128,7 +129,7 @@ class ReceiptFinder:
         if foreign := self._provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:
-            sealed = read_bundle(self._repository.root / entry.bundle).documents
+            sealed = self._bundles.documents(entry)
         except IntegrityError as error:
             return replace(broken, problem=str(error))
         except StorageError as error:

@@ -30,6 +30,8 @@ from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
 if TYPE_CHECKING:
     from vibe_gate.domain.upkeep import SealedDocuments
 
+_BLOCK = 1 << 16
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -260,20 +262,21 @@ def digests(bundle: Folder) -> dict[str, str]:
 
 def digest(folder: Folder, name: str) -> str:
     """sha-256 in hex of a regular file, streamed. OSError."""
-    with open(folder.reading(name), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    made = hashlib.sha256()
+    with open(folder.reading(name), "rb", buffering=0) as file:
+        while block := file.read(_BLOCK):  # `hashlib.file_digest` clears 256 KiB for each of many small files
+            made.update(block)
+    return made.hexdigest()
 
 
-def broken_seals(bundle: Folder, vouched: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Name and flaw of each file that is not as a sealed run vouches for it. OSError."""
-    present = digests(bundle)
-    for name in sorted(vouched.keys() | present.keys()):
-        if name not in present:
-            yield name, "it is missing"
-        elif name not in vouched:
-            yield name, "it was added after sealing"
-        elif vouched[name] != present[name]:
-            yield name, "it was changed after sealing"
+def seal_fault(entry: names.Entry, vouched: str | None) -> str:
+    """What is wrong with a file whose sha-256 should be `vouched` (None: it should not be there); "" if nothing.
+
+    OSError.
+    """
+    if vouched is None:
+        return "it was added after sealing"
+    return "" if digest(entry.folder, entry.base) == vouched else "it was changed after sealing"
 
 
 def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, str]) -> str:
@@ -310,16 +313,22 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
         raise StorageError(f"The run in {_shown(bare.root)} {state}; there is no outcome to show.")
     document = bare.document(names.SUMMARY, parse_object)
     files = _digests(bare, document)
+    missing = dict(files)
     try:
-        for name, why in broken_seals(folder, files):
-            raise corrupt(bare.path(name), why)
         for entry in names.walk(folder):
-            is_known = entry.is_file and (entry.part is not None or entry.name in files)
-            if not is_known and not entry.is_temporary:
-                raise corrupt(bare.path(entry.name), "no bundle has a file of that name")
+            vouched = missing.pop(entry.name, None)
+            if entry.is_vouched:
+                why = seal_fault(entry, vouched)
+            else:
+                is_known = (entry.is_file and entry.part is not None) or entry.is_temporary
+                why = "" if is_known else "no bundle has a file of that name"
+            if why:
+                raise corrupt(bare.path(entry.name), why)
         vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if names.RECEIPT in files else None
     except OSError as error:
         raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
+    if missing:
+        raise corrupt(bare.path(min(missing)), "it is missing")
     bare.parsed(names.SUMMARY, document, read_summary)
     files.pop(names.RECEIPT, None)
     from vibe_gate.domain.upkeep import SealedDocuments

@@ -17,7 +17,15 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import digest, parse_events, read_object, read_summary, reason, receipt_fault
+from vibe_gate.store.bundle import (
+    digest,
+    parse_events,
+    read_object,
+    read_summary,
+    reason,
+    receipt_fault,
+    seal_fault,
+)
 from vibe_gate.store.captures import EVENTS, META, read_meta
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
@@ -164,7 +172,8 @@ class Audit:
                 if self._vouched is not None and entry.is_vouched:
                     missing.discard(entry.name)
                     with self._reading(entry.name):
-                        self._check_digest(entry, self._vouched.get(entry.name))
+                        if why := seal_fault(entry, self._vouched.get(entry.name)):
+                            self._say("corrupt", "digest", entry.name, why)
         for name in sorted(missing):
             self._say("corrupt", "digest", name, "it is missing")
         if self._sealed:
@@ -215,13 +224,6 @@ class Audit:
             self._note_references(entry)
         elif entry.part == "log" and (torn := _torn_bytes(entry.folder, entry.base)):
             self._say("untidy", "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
-
-    def _check_digest(self, entry: Entry, vouched: str | None) -> None:
-        """Compare a file with the seal. OSError."""
-        if vouched is None:
-            self._say("corrupt", "digest", entry.name, "it was added after sealing")
-        elif digest(entry.folder, entry.base) != vouched:
-            self._say("corrupt", "digest", entry.name, "it was changed after sealing")
 
     def _note_references(self, entry: Entry) -> None:
         """The contents that the run's events or a turn's summary name. OSError, ValueError: neither can be read."""

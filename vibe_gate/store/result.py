@@ -20,14 +20,12 @@ from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
-from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import files, names
 from vibe_gate.store.bundle import (
     BundleLocation,
     BundleState,
     corrupt,
-    documents_of,
     locate,
     open_folder,
     read_summary,
@@ -150,11 +148,6 @@ class RunResult:
         if not self.is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
         return verdict_of(self._bundle)
-
-    @property
-    def documents(self) -> SealedDocuments:
-        """A sealed run's summary, digests and receipt as they are stored, after every file was compared."""
-        return documents_of(self._bundle)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, STORE, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import read_object, read_summary
+from vibe_gate.store.bundle import BundleLocation, documents_of, read_object, read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.bundles import Provenance
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
-    from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, StoreUsage, Verified
+    from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
     from vibe_gate.store.state import RunIndex
 
 _RACY_NS = 50_000_000
@@ -62,13 +62,18 @@ class Bundles:
 
     def summary(self, entry: RunEntry) -> Summary | None:
         """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""
-        from vibe_gate.store.bundle import read_object, read_summary
-
         store = open_store_folder(self.root)
         try:
             return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
         except (OSError, ValueError):
             return None
+
+    def documents(self, entry: RunEntry) -> SealedDocuments:
+        """A sealed run's summary, digests and receipt as they are stored, after every file was compared.
+
+        StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was sealed.
+        """
+        return documents_of(BundleLocation(self.root / entry.bundle, "", None))
 
     def is_kept(self, entry: RunEntry) -> bool:
         """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
