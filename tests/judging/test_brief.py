@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.judging import brief
+from vibe_gate.judging.assemble import JudgeResult, unreviewed
+from vibe_gate.judging.votes import RubricVotes
 
 NONCE = "0123456789abcdef0123456789abcdef"
 
@@ -94,6 +97,17 @@ def test_a_binary_file_without_text_form_is_listed_as_unreviewed():
     blob = FileDiff("a.bin", None, "added", None, FileVersion("f" * 40, 0o100644, 9), True, 0, 0, ())
     _, cut = brief.parts(change(blob), rubric(), {})
     assert cut[0].reason == "binary content without a text form"
+
+
+def test_what_one_rubric_missed_and_another_judged_names_the_rubric():
+    place = Unreviewed(path="a.py", line=1, end_line=2, reason="the budget was reached")
+    everywhere = place.model_copy(update={"path": "b.py"})
+    votes = {
+        "quality": (RubricVotes(votes={}, unreviewed=(place, everywhere)),),
+        "safety": (RubricVotes(votes={}, unreviewed=(everywhere,)),),
+    }
+    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], JudgeResult(votes=votes))
+    assert {(one.path, one.rubrics) for one in told} == {("a.py", ("quality",)), ("b.py", ())}
 
 
 def test_a_mode_change_alone_is_shown_and_not_called_unreviewed():

@@ -15,7 +15,7 @@ import pytest
 from bundle_words import summary_of
 from lxml import html
 from recorded import begun
-from summaries import criterion, finding, rubric, summary, unseen
+from summaries import changed, criterion, finding, rubric, summary, unseen
 
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
@@ -107,6 +107,32 @@ def test_a_judged_criterion_shows_its_question() -> None:
     told = summary(rubrics=(rubric(criterion("x", kind="judge")),))
     shown = body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
     assert html.fromstring(shown).xpath("//tr[@data-c='quality/x']//p/text()") == ["Is <b>it</b> so?"]
+
+
+def test_a_place_that_one_rubric_missed_names_it() -> None:
+    told = summary(
+        rubrics=(rubric(criterion("x", kind="judge")),),
+        unreviewed=(unseen("a.py").model_copy(update={"rubrics": ("safety",)}), unseen("b.py")),
+    )
+    shown = html.fromstring(body(View(told))).xpath("//ul[@class='unreviewed']/li")
+    assert [item.text_content().partition(": ")[2] for item in shown] == [
+        "the budget was reached (by safety; other rubrics did)", "the budget was reached",
+    ]  # fmt: skip
+
+
+def test_lines_of_a_binary_file_are_not_counted() -> None:
+    image = ChangedFile(path="logo.png", old_path=None, change_type="added", added=1, deleted=0, binary=True)
+    shown = html.fromstring(verdict_page(summary(files=(changed(added=4, deleted=1), image))))
+    assert "2 files, +4 −1 lines" in shown.xpath("//header")[0].text_content()
+    assert [cell.text for cell in shown.xpath("//table[@class='files']//tr[2]/td")[1:3]] == ["+0", "−0"]
+
+
+def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
+    rows = html.fromstring(text).xpath("//section[@id='cost']//table[1]//tr")
+    assert [[cell.text_content() for cell in row] for row in rows][:2] == [
+        ["Stage", "Turns", "Tokens in", "Tokens out", "US dollars"],
+        ["judge-quality", "2", "1,200", "34", "$0.0125"],
+    ]
 
 
 def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:

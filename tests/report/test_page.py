@@ -29,9 +29,10 @@ TABS = ("verdict", "changes", "activity", "cost", "run")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Addresses of reports: "small", "big", "hostile"."""
+    """Addresses of reports: "small", "big", "hostile", "voided"."""
     folder = tmp_path_factory.mktemp("pages")
-    kinds = {"small": {}, "big": {"files": 40, "lines": 1_500, "calls": 120}, "hostile": {"attack": ATTACK}}
+    big = {"files": 40, "lines": 1_500, "calls": 120}
+    kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}}
     made = {}
     for name, wanted in kinds.items():
         (folder / name).mkdir()
@@ -83,7 +84,7 @@ def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(tab:
     expect(detail).to_contain_text("900 tokens in, 60 out")
     expect(detail).to_contain_text("$0.0125")
     detail.get_by_role("link", name="types").click()
-    expect(tab.locator("tr[data-c='quality/types']")).to_be_focused()
+    expect(tab.locator("tr[data-c='quality/types'] [data-vote='1']")).to_be_focused()
     tab.go_back()
     expect(detail).to_be_visible()
 
@@ -116,14 +117,15 @@ def test_files_and_events_are_filtered_and_the_axis_filters_too(tab: Page, pages
     expect(tab.locator(".file")).to_have_count(1)
     tab.goto(f"{pages['big']}#activity")
     count = tab.locator("#activity .count")
-    everything = number(count.inner_text())
-    tab.get_by_label("failed only").check()
+    assert tab.locator(".event .kind").first.inner_text() == "user"
+    tab.get_by_label("Kind of event").select_option("failed or refused")
     expect(tab.locator(".event.failed").first).to_be_visible()
     assert tab.locator(".event:not(.failed)").count() == 0
     tab.get_by_label("Kind of event").select_option("hook")
     expect(tab.locator(".event .kind").first).to_have_text("hook")
-    tab.get_by_label("Kind of event").select_option("")
-    tab.get_by_label("failed only").uncheck()
+    tab.get_by_label("Kind of event").select_option("everything")
+    expect(tab.locator(".event .kind").first).to_have_text("run")
+    everything = number(count.inner_text())
     tab.get_by_label("Filter events").fill("result 1")
     expect(count).to_have_text(f"31 of {everything:,} events")
     tab.get_by_label("Filter events").fill("")
@@ -141,6 +143,34 @@ def test_files_and_events_are_filtered_and_the_axis_filters_too(tab: Page, pages
     assert everything > zoomed > wheeled > number(count.inner_text()) > 0
     axis.dblclick(position={"x": 5, "y": 5})
     expect(count).to_have_text(f"{everything:,} events")
+
+
+def test_a_refused_call_is_refused_in_every_place(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['small']}#activity")
+    expect(tab.locator(".detail .turns")).to_contain_text("5 (1 failed, 1 refused)")
+    refused = tab.locator(".event:has(.took)").last
+    expect(refused).to_contain_text("✗ Bash")
+    expect(refused.locator(".took")).to_have_text("refused")
+    expect(tab.locator(".event .took").first).to_have_text("21 ms")
+    refused.click()
+    expect(tab.locator(".detail")).to_contain_text("refused")
+    tab.locator("#search").fill("bash refused")
+    expect(tab.locator(".hits [role=option]").first).to_contain_text("Bash refused")
+
+
+def test_a_place_that_does_not_exist_is_told(tab: Page, pages: dict[str, str]) -> None:
+    for place, sentence in (
+        ("f=src/part0/module_0.py:999", "There is no line 999."),
+        ("f=src/part0/module_0.py:-999", "There is no line 999 before the change."),
+        ("f=nothing.py:1", "This file is not part of the change."),
+    ):
+        tab.goto(f"{pages['small']}#{place}")
+        expect(tab.locator(".viewer > .none")).to_contain_text(sentence)
+
+
+def test_an_answer_that_did_not_count_says_so_in_the_conversation(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['voided']}#e={JUDGE}/sdk-2")
+    expect(tab.locator(".detail .answer")).to_contain_text("fail types counted as abstain")
 
 
 def test_search_finds_everything_and_opens_it(tab: Page, pages: dict[str, str]) -> None:
@@ -191,6 +221,7 @@ def test_the_keyboard_reaches_everything(tab: Page, pages: dict[str, str]) -> No
     expect(tab.locator(".event[aria-current]")).to_have_count(1)
     tab.keyboard.press("?")
     expect(tab.get_by_role("dialog")).to_contain_text("next finding or event")
+    expect(tab.get_by_role("dialog")).to_contain_text("on the time axis")
     tab.keyboard.press("Escape")
     expect(tab.get_by_role("dialog")).to_be_hidden()
 
@@ -265,6 +296,7 @@ def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict
         if scripts:
             tab.emulate_media(media="print")
             expect(tab.locator(".app").first).to_be_hidden()
+            assert tab.locator("#verdict").bounding_box()["x"] >= 14
         for name in TABS:
             expect(tab.locator(f"#{name} h2").first).to_be_visible()
         for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001"):

@@ -27,10 +27,13 @@ STATES = ("PostToolUse", "PostToolUse", "PostToolUse", "PostToolUseFailure", "")
 """How the tool calls of a turn end, in turn; "" not at all."""
 
 
-def write(root: Path, *, files: int = 3, lines: int = 60, calls: int = 5, attack: str = "") -> Path:
+def write(
+    root: Path, *, files: int = 3, lines: int = 60, calls: int = 5, attack: str = "", voided: bool = False
+) -> Path:
     """A failed run with a finding in its second file, kept below `root`; its bundle.
 
-    `calls` tool calls of an agent follow a judge's turn. `attack` stands in names, contents, messages and results.
+    `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer is `voided`: it does
+    not count. `attack` stands in names, contents, messages and results.
     """
     run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack})
     told, patch, edits = [], b"", lines // EVERY
@@ -48,7 +51,7 @@ def write(root: Path, *, files: int = 3, lines: int = 60, calls: int = 5, attack
     _judge(run, told[min(1, files - 1)].path, attack)
     _agent(run, calls, attack)
     run.event("verdict.decided", outcome="fail", exit_code=1)
-    run.seal(_summary(run, told, attack))
+    run.seal(_summary(run, told, attack, voided))
     assert run.lost is None, run.lost
     return run.directory
 
@@ -100,7 +103,10 @@ def _agent(run: RunRecorder, calls: int, attack: str) -> None:
     before, after = turn.content("before", b"old\n"), turn.content("after", b"new\n")
     file = TurnFile(path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after)
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
-    turn.seal(Ended(), TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,)))
+    turn.seal(
+        Ended(permission_denials=({"tool_use_id": "toolu_4"},)),
+        TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,)),
+    )
 
 
 def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
@@ -117,10 +123,10 @@ def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:
         yield {**result, "result": f"result {number}\n{attack}", "is_error": "Failure" in ends}, after
 
 
-def _summary(run: RunRecorder, files: list[ChangedFile], attack: str) -> Summary:
+def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bool) -> Summary:
     path, reason = files[min(1, len(files) - 1)].path, f"A number is no text. {attack}"
     vote = Vote(
-        outcome="fail", said="fail", reason=reason, counterexample=f"f(1) -> '1' {attack}",
+        outcome="abstain" if voided else "fail", said="fail", reason=reason, counterexample=f"f(1) -> '1' {attack}",
         evidence=(_evidence(path),), turn="nodes/judge-quality/turn-001",
     )  # fmt: skip
     criteria = (

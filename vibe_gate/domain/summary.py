@@ -56,12 +56,16 @@ class PolicyChange(Model):
 
 
 class Unreviewed(Model):
-    """Changed lines that no judge saw: after-side lines (before-side where deleted); 0, 0 the whole file."""
+    """Changed lines that judges did not see: after-side lines (before-side if deleted); 0, 0 the whole file.
+
+    `rubrics`: whose judges did not see them; () of every rubric.
+    """
 
     path: str
     line: int
     end_line: int
     reason: str
+    rubrics: Many[str] = ()
 
 
 class AgentAuthored(Model):

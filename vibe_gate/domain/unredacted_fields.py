@@ -35,7 +35,7 @@ SUMMARY: Own = {
     "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
     "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True},
     "policy_changes": {"change_type": True, "level": True},
-    "unreviewed": {},
+    "unreviewed": {"rubrics": True},
     "agent_authored": {},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,

@@ -195,13 +195,20 @@ def _ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: JudgeResult) -> tuple[Unreviewed, ...]:
-    """Everything that no judge was shown, with the reason: silence about it would look like approval."""
+    """Everything that judges were not shown, with the reason: silence about it would look like approval."""
     if answers.silence:
         return _whole(change.files, answers.silence)
     criteria = [criterion for rubric in rubrics for criterion in rubric.judged]
     unconcerned = [file for file in change.files if not any(criterion.concerns(file) for criterion in criteria)]
-    unanswered = [item for votes in answers.votes.values() for one in votes for item in one.unreviewed]
-    return (*dict.fromkeys(unanswered), *_whole(unconcerned, "no judge criterion concerns this path"))
+    missed: dict[Unreviewed, list[str]] = {}
+    for rubric, votes in answers.votes.items():
+        for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
+            missed.setdefault(item, []).append(rubric)
+    unanswered = (
+        item if len(names) == len(answers.votes) else item.model_copy(update={"rubrics": tuple(names)})
+        for item, names in missed.items()
+    )
+    return (*unanswered, *_whole(unconcerned, "no judge criterion concerns this path"))
 
 
 def summarize(

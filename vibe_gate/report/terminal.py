@@ -151,8 +151,7 @@ def _change(summary: Summary) -> str:
     shown = (
         key[: len("tree-") + words.SHORT_ID] + " (uncommitted)" if key.startswith("tree-") else key[: words.SHORT_ID]
     )
-    files = summary.change.files
-    added, deleted = sum(f.added for f in files), sum(f.deleted for f in files)
+    files, (added, deleted) = summary.change.files, words.lines(summary)
     names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 

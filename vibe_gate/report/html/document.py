@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from vibe_gate.domain.escape import counted
@@ -53,9 +53,8 @@ def _top(view: View) -> Html:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
         why = words.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
-        files = summary.change.files
-        size = f"{counted(len(files), 'file')}, +{sum(file.added for file in files)} "
-        size += f"−{sum(file.deleted for file in files)} lines"
+        files, (added, deleted) = summary.change.files, words.lines(summary)
+        size = f"{counted(len(files), 'file')}, +{added} −{deleted} lines"
         told = [
             ("change", joined([tag("code", words.key(summary)), f" · {size}"])),
             ("gate", words.gate(summary)),
@@ -241,6 +240,7 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
                 href=_file_link(each.path, str(each.line) if each.line else ""),
             ),
             f": {each.reason}",
+            f" (by {', '.join(each.rubrics)}; other rubrics did)" if each.rubrics else None,
         )
         for each in places[:MAX_UNREVIEWED]
     ]
@@ -295,14 +295,14 @@ def _activity(view: View) -> Iterator[Html]:
 
 
 def _turn(turn: TurnView) -> tuple[str, ...]:
-    failed = sum(call.state not in ("completed", "in-progress") for call in turn.calls)
-    calls = f"{len(turn.calls)}" + (f" ({failed} not completed)" if failed else "")
+    states = Counter(call.state for call in turn.calls if call.state != "completed")
+    ends = ", ".join(f"{number} {state}" for state, number in states.items())
     return (
         tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id)),
         turn.agent or turn.kind,
         turn.model,
         turn.status,
-        calls,
+        f"{len(turn.calls)}" + (f" ({ends})" if ends else ""),
         f"{turn.input_tokens:,}",
         f"{turn.output_tokens:,}",
         _usd(turn.usd),
@@ -322,11 +322,19 @@ def _cost(view: View) -> Iterator[Html]:
     yield tag("p", words.cost(summary))
     recorded = sum(turn.usd or 0 for turn in view.turns) if words.recorded(summary) else 0
     if recorded:
-        yield tag("p", f"When the answers were recorded they cost {_usd(recorded)}; see Activity for each turn.")
-    for head, amounts in (("Stage", summary.cost.by_node), ("Model", summary.cost.by_model)):
-        if amounts:
-            rows = [(name, _usd(usd)) for name, usd in amounts.items()]
-            yield table((head, "US dollars"), rows, class_="costs")
+        yield tag("p", f"When the answers were recorded they cost {_usd(recorded)}.")
+    by_node = summary.cost.by_node
+    stages = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
+    if stages:
+        yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), stages, class_="costs")
+    if by_model := summary.cost.by_model:
+        yield table(("Model", "US dollars"), [(name, _usd(usd)) for name, usd in by_model.items()], class_="costs")
+
+
+def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> tuple[str, ...]:
+    own = [turn for turn in turns if turn.node == node]
+    counts = (len(own), sum(turn.input_tokens for turn in own), sum(turn.output_tokens for turn in own))
+    return (node, *(f"{count:,}" if own else "" for count in counts), f"${usd[node]:.4f}" if node in usd else "")
 
 
 def _run(view: View) -> Iterator[Html]:

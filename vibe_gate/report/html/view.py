@@ -34,6 +34,9 @@ MAX_FILES, MAX_EVENTS = 5_000, 100_000
 _UNTOLD = frozenset({"artifact.written", "log.mark"})
 """Events of a run that say nothing beyond the files that are shown."""
 
+STATES = {"denied": "refused", "missing-post": "unfinished", "orphan-post": "unfinished", "in-progress": "running"}
+"""The page's words for how a tool call ended, if the store has another."""
+
 Head = tuple[str, int, int, str, str, str, str, str]
 """Of an event: log (run, sdk, hook), number in it, milliseconds since 1970, type, tool, id of its use, role, text."""
 
@@ -59,7 +62,10 @@ class FileView:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call; times in milliseconds since 1970, `pre` and `post` the numbers of its hook events."""
+    """A tool call: `state` is completed, failed, refused, unfinished or running.
+
+    Times are milliseconds since 1970; `pre` and `post` are the numbers of its hook events.
+    """
 
     name: str
     state: str
@@ -150,10 +156,11 @@ class _Contents:
 def verdict_view(summary: Summary) -> View:
     """A verdict alone: its files are named, without contents."""
     why = "This page holds the verdict alone; the bundle has the contents."
-    files = [
-        FileView(each.path, each.old_path, each.change_type, each.added, each.deleted, each.binary, None, None, why, [])
-        for each in summary.change.files[:MAX_FILES]
-    ]
+    files = []
+    for each in summary.change.files[:MAX_FILES]:
+        added, deleted = (0, 0) if each.binary else (each.added, each.deleted)
+        kind = each.change_type
+        files.append(FileView(each.path, each.old_path, kind, added, deleted, each.binary, None, None, why, []))
     return View(summary, files=files)
 
 
@@ -280,7 +287,7 @@ def _turn(
         calls=[
             CallView(
                 call.name,
-                call.state,
+                STATES.get(call.state, call.state),
                 call.started_at,
                 call.ended_at,
                 call.tool_use_id,
@@ -309,6 +316,8 @@ def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> Head:
         text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
     elif event.type == "usage":
         text = f"{_tokens(whole, 'input', 'cache_read', 'cache_write'):,} in, {_tokens(whole, 'output'):,} out"
+    elif event.type == "system":
+        text = text_of(whole, "subtype")
     elif event.type == "todo":
         text = " ".join(filter(None, (text_of(whole, "status"), text_of(whole, "text"))))
     return (

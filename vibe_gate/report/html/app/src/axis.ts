@@ -2,7 +2,7 @@
 
 import { type Call, type Head, type Turn, turnName } from "./data";
 import { fill, h } from "./dom";
-import { duration, pan, type Span, stack, ticks, within, zoom } from "./scale";
+import { duration, pan, type Span, stack, ticks, timeOf, within, zoom } from "./scale";
 import { visible } from "./visible";
 
 export interface Lane {
@@ -27,7 +27,7 @@ const COLOURS = ["text", "dim", "line", "band", "accent", "good", "bad", "warn",
 const STATES = new Map<string, [colour: (typeof COLOURS)[number], shape: "full" | "hatched" | "crossed" | "open"]>([
   ["completed", ["good", "full"]],
   ["failed", ["bad", "hatched"]],
-  ["denied", ["violet", "crossed"]],
+  ["refused", ["violet", "crossed"]],
 ]);
 /** Without an end, or without a beginning. */
 const UNFINISHED = ["warn", "open"] as const;
@@ -39,7 +39,8 @@ export class Axis {
   readonly #box = h("div", { class: "lanes", onscroll: () => this.draw() });
   readonly #probe = h("span", { hidden: true });
   readonly #labels = h("div", { class: "labels" });
-  readonly #zero: number;
+  /** Time of the first event. */
+  readonly zero: number;
   readonly #full: Span;
   readonly #stacks = new Map<Lane, number[]>();
   #span: Span;
@@ -56,9 +57,9 @@ export class Axis {
       ...heads.map((head) => head[2]), ...(turn?.calls ?? []).map((call) => call.end ?? call.start), turn?.ended ?? 0,
     ]).filter(Boolean);
     const [first, last] = times.reduce(([low, high], at) => [Math.min(low, at), Math.max(high, at)], [Infinity, 0]);
-    this.#zero = Number.isFinite(first) ? first : 0;
-    const margin = Math.max(1, (last - this.#zero) * 0.01);
-    this.#full = { from: this.#zero - margin, to: Math.max(last, this.#zero + 1) + margin };
+    this.zero = Number.isFinite(first) ? first : 0;
+    const margin = Math.max(1, (last - this.zero) * 0.01);
+    this.#full = { from: this.zero - margin, to: Math.max(last, this.zero + 1) + margin };
     this.#span = this.#full;
     for (const lane of lanes) if (lane.turn) this.#stacks.set(lane, stack(lane.turn.calls, ROWS));
     fill(this.#labels, ...lanes.map((lane) =>
@@ -72,20 +73,12 @@ export class Axis {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  get zero(): number {
-    return this.#zero;
-  }
-
   /** Marks a time, and moves it into sight; null: none. */
   mark(at: number | null): void {
     this.#cursor = at;
     const part = at === null ? 0.5 : (at - this.#span.from) / (this.#span.to - this.#span.from);
     if (part < 0 || part > 1) this.#show(pan(this.#span, part - 0.5, this.#full));
     else this.draw();
-  }
-
-  reset(): void {
-    this.#show(this.#full);
   }
 
   #show(span: Span): void {
@@ -122,18 +115,17 @@ export class Axis {
       else if (hit) this.chosen.event(hit.lane, hit.head);
       else this.draw();
     });
-    canvas.addEventListener("dblclick", () => this.reset());
+    canvas.addEventListener("dblclick", () => this.#show(this.#full));
     canvas.addEventListener("keydown", (event) => {
       const middle = (this.#span.from + this.#span.to) / 2;
       const moves = new Map<string, () => Span>([
         ["+", () => zoom(this.#span, middle, 0.7, this.#full)],
-        ["=", () => zoom(this.#span, middle, 0.7, this.#full)],
         ["-", () => zoom(this.#span, middle, 1.4, this.#full)],
         ["ArrowLeft", () => pan(this.#span, -0.2, this.#full)],
         ["ArrowRight", () => pan(this.#span, 0.2, this.#full)],
         ["0", () => this.#full],
       ]);
-      const move = moves.get(event.key);
+      const move = moves.get(event.key.replace("=", "+"));
       if (!move || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       this.#show(move());
@@ -160,8 +152,7 @@ export class Axis {
     if (call) {
       const hook = call.pre ?? call.post;
       const head = lane.heads.find((each) => (call.use ? each[5] === call.use : each[0] === "hook" && each[1] === hook));
-      const time = call.end === null ? "" : `, ${duration(call.end - call.start)}`;
-      if (head) return { lane, head, text: `${call.name}: ${call.state}${time}\n${head[7]}` };
+      if (head) return { lane, head, text: `${call.name}: ${call.state} ${timeOf(call)}\n${head[7]}` };
     }
     let best: Head | null = null;
     for (const head of lane.heads) {
@@ -182,9 +173,9 @@ export class Axis {
     ruler.fillStyle = colours.dim;
     ruler.font = "11px system-ui, sans-serif";
     lanes.strokeStyle = colours.line;
-    for (const time of ticks(this.#span, this.#zero, this.#width / 110)) {
+    for (const time of ticks(this.#span, this.zero, this.#width / 110)) {
       const x = Math.round(this.#x(time)) + 0.5;
-      ruler.fillText(duration(time - this.#zero), x + 3, 13);
+      ruler.fillText(duration(time - this.zero), x + 3, 13);
       lanes.beginPath();
       lanes.moveTo(x, 0);
       lanes.lineTo(x, height);

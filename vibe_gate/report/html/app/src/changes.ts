@@ -15,9 +15,8 @@ export class Changes {
     oninput: () => this.#list() });
   readonly #of: HTMLSelectElement;
   readonly #count = h("span", { class: "count" });
-  readonly #layout = h("button", { type: "button", onclick: () => this.toggleLayout() });
   readonly #rows: List;
-  readonly #viewer: Viewer;
+  readonly viewer: Viewer;
   #turn = "";
   #files: FileEntry[] = [];
   #open: FileEntry | null = null;
@@ -28,14 +27,12 @@ export class Changes {
     const side = h("div", { class: "side" }, h("div", { class: "bar" }, this.#filter, this.#count), rows);
     section.append(h("div", { class: "app changes" }, side, pane));
     this.#rows = new List(rows, (index) => this.#row(this.#files[index]!));
-    this.#viewer = new Viewer(pane, innerWidth > 1500);
+    this.viewer = new Viewer(pane);
     const changed = data.turns.filter((turn) => turn.files.length);
     const names = changed.map((turn) => [turn.id, `${turnName(turn)} (${turn.files.length})`] as const);
     this.#of = choices("Whose changes", "the reviewed change", names, () => this.#choose());
     if (changed.length) side.prepend(this.#of);
     if (!data.files.length) this.#turn = this.#of.value = changed[0]?.id ?? "";
-    pane.querySelector("header")?.append(this.#layout);
-    this.#nameLayout();
     this.#list();
   }
 
@@ -51,8 +48,8 @@ export class Changes {
     const found = place
       ? files.find((file) => file.path === place.path) ?? files.find((file) => file.old_path === place.path)
       : files.find((file) => this.#findings(file).length) ?? files[0];
-    if (!found) return;
-    this.#open = found;
+    this.#open = found ?? null;
+    if (!found) return place ? (this.#rows.refresh(), this.viewer.lack(place.path)) : undefined;
     if (!this.#files.includes(found)) {
       this.#filter.value = "";
       this.#list();
@@ -63,16 +60,7 @@ export class Changes {
       findings: this.#findings(found),
       unreviewed: this.#turn ? [] : this.data.unreviewed.filter((each) => each.path === found.path),
     };
-    void this.#viewer.show(found, this.#turn, remarks, place?.line ?? 0, place?.before ?? false);
-  }
-
-  toggleLayout(): void {
-    this.#viewer.isSplit = !this.#viewer.isSplit;
-    this.#nameLayout();
-  }
-
-  #nameLayout(): void {
-    fill(this.#layout, this.#viewer.isSplit ? "Unified" : "Side by side");
+    void this.viewer.show(found, this.#turn, remarks, place?.line ?? 0, place?.before ?? false);
   }
 
   #all(): FileEntry[] {

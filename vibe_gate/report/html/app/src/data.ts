@@ -78,7 +78,7 @@ export interface Data {
   files: FileEntry[];
   turns: Turn[];
   findings: Finding[];
-  unreviewed: { path: string; line: number; end_line: number; reason: string }[];
+  unreviewed: { path: string; line: number; end_line: number; reason: string; rubrics: string[] }[];
   events: Head[];
 }
 

@@ -1,9 +1,9 @@
 // What an event says: its parts for reading, the call and the result that belong to it, and what it cost.
 
-import { type Call, eventName, fieldOf, type Head, textOf, type Turn, turnName, type Whole } from "./data";
-import { type Child, facts, h, longText } from "./dom";
+import { eventName, fieldOf, type Head, textOf, type Turn, turnName, type Whole } from "./data";
+import { facts, h, longText } from "./dom";
 import { placeHash } from "./hash";
-import { duration } from "./scale";
+import { duration, timeOf } from "./scale";
 import { counted } from "./visible";
 
 const MOST = 200;
@@ -50,16 +50,19 @@ function answer(given: unknown, turn: string): HTMLElement {
   const [reason, against] = [textOf(given, "reason"), textOf(given, "counterexample")];
   const rows = [...document.querySelectorAll<HTMLElement>("tr[data-c]")];
   const alike = rows.filter((each) => each.dataset.c?.split("/").at(-1) === name);
-  // Two rubrics may ask alike; the one that this turn voted for links to it.
-  const links = (each: HTMLElement): string[] => [...each.querySelectorAll("a")].map((link) => link.getAttribute("href") ?? "");
+  // Two rubrics may ask alike; the one that this turn voted for links to it, as does the vote.
   const own = placeHash({ kind: "event", turn, event: "" });
-  const row = alike.find((each) => links(each).some((link) => `${link}/`.startsWith(`${own}/`))) ?? alike[0];
-  const place = placeHash({ kind: "criterion", name: row?.dataset.c ?? "", vote: 0 });
+  const isOwn = (each: HTMLElement): boolean =>
+    [...each.querySelectorAll("a")].some((link) => `${link.getAttribute("href")}/`.startsWith(`${own}/`));
+  const row = alike.find(isOwn) ?? alike[0];
+  const vote = [...row?.querySelectorAll<HTMLElement>("[data-vote]") ?? []].find(isOwn);
+  const became = vote?.querySelector(".badge")?.textContent ?? outcome;
+  const place = placeHash({ kind: "criterion", name: row?.dataset.c ?? "", vote: Number(vote?.dataset.vote) || 0 });
   const evidence = fieldOf(given, "evidence");
   const quoted = Array.isArray(evidence) ? evidence.map(quotation) : [];
   return h("section", { class: "answer" },
     h("p", {}, h("span", { class: `badge ${["pass", "fail"].includes(outcome) ? outcome : ""}` }, outcome), " ",
-      row ? h("a", { href: place }, name) : name),
+      row ? h("a", { href: place }, name) : name, became !== outcome && ` counted as ${became}`),
     h("p", {}, reason),
     against ? h("p", { class: "against" }, "For example: ", against) : null,
     quoted.length ? h("ul", { class: "evidence" }, ...quoted) : null);
@@ -71,26 +74,6 @@ function quotation(given: unknown): HTMLElement {
   return h("li", {}, h("a", { href: place }, `${path}:${line}`), h("pre", { class: "quote" }, textOf(given, "quote")));
 }
 
-/** The events of one tool call. */
-export interface CallEvents {
-  call: Call | undefined;
-  asked: Head | undefined;
-  answered: Head | undefined;
-  hooks: Head[];
-}
-
-/** What belongs to the use of a tool: by its id. */
-export function callEvents(turn: Turn, use: string): CallEvents {
-  const heads = use ? turn.heads.filter((head) => head[5] === use) : [];
-  const said = heads.filter((head) => head[0] === "sdk" && head[3] === "message");
-  return {
-    call: use ? turn.calls.find((call) => call.use === use) : undefined,
-    asked: said.find((head) => head[6] !== "tool"),
-    answered: said.find((head) => head[6] === "tool"),
-    hooks: heads.filter((head) => head[0] === "hook"),
-  };
-}
-
 /** One event with all that belongs to it. */
 export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<string, Whole>, zero: number): HTMLElement {
   const whole = wholes.get(eventName(head));
@@ -98,9 +81,11 @@ export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<str
   const at = h("time", { title: new Date(ts).toISOString() }, `+${duration(ts - zero)}`);
   const title = h("h3", {}, `${tool || type} `, h("small", {}, `${kindOf(head)} ${eventName(head)}`));
   if (!turn || !whole) return h("article", {}, title, facts([["time", at], ["node", role], ["", text]]));
-  const events = callEvents(turn, use);
-  const asked = events.asked && wholes.get(eventName(events.asked));
-  const response = events.answered && wholes.get(eventName(events.answered));
+  const ofCall = use ? turn.heads.filter((each) => each[5] === use && (each[0] === "hook" || each[3] === "message")) : [];
+  const made = use ? turn.calls.find((each) => each.use === use) : undefined;
+  const wholeOf = (name: string): Whole | undefined =>
+    ofCall.filter((each) => kindOf(each) === name).map((each) => wholes.get(eventName(each)))[0];
+  const [asked, response] = [wholeOf("call"), wholeOf("result")];
   const isMessage = ["message", "result"].includes(type);
   const call = source === "sdk" && asked
     ? [h("h4", {}, "Input"), ...parts(asked, turn.id), h("h4", {}, "Response"),
@@ -110,25 +95,20 @@ export function eventView(turn: Turn | null, head: Head, wholes: ReadonlyMap<str
     facts([
       ["time", at],
       ["turn", h("a", { href: placeHash({ kind: "event", turn: turn.id, event: "" }) }, turnName(turn))],
-      ["state", events.call && stateOf(events.call)],
-      ["subagent", events.call?.agent],
+      ["state", made && `${made.state} ${timeOf(made)}`],
+      ["subagent", made?.agent],
       ["this answer of the model", tokensOf(textOf(asked ?? whole, "message_id"), wholes)],
       ["whole turn", costOf(turn)],
     ]),
-    links(turn, head, events),
+    links(turn, ofCall.filter((each) => each !== head)),
     ...(call ?? (isMessage ? parts(whole, turn.id) : [])),
     h("details", { open: !call && !isMessage }, h("summary", {}, "Raw JSON"), longText(JSON.stringify(whole, null, 2))));
 }
 
-function links(turn: Turn, head: Head, { asked, answered, hooks }: CallEvents): HTMLElement | null {
-  const targets = [["call", asked] as const, ["result", answered] as const, ...hooks.map((hook) => [hook[3], hook] as const)];
-  const made: Child[] = targets.map(([name, to]) =>
-    to && to !== head && h("a", { href: placeHash({ kind: "event", turn: turn.id, event: eventName(to) }) }, name));
-  return made.some(Boolean) ? h("p", { class: "links" }, "Go to ", ...made) : null;
-}
-
-function stateOf(call: Call): string {
-  return call.end === null ? call.state : `${call.state} in ${duration(call.end - call.start)}`;
+function links(turn: Turn, heads: readonly Head[]): HTMLElement | null {
+  const made = heads.map((head) => h("a", { href: placeHash({ kind: "event", turn: turn.id, event: eventName(head) }) },
+    head[0] === "hook" ? head[3] : kindOf(head)));
+  return made.length ? h("p", { class: "links" }, "Go to ", ...made) : null;
 }
 
 function costOf(turn: Turn): string {
@@ -148,7 +128,8 @@ function tokensOf(message: string, wholes: ReadonlyMap<string, Whole>): string {
 
 /** A turn: who was asked, how it ended, what it cost, its todos and what it changed. */
 export function turnView(turn: Turn): HTMLElement {
-  const failed = turn.calls.filter((call) => !["completed", "in-progress"].includes(call.state)).length;
+  const states = Map.groupBy(turn.calls.filter((call) => call.state !== "completed"), (call) => call.state);
+  const ends = [...states].map(([state, calls]) => `${calls.length} ${state}`).join(", ");
   const todos = turn.todos.map((todo) => h("li", {}, h("span", { class: "badge" }, todo.status), " ", todo.text));
   const files = turn.files.map((file) => {
     const place = placeHash({ kind: "file", turn: turn.id, path: file.path, line: 0, before: false });
@@ -160,7 +141,7 @@ export function turnView(turn: Turn): HTMLElement {
       ["model", turn.model],
       ["ended", turn.status],
       ["time", turn.ended && duration(turn.ended - turn.started)],
-      ["tool calls", `${turn.calls.length}${failed ? `, ${failed} not completed` : ""}`],
+      ["tool calls", `${turn.calls.length}${ends && ` (${ends})`}`],
       ["tokens", `${counted(turn.input_tokens)} in, ${counted(turn.output_tokens)} out`],
       ["cost", costOf(turn)],
     ]),

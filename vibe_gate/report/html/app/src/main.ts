@@ -117,7 +117,7 @@ function themeButton(): HTMLButtonElement {
     const next = names[(names.indexOf(document.documentElement.style.colorScheme) + 1) % names.length] ?? "";
     document.documentElement.style.colorScheme = next;
     fill(button, THEMES.get(next));
-    activity?.recolour();
+    activity?.axis.draw();
   } }, THEMES.get(""));
   return button;
 }
@@ -131,7 +131,8 @@ const keys = listen([
   { key: "/", does: "search everything", run: () => field.focus() },
   { key: "j", does: "next finding or event", run: () => step(1) },
   { key: "k", does: "previous finding or event", run: () => step(-1) },
-  { key: "u", does: "unified or side by side", run: () => shownTab() === "changes" && changes?.toggleLayout() },
+  { key: "u", does: "unified or side by side", run: () => shownTab() === "changes" && changes?.viewer.toggleLayout() },
+  { key: "+ − 0 ← →", does: "on the time axis: zoom, show all, move", run: () => {} },
   { key: "Escape", does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
 ]);
 tools?.append(themeButton(), h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));

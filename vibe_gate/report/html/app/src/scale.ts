@@ -46,6 +46,11 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
 }
 
+/** How long a call took; "" without an end. */
+export function timeOf(call: Call): string {
+  return call.end === null ? "" : duration(call.end - call.start);
+}
+
 /** For each call the first of `most` rows that is free when it starts; the last row takes the rest. */
 export function stack(calls: readonly Call[], most: number): number[] {
   const ends: number[] = [];

@@ -74,9 +74,10 @@ async function* searchables(data: Data): AsyncGenerator<Searchable> {
   for (const head of data.events) yield event("", eventName(head), `${head[3]} ${head[6]}`, { text: head[7] });
   for (const turn of data.turns) {
     const wholes = await wholeEvents(turn);
+    const states = new Map(turn.calls.map((call) => [call.use, call.state === "completed" ? "" : ` ${call.state}`]));
     for (const head of turn.heads) {
       const whole = head[0] !== "hook" && wholes.get(eventName(head));
-      if (whole) yield event(turn.id, eventName(head), `${head[4] || head[3]} · ${turnName(turn)}`, whole);
+      if (whole) yield event(turn.id, eventName(head), `${head[4] || head[3]}${states.get(head[5]) ?? ""} · ${turnName(turn)}`, whole);
     }
   }
 }

@@ -1,7 +1,7 @@
 // One file's change as rows: unified or side by side, folded, coloured, with findings below their lines.
 
 import { blobText } from "./blobs";
-import type { FileEntry, Finding } from "./data";
+import type { Data, FileEntry, Finding } from "./data";
 import { fill, h } from "./dom";
 import { placeHash } from "./hash";
 import { Colours, cutTokens } from "./highlight";
@@ -12,7 +12,7 @@ import { counted, visible } from "./visible";
 /** What belongs to the lines of a file of the reviewed change. */
 export interface Remarks {
   findings: readonly Finding[];
-  unreviewed: readonly { line: number; end_line: number; reason: string }[];
+  unreviewed: Data["unreviewed"];
 }
 
 type Item = Row | Finding;
@@ -30,6 +30,7 @@ const LONGEST = 2_000;
 
 export class Viewer {
   readonly #title = h("h3", { class: "path" });
+  readonly #layout = h("button", { type: "button", onclick: () => this.toggleLayout() });
   readonly #note = h("p", { class: "none" });
   readonly #list: List;
   #file: FileEntry | null = null;
@@ -40,21 +41,18 @@ export class Viewer {
   #shown: Range[] = [];
   #items: Item[] = [];
   #target = { line: 0, before: false };
-  #split: boolean;
+  #split = innerWidth > 1500;
 
-  constructor(host: HTMLElement, split: boolean) {
-    this.#split = split;
+  constructor(host: HTMLElement) {
     const rows = h("div", { class: "code", role: "region", "aria-label": "Lines of the file", tabindex: 0 });
-    host.append(h("header", {}, this.#title), this.#note, rows);
+    host.append(h("header", {}, this.#title, this.#layout), this.#note, rows);
     this.#list = new List(rows, (index) => this.#render(index));
+    this.#layOut();
   }
 
-  get isSplit(): boolean {
-    return this.#split;
-  }
-
-  set isSplit(split: boolean) {
-    this.#split = split;
+  /** Lays the lines out the other way: unified, or side by side. */
+  toggleLayout(): void {
+    this.#split = !this.#split;
     this.#layOut();
   }
 
@@ -81,6 +79,7 @@ export class Viewer {
   }
 
   #layOut(): void {
+    fill(this.#layout, this.#split ? "Unified" : "Side by side");
     const file = this.#file;
     if (!file) return;
     const { line, before } = this.#target;
@@ -97,20 +96,33 @@ export class Viewer {
     }
     this.#items = [...whole, ...rows.flatMap((row) => [row, ...(at.get(row) ?? [])])];
     const unseen = this.#remarks.unreviewed.find((each) => !each.line);
-    const some = this.#remarks.unreviewed.length ? "Lines with a bar beside their number were not judged." : "";
-    const reason = unseen ? `Not judged: ${unseen.reason}` : some;
-    const ends = this.#before.hasCrlf !== this.#after.hasCrlf && file.before && file.after ? "Line endings changed." : "";
-    const contents = [file.why || (rows.length ? "" : "No lines changed."), ends].filter(Boolean).join(" ");
-    fill(this.#note, [contents, reason].filter(Boolean).join(" "));
-    this.#note.hidden = !contents && !reason;
+    this.#say(
+      line && rows.length && rowOf(rows, line, before) < 0 && `There is no line ${line}${before ? " before the change" : ""}.`,
+      file.why || !rows.length && "No lines changed.",
+      this.#before.hasCrlf !== this.#after.hasCrlf && file.before && file.after && "Line endings changed.",
+      unseen ? notJudged(unseen) : this.#remarks.unreviewed.length && "Lines with a bar beside their number were not judged.",
+    );
     const columns = this.#columns();
     this.#list.reset(this.#items.length, (index) => this.#height(this.#items[index]!, columns));
     this.#reveal(line, before);
   }
 
+  /** Says that there is no such file. */
+  lack(path: string): void {
+    this.#file = null;
+    fill(this.#title, path);
+    this.#say("This file is not part of the change.");
+    this.#list.reset(this.#items.length = 0, () => 0);
+  }
+
+  #say(...notes: (string | false | 0 | null)[]): void {
+    fill(this.#note, notes.filter(Boolean).join(" "));
+    this.#note.hidden = !notes.some(Boolean);
+  }
+
   #reveal(line: number, before: boolean): void {
-    const wanted = line || this.#remarks.findings.find((each) => each.line)?.line || 0;
-    const side = line ? before : this.#remarks.findings.find((each) => each.line)?.side === "before";
+    const first = this.#remarks.findings.find((each) => each.line);
+    const [wanted, side] = line ? [line, before] : [first?.line ?? 0, first?.side === "before"];
     const index = this.#items.findIndex((item) => "kind" in item && rowOf([item], wanted, side) === 0);
     if (wanted && index >= 0) this.#list.reveal(index);
   }
@@ -163,7 +175,7 @@ export class Viewer {
     if (!line || !this.#file) return h("span", { class: "number" });
     const place = placeHash({ kind: "file", turn: this.#turn, path: this.#file.path, line, before });
     const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= Math.max(each.line, each.end_line));
-    const title = unseen ? `Not judged: ${unseen.reason}` : undefined;
+    const title = unseen && notJudged(unseen);
     return h("a", { class: `number${unseen ? " unseen" : ""}`, href: place, tabindex: -1, title }, line);
   }
 
@@ -208,6 +220,10 @@ export class Viewer {
         h("a", { href: id, class: "why" }, "why"), " ", line ? h("small", {}, `line ${line}`) : null),
       h("p", {}, message));
   }
+}
+
+function notJudged({ reason, rubrics }: Data["unreviewed"][number]): string {
+  return `Not judged${rubrics.length ? ` by ${rubrics.join(", ")}` : ""}: ${reason}`;
 }
 
 function side(text: string, path: string): Side {
