@@ -9,12 +9,12 @@ import re
 
 import pytest
 from growth import assert_linear, repeated
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import RULES, filled, lines, planted
 
 from vibe_gate import secrets
-from vibe_gate.secrets import find
+from vibe_gate.secrets import find, scan
 
 V = "Zk39dkQ0" + "fkqP2mX7Aa"
 AROUND = ["{}", 'x = "{}"\n', "'{}',", "see ({}) there", "a={};b", "é{}é ", "+{}\n", '\\"{}\\"', "語 {}", "'prod_{}'"]
@@ -125,3 +125,25 @@ def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str,
 def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
     assert_linear(find, repeated(unit), 40_000)
     assert_linear(find, lambda size: "password=" + repeated(unit.strip() or "a")(size), 30_000)
+
+
+_AROUND = re.compile(r"\(\?<?[=!](?:[^()\[\]]|\[[^\]]*\])*\)")
+FORMS = [(0, rule.regex) for rule in scan._rules()]
+FORMS += [(1, form) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS.values())]
+
+
+@pytest.mark.parametrize(("look", "form"), FORMS, ids=lambda value: getattr(value, "pattern", "")[:20])
+def test_the_first_look_lets_through_whatever_an_expression_matches(look: int, form: re.Pattern[str]) -> None:
+    lets_through = scan._first_looks()[look]
+    matching = st.from_regex(
+        re.compile(_AROUND.sub("", form.pattern), re.ASCII), alphabet=st.characters(max_codepoint=255)
+    )
+
+    @settings(max_examples=25, deadline=None, database=None)
+    @given(matching)
+    def is_let_through(text: str) -> None:
+        match = form.search(text)
+        if match and ("name" not in match.groupdict() or scan.has_name(match["name"])):
+            assert lets_through(text)
+
+    is_let_through()

@@ -53,6 +53,8 @@ class Redactor:
         # What is left of one that is no text may be too short to be searched for, or nothing.
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
+        starts = {form[:MIN_VALUE] for form in self._forms}
+        self._may_hold = scan.looks_for("|".join(map(scan.literal, starts))) if starts else None
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()
@@ -67,8 +69,8 @@ class Redactor:
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
-        part._forms, part._beginnings, part._whole = self._forms, self._beginnings, self
-        part._learned, part._clean = self._learned, self._clean
+        part._forms, part._beginnings, part._may_hold = self._forms, self._beginnings, self._may_hold
+        part._learned, part._clean, part._whole = self._learned, self._clean, self
         return part
 
     def text(self, text: str) -> str:
@@ -161,6 +163,14 @@ class Redactor:
 
     def _known(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
+        if self._may_hold is not None and self._may_hold(text):
+            yield from self._held(text)
+        for written, match in tuple(self._learned.items()):
+            for start in _places(text, written):
+                yield SecretMatch(match.kind, start, start + len(written), match.value)
+
+    def _held(self, text: str) -> Iterator[SecretMatch]:
+        """Where a value of the environment stands, or the beginning of one that a limit has cut."""
         for form, secret in self._forms.items():
             for start in _places(text, form):
                 yield SecretMatch("environment", start, start + len(form), secret)
@@ -171,9 +181,6 @@ class Redactor:
                     end += 1
                 if scan.CUTS.match(text, end):
                     yield SecretMatch("environment", start, end, secret)
-        for written, match in tuple(self._learned.items()):
-            for start in _places(text, written):
-                yield SecretMatch(match.kind, start, start + len(written), match.value)
 
     def _count(self, kind: str) -> None:
         with self._lock:

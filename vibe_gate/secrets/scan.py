@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic_core import SchemaValidator, core_schema
+
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
 
@@ -100,9 +102,44 @@ def _ranks() -> dict[str, int]:
 def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
     if also is not None:
         yield from also(text)
-    yield from _private_keys(text)
-    for match in (*_known(text), *_cut_short(text), *_assigned(text)):
+    may_have_form, may_assign = _first_looks()
+    found: list[SecretMatch] = []
+    if may_have_form(text):
+        yield from _private_keys(text)
+        found += (*_known(text), *_cut_short(text))
+    if may_assign(text):
+        found += _assigned(text)
+    for match in found:
         yield match._replace(value=text[match.start : match.end])
+
+
+def looks_for(pattern: str) -> Callable[[str], bool]:
+    """Whether a text holds the pattern anywhere, in the grammar of Rust's `regex`, which is the engine of pydantic.
+
+    It reads all alternatives in one pass of linear time, a hundred times as fast as one search for each.
+    """
+    return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
+
+
+def literal(text: str) -> str:
+    """The pattern of `looks_for` for exactly this text."""
+    return "".join(char if char.isascii() and char.isalnum() else rf"\x{{{ord(char):x}}}" for char in text)
+
+
+@functools.cache
+def _first_looks() -> tuple[Callable[[str], bool], Callable[[str], bool]]:
+    """Whether a text may hold a secret by its form, or a value under a name: most hold neither, and are done with."""
+    forms = ["PRIVATE KEY"]
+    for row in _table():
+        forms.append(f"(?:{'|'.join(map(literal, row['keywords']))}){row.get('head', '')}")
+        forms += [f"{row['cut']}[A-Za-z0-9_.-]{{10}}"] if "cut" in row else []
+    name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
+    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&a-z0-9+/_.~!@#$%^*-]{16})"
+    assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
+    values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
+    return looks_for("|".join(forms)), looks_for(
+        rf"(?i:{values}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
+    )
 
 
 def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -181,9 +218,15 @@ class Rule(NamedTuple):
 
 @functools.cache
 def _rules() -> tuple[Rule, ...]:
-    """The table, read when it is first needed; an expression is compiled when its keyword first stands in a text."""
-    rows = tomllib.loads((Path(__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
-    return tuple(_rule(row, keyword) for row in rows for keyword in row["keywords"])
+    """The rules by keyword; an expression is compiled when its keyword first stands in a text."""
+    return tuple(_rule(row, keyword) for row in _table() for keyword in row["keywords"])
+
+
+@functools.cache
+def _table() -> list[dict[str, Any]]:
+    """The rows of `rules.toml`."""
+    rows: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
+    return rows
 
 
 def _rule(row: dict[str, Any], keyword: str) -> Rule:
