@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.conduct import Conduct
-from vibe_gate.domain import paths
+from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
@@ -324,6 +324,6 @@ def seal(run: RunContext, summary: Summary, waivers: Sequence[Waiver], issuer: R
     """Write the verdict down; the summary comes back as it may be shown."""
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in waivers:
-        run.record.event("override.recorded", **waiver.model_dump(mode="json"))
+        run.record.event("override.recorded", **waiver.model_dump())
     written = run.record.seal(summary, issuer)
-    return written or assemble.redacted(summary, run.redactor.value).model_copy(update={"bundle": ""})
+    return written or unredacted_fields.summary(summary, run.redactor.value).model_copy(update={"bundle": ""})

@@ -141,7 +141,7 @@ def _keys(one: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def _document(kind: type[Model]) -> str:
     """A document and the objects in it, each with its keys."""
-    schema = kind.model_json_schema(by_alias=True, mode="serialization")
+    schema = kind.model_json_schema(mode="serialization")
     parts = []
     for title, one in _objects(schema):
         rows = [(f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()]
@@ -202,7 +202,7 @@ def _number(key: dict[str, Any]) -> str:
 def _checks() -> str:
     rows = []
     for name, check in CHECKS.items():
-        schema = check.options.model_json_schema(by_alias=True)
+        schema = check.options.model_json_schema()
         options = []
         for option, key in schema.get("properties", {}).items():
             told = "required" if option in schema.get("required", ()) else _default(key)

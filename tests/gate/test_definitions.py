@@ -12,12 +12,12 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 from text_tree import TextTree
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import Gate, GateFile, McpServer
+from vibe_gate.domain.model import keys_of
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.errors import DefinitionError
@@ -41,20 +41,20 @@ def mistakes(tree: DefinitionTree) -> list[str]:
     return [str(mistake) for mistake in mistakes_of(tree)]
 
 
-def models(model: type[BaseModel] = GateFile) -> set[type[BaseModel]]:
+def models(model: type = GateFile) -> set[type]:
     """A model and all models that its fields hold."""
     found = {model}
-    pending: list[object] = [info.annotation for info in model.model_fields.values()]
+    pending: list[object] = list(keys_of(model).values())
     while pending:
         annotation = pending.pop()
         pending += get_args(annotation)
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if hasattr(annotation, "model_validate"):
             found |= models(annotation)
     return found
 
 
-def keys(model: type[BaseModel]) -> list[str]:
-    return [info.alias or name for name, info in model.model_fields.items()]
+def keys(model: type) -> list[str]:
+    return list(keys_of(model))
 
 
 @pytest.mark.parametrize("case", CASES)

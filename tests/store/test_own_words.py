@@ -25,7 +25,7 @@ from golden.write_bundle import _summary, _turns
 from test_verify import NOW
 
 from vibe_gate.domain.event import MAX_PARTS
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import IntegrityError
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
@@ -139,7 +139,7 @@ WAYS = {
 
 
 def _hint() -> Any:
-    return Summary.model_fields["agent_authored"].default.model_copy(update={"hints": ("stumble",)})
+    return AgentAuthored(hints=("stumble",))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -79,7 +79,8 @@ CHECKS: dict[str, Check[Any]] = {
 def run_check(input: CheckInput) -> CheckResult:
     """The answer of the check that the criterion names; its name and options were validated with the definitions."""
     check = CHECKS[input.criterion.check_name]
-    options = check.options.model_validate(input.criterion.options)
+    written = input.criterion.options
+    options = check.options.model_validate(written) if written else check.options()
     files = input.selected(options.exclude if isinstance(options, Excluding) else ())
     files = tuple(file for file in files if not (check.of_text and file.is_case))
     if files or (check.of_run and not input.criterion.paths):

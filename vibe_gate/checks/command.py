@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from pydantic import Field
-
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -32,7 +30,7 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression, listed
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Field, Model
 
 DEFAULT_TIMEOUT_S = 300.0
 _SHELL = frozenset(("&&", "||", ";", "|", ">", ">>", "<", "&"))

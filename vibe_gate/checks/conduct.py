@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from pydantic import Field, StrictInt
-
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -33,7 +31,7 @@ from vibe_gate.checks.contract import (
     sentence,
 )
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.verdict import ANSWER_TOOL, Outcome
 
 if TYPE_CHECKING:
@@ -63,8 +61,8 @@ class ToolUsedOptions(Model):
     """Options of `tool-used`."""
 
     tool: str = Field(min_length=1, description="the tool's name")
-    min: StrictInt = Field(default=1, ge=0, description="how often at least")
-    max: StrictInt | None = Field(default=None, ge=0, description="how often at most")
+    min: int = Field(default=1, strict=True, ge=0, description="how often at least")
+    max: int | None = Field(default=None, strict=True, ge=0, description="how often at most")
 
 
 class CostOptions(Model):

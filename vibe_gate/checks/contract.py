@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field
-
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
@@ -108,7 +106,7 @@ def _compiled(source: str) -> str:
     return source
 
 
-RegularExpression = Annotated[str, AfterValidator(_compiled)]
+RegularExpression = Annotated[str, checked_by(_compiled)]
 
 
 _CUT = f" Only the first {MAX_FINDINGS:,} are findings here."

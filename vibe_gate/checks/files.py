@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, StrictInt
-
 from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
@@ -24,7 +22,7 @@ from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.rubric import Glob
 
 Globs = Annotated[tuple[Glob, ...], Field(min_length=1)]
@@ -59,13 +57,13 @@ class CompanionOptions(Model):
 class MaxLinesOptions(Excluding):
     """Options of `max-changed-lines`."""
 
-    max: StrictInt = Field(default=500, ge=0, description="added and deleted lines together, binary files aside")
+    max: int = Field(default=500, strict=True, ge=0, description="added and deleted lines together, binary files aside")
 
 
 class LargeFileOptions(Excluding):
     """Options of `no-large-files`."""
 
-    max_kb: StrictInt = Field(default=500, ge=0, description="size of one file, in units of 1,024 bytes")
+    max_kb: int = Field(default=500, strict=True, ge=0, description="size of one file, in units of 1,024 bytes")
 
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> CheckResult:

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pydantic import Field
-
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     AddedLine,
@@ -29,6 +27,7 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
 from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.model import Field
 from vibe_gate.domain.rubric import Glob
 
 TEST_FILES = (

@@ -11,8 +11,6 @@ from hashlib import sha256
 from itertools import chain, groupby, islice
 from typing import NamedTuple
 
-from pydantic import Field, StrictBool
-
 from vibe_gate import secrets
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -31,6 +29,7 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
+from vibe_gate.domain.model import Field
 from vibe_gate.domain.verdict import MAX_FINDINGS
 
 AROUND_SECRET = 200
@@ -49,7 +48,7 @@ class PatternOptions(Excluding):
     """Options of `forbidden-pattern`."""
 
     pattern: RegularExpression = Field(min_length=1, description="a regular expression, searched in each added line")
-    ignore_case: StrictBool = Field(default=False, description="whether capitals make no difference")
+    ignore_case: bool = Field(default=False, strict=True, description="whether capitals make no difference")
     message: str = Field(default="", description="what to say of a line that matches")
 
 

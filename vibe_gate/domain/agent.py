@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from vibe_gate.domain import nearest
-from vibe_gate.domain.model import Model, digest_of
+from vibe_gate.domain.model import digest_of
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
@@ -54,7 +55,7 @@ ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
 
 
-class Agent(Model):
+class Agent(PydanticModel):
     """One agent. None takes the gate's own setting."""
 
     schema_: Schema = Field(default=1, alias="schema")
@@ -91,4 +92,4 @@ class Agent(Model):
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self)
+        return digest_of(self.model_dump(mode="json", by_alias=True))

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import Field, model_validator
-
-from vibe_gate.domain.model import Model, text_of
+from vibe_gate.domain.model import Field, Model, text_of
 from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
@@ -52,8 +50,8 @@ class Event(Model):
     node_id: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _says_what_its_type_means(self) -> Event:
+    def __post_init__(self) -> None:
+        """Require what its type needs. ValueError."""
         missing = [name for name in _NEEDS.get(self.type, ()) if not isinstance(self.data.get(name), str)]
         if missing:
             raise ValueError(f"{self.type} needs the text {' and '.join(missing)} in its data")
@@ -61,7 +59,6 @@ class Event(Model):
             raise ValueError(f"{self.data['status']!r} is no status of a node")
         if self.type in _OF_A_NODE and self.node_id is None:
             raise ValueError(f"{self.type} needs a node_id")
-        return self
 
 
 MAX_PARTS = 20_000

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from pydantic import Field, StringConstraints, model_validator
-
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.verdict import Finding
@@ -20,14 +18,14 @@ if TYPE_CHECKING:
     from vibe_gate.domain.workflow import WorkflowDefinition
 
 FINGERPRINT = r"^[0-9a-f]{16}$"
-Reason = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
+Reason = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
 """Why; never blank."""
 
 
 class Suppression(Model):
     """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some paths."""
 
-    finding: Annotated[str, StringConstraints(pattern=FINGERPRINT)] | None = Field(
+    finding: Annotated[str, Field(pattern=FINGERPRINT)] | None = Field(
         default=None, description="The fingerprint of one finding."
     )
     criterion: Identifier | None = Field(default=None, description="What this criterion finds (default: any).")
@@ -36,11 +34,10 @@ class Suppression(Model):
     by: str = Field(default="", description="Who decided.")
     expires: date | None = Field(default=None, description="The last day on which it holds (default: for ever).")
 
-    @model_validator(mode="after")
-    def _says_what(self) -> Suppression:
+    def __post_init__(self) -> None:
+        """Refuse one about nothing, with ValueError."""
         if self.finding is None and self.criterion is None and not self.paths:
             raise ValueError("a suppression needs a finding, a criterion or paths")
-        return self
 
     @property
     def name(self) -> str:
@@ -138,15 +135,14 @@ class McpServer(Model):
     env: tuple[str, ...] = Field(default=(), description="Names of the variables that the program is given.")
     url: str | None = Field(default=None, description="The address of a server, `http://` or `https://`.")
 
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> McpServer:
+    def __post_init__(self) -> None:
+        """Refuse neither and both of command and url, with ValueError."""
         if bool(self.command) == bool(self.url):
             raise ValueError("an MCP server needs a command or a url, and not both")
         if self.url and (self.args or self.env):
             raise ValueError("args and env belong to a command, not to a url")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise ValueError("the url of an MCP server must be a web address")
-        return self
 
 
 class AgentRule(Model):
@@ -215,7 +211,7 @@ class Gate(NamedTuple):
 POLICY = "policy-"
 """Before the fingerprint of changes of the gate itself: what an override of an exit code 4 names."""
 
-Fingerprint = Annotated[str, StringConstraints(pattern=r"^(?:policy-)?[0-9a-f]{16}$")]
+Fingerprint = Annotated[str, Field(pattern=r"^(?:policy-)?[0-9a-f]{16}$")]
 
 
 class Override(Model):

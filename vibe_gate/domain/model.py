@@ -1,30 +1,252 @@
-"""Models of documents that cross disk or wire: unknown keys are refused, or left out when read."""
+"""Documents that cross disk or wire: values whose classes cost a start next to nothing, and how they are read.
+
+A class derived from `Model` names its keys as a dataclass does. Making, copying and writing a value is plain Python.
+Reading one is pydantic's work, which is loaded when the first document is read: unknown keys are refused, or left out.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import date
 from itertools import islice
-from typing import Annotated, Any, NoReturn, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, ValidationError
+from threading import RLock
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_type_hints,
+)
 
 from vibe_gate.domain.escape import expression
 
+if TYPE_CHECKING:
+    from typing import Literal, Self
 
-class Model(BaseModel):
-    """Immutable; an unknown key is an error, never ignored. What validates it is built at its first use."""
-
-    # With a limit of its length pydantic reads a text as UTF-8, so that half a surrogate pair is an error.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True, str_max_length=1 << 30
-    )
-
+    from pydantic import BaseModel, TypeAdapter
 
 T = TypeVar("T")
-Many = Annotated[tuple[T, ...], FailFast()]
+
+_REQUIRED: Any = object()
+
+
+class ReadRule:
+    """What is required of a type when a value of it is read; `make` gives it, from the module pydantic."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make = make
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        import pydantic
+
+        wanted = self.make(pydantic)
+        if hasattr(wanted, "__get_pydantic_core_schema__"):
+            return wanted.__get_pydantic_core_schema__(source, handler)
+        return handler.generate_schema(Annotated[source, wanted])
+
+
+class _Key(ReadRule):
+    """A key's default, and what else is said of it, as of pydantic's `Field`."""
+
+    def __init__(self, default: Any, make_default: Callable[[], Any] | None, about: dict[str, Any]) -> None:
+        super().__init__(lambda pydantic: pydantic.Field(**about))
+        self.default, self.make_default, self.about = default, make_default, about
+
+
+def Field(*, default: Any = _REQUIRED, default_factory: Callable[[], Any] | None = None, **about: Any) -> Any:
+    """A key with more than a type and a default: `alias`, `description` and limits as of pydantic's `Field`."""
+    return _Key(default, default_factory, about)
+
+
+def checked_by(check: Callable[[T], T]) -> ReadRule:
+    """A type whose values `check` returns, or refuses with ValueError."""
+    return ReadRule(lambda pydantic: pydantic.AfterValidator(check))
+
+
+Many = Annotated[tuple[T, ...], ReadRule(lambda pydantic: pydantic.FailFast())]
 """Items of a document, read until the first that is wrong: a million errors would take gigabytes."""
+
+
+class _Shape(NamedTuple):
+    """The keys of a class: attributes by the names in documents, defaults, and the attributes of type `float`."""
+
+    names: dict[str, str]
+    defaults: dict[str, Any]
+    made: dict[str, Callable[[], Any]]
+    floats: set[str]
+
+
+_SHAPES: dict[type[Model], _Shape] = {}
+
+
+def _shape(kind: type[Model]) -> _Shape:
+    if shape := _SHAPES.get(kind):
+        return shape
+    shape = _Shape({}, {}, {}, set())
+    for base in reversed(kind.__mro__):
+        for name, annotation in base.__annotations__.items() if issubclass(base, Model) else ():
+            key = _key(base, name)
+            shape.names[key.about.get("alias", name)] = name
+            if annotation.partition(" ")[0] == "float":
+                shape.floats.add(name)
+            if key.make_default:
+                shape.made[name] = key.make_default
+            elif key.default is not _REQUIRED:
+                shape.defaults[name] = _fraction(key.default) if name in shape.floats else key.default
+    _SHAPES[kind] = shape
+    return shape
+
+
+def _key(kind: type, name: str) -> _Key:
+    value = vars(kind).get(name, _REQUIRED)
+    return value if isinstance(value, _Key) else _Key(value, None, {})
+
+
+def _fraction(value: Any) -> Any:
+    return float(value) if isinstance(value, int) else value
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field,))
+class Model:
+    """Immutable, equal by its values. What code makes is checked by `__post_init__` alone, what is read by its types.
+
+    A whole number under a key of type `float` becomes a float: documents do not show which code made them.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        shape = _shape(type(self))
+        values = dict(shape.defaults)
+        for key, value in given.items():
+            name = shape.names[key]
+            values[name] = _fraction(value) if name in shape.floats else value
+        for name, make in shape.made.items():
+            if name not in values:
+                values[name] = make()
+        if len(values) < len(shape.names):
+            raise TypeError(f"{type(self).__name__} lacks {', '.join(sorted({*shape.names.values()} - values.keys()))}")
+        self.__dict__.update(values)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not go together, with ValueError; of a document that is read, too."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__[name] for name in _shape(type(self)).names.values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """The same with other values of these attributes."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **update)
+        return copy
+
+    def model_dump(
+        self, *, exclude_none: bool = False, exclude_defaults: bool = False, exclude: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """The document as JSON has it, under its own keys; `exclude` are attributes."""
+        shape, document = _shape(type(self)), {}
+        for key, name in shape.names.items():
+            value = self.__dict__[name]
+            is_default = exclude_defaults and name in shape.defaults and value == shape.defaults[name]
+            if not (name in exclude or is_default or (exclude_none and value is None)):
+                document[key] = _plain(value, exclude_none, exclude_defaults)
+        return document
+
+    def model_dump_json(self, *, indent: int | None = None, exclude: Collection[str] = ()) -> str:
+        """The document as JSON text."""
+        separators = (",", ":") if indent is None else None
+        return json.dumps(self.model_dump(exclude=exclude), ensure_ascii=False, indent=indent, separators=separators)
+
+    @classmethod
+    def model_validate(cls, document: object, *, extra: Literal["ignore"] | None = None) -> Self:
+        """The value of a document. Raises pydantic.ValidationError, a ValueError."""
+        return _reader(cls).validate_python(document, extra=extra)
+
+    @classmethod
+    def model_validate_json(cls, document: str | bytes, *, strict: bool | None = None) -> Self:
+        """The same of JSON text; `strict`: nothing is converted."""
+        return _reader(cls).validate_json(document, strict=strict)
+
+    @classmethod
+    def model_json_schema(cls, *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+        """The document's JSON Schema."""
+        return _reader(cls).json_schema(mode=mode)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        with _BUILDING:
+            _as_dataclass(cls)
+            return handler(source)
+
+
+M = TypeVar("M", bound=Model)
+_READERS: dict[type[Model], TypeAdapter[Any]] = {}
+_BUILDING = RLock()  # judges read their answers in threads
+
+
+def _reader(kind: type[M]) -> TypeAdapter[M]:
+    with _BUILDING:
+        if kind not in _READERS:
+            from pydantic import TypeAdapter
+
+            _READERS[kind] = TypeAdapter(kind)
+        return _READERS[kind]
+
+
+def _as_dataclass(kind: type[Model]) -> None:
+    """Have pydantic find the keys, and what is said of them, as the fields of a dataclass."""
+    if "__pydantic_config__" in vars(kind):
+        return
+    from dataclasses import dataclass, field
+
+    import pydantic
+
+    _shape(kind)  # before the class says of its keys what a dataclass does
+    for base in kind.__bases__:
+        if issubclass(base, Model) and base is not Model:
+            _as_dataclass(base)
+    for name in kind.__annotations__:
+        key = _key(kind, name)
+        default = {} if key.default is _REQUIRED else {"default": key.default}
+        default = {"default_factory": key.make_default} if key.make_default else default
+        setattr(kind, name, field(default=pydantic.Field(**key.about, **default)))
+    # With a limit of its length pydantic reads a text as UTF-8, so that half a surrogate pair is an error.
+    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, str_max_length=1 << 30)
+    kind.__pydantic_config__ = config  # type: ignore[attr-defined]
+    dataclass(init=False, repr=False, eq=False, kw_only=True)(kind)
+
+
+def _plain(value: Any, *without: bool) -> Any:
+    if isinstance(value, Model):
+        return value.model_dump(exclude_none=without[0], exclude_defaults=without[1])
+    if isinstance(value, (tuple, list)):
+        return [_plain(item, *without) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item, *without) for name, item in value.items()}
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def keys_of(kind: type[Model | BaseModel]) -> dict[str, Any]:
+    """The types of a document's values, by its keys."""
+    if issubclass(kind, Model):
+        hints = get_type_hints(kind)
+        return {key: hints[name] for key, name in _shape(kind).names.items()}
+    return {info.alias or name: info.annotation for name, info in kind.model_fields.items()}
+
 
 MAX_NAMES = 100_000
 """Of an object whose names a document chooses itself."""
@@ -36,7 +258,7 @@ def _require_few_members(value: object) -> object:
     return value
 
 
-Named = Annotated[dict[str, T], BeforeValidator(_require_few_members)]
+Named = Annotated[dict[str, T], ReadRule(lambda pydantic: pydantic.BeforeValidator(_require_few_members))]
 """Values of a document by name; of a dict pydantic names every wrong value, so that a million are never read."""
 
 
@@ -90,16 +312,20 @@ def _no_number(name: str) -> NoReturn:
     raise _Ambiguous(f"{name} is not JSON")
 
 
-M = TypeVar("M", bound=Model)
+D = TypeVar("D", bound="Model | BaseModel")
 
 
-def read(model: type[M], document: dict[str, Any]) -> M:
+def read(model: type[D], document: dict[str, Any]) -> D:
     """The document as `model`, keys that it does not know left out. Raises pydantic.ValidationError."""
-    return model.model_validate(document, extra="ignore")
+    return cast("D", model.model_validate(document, extra="ignore"))
 
 
-def first_mistake(error: ValidationError) -> str:
-    """The first thing that is wrong with a document, as "where: what"."""
+def first_mistake(error: ValueError) -> str:
+    """The first thing that is wrong with a document, as "where: what" if pydantic says it."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else first["msg"]
@@ -111,7 +337,6 @@ def text_of(document: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def digest_of(definition: Model) -> str:
+def digest_of(definition: Mapping[str, Any]) -> str:
     """sha-256 of its canonical JSON: the same demands, the same digest."""
-    plain = definition.model_dump(mode="json", by_alias=True)
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()

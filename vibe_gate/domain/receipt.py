@@ -13,10 +13,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
-
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Model, first_mistake
+from vibe_gate.domain.model import Field, Model, first_mistake
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
 
@@ -182,7 +180,7 @@ def statement(receipt: Receipt) -> bytes:
             "_type": STATEMENT_TYPE,
             "subject": _subject(receipt),
             "predicateType": PREDICATE_TYPE,
-            "predicate": receipt.model_dump(mode="json", by_alias=True),
+            "predicate": receipt.model_dump(),
         }
     )
 
@@ -210,10 +208,10 @@ def parse(raw: bytes) -> SignedReceipt:
         payload = base64.b64decode(read.payload, validate=True)
         signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
         stated = _Statement.model_validate_json(payload)
-    except ValidationError as error:
-        raise ValueError(first_mistake(error)) from None
     except binascii.Error:
         raise ValueError("the payload is not base64") from None
+    except ValueError as error:
+        raise ValueError(first_mistake(error)) from None
     if read.signatures and not signature:
         raise ValueError("the signature is empty")
     if [resource.model_dump() for resource in stated.subject] != _subject(stated.predicate):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
-
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Model, digest_of
+from vibe_gate.domain.model import Field, Model, checked_by, digest_of
 from vibe_gate.domain.paths import is_plain
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import FileDiff
 
 IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
+Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
 
 _RANGE = expression(r"\[[^\]]*?([^\[\]!^])-([^\]])")
@@ -37,7 +35,7 @@ def _matching(pattern: str) -> str:
     return pattern
 
 
-Glob = Annotated[str, AfterValidator(_matching)]
+Glob = Annotated[str, checked_by(_matching)]
 """A pattern that can match (`paths.matches`)."""
 
 
@@ -54,7 +52,7 @@ def _argument(word: str) -> str:
     return word
 
 
-ModelName = Annotated[str, AfterValidator(model_name)]
+ModelName = Annotated[str, checked_by(model_name)]
 Schema = Annotated[int, Field(ge=1, le=1, description="The format's version. A higher one asks for a newer vibe-gate.")]
 
 Sight = Literal["message"]
@@ -74,13 +72,12 @@ class Criterion(Model):
         default=(), description="Globs: only these files are looked at. A rename counts under both names."
     )
     check: str | None = Field(default=None, description="Of a check, this or `command`: the name of a built-in check.")
-    command: tuple[Annotated[str, AfterValidator(_argument)], ...] | None = Field(
+    command: tuple[Annotated[str, checked_by(_argument)], ...] | None = Field(
         default=None, description="Of a check: a program and its arguments, run in an export of the reviewed tree."
     )
     options: dict[str, Any] = Field(default_factory=dict, description="The check's own settings.")
 
-    @model_validator(mode="after")
-    def require_agreement(self) -> Criterion:
+    def __post_init__(self) -> None:
         """Refuse keys that contradict the kind or each other, with ValueError."""
         if self.kind == "judge":
             if not (self.question or "").strip():
@@ -96,7 +93,6 @@ class Criterion(Model):
                 raise ValueError("command needs at least the program's name")
             if self.question or self.good or self.bad:
                 raise ValueError('question, good and bad belong to criteria of kind = "judge"')
-        return self
 
     @property
     def check_name(self) -> str:
@@ -126,18 +122,17 @@ class Rubric(Model):
     sees: tuple[Sight, ...] = Field(default=(), description="What of the author's prose the judge is shown, too.")
     criterion: tuple[Criterion, ...] = Field(min_length=1, description="The questions and checks.")
 
-    @model_validator(mode="after")
-    def _ids_are_unique(self) -> Rubric:
+    def __post_init__(self) -> None:
+        """Refuse criteria of the same id, with ValueError."""
         ids = [criterion.id for criterion in self.criterion]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
             raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
-        return self
 
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self)
+        return digest_of(self.model_dump())
 
     @property
     def judged(self) -> tuple[Criterion, ...]:

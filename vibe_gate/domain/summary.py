@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
-
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Many, Model, Named
+from vibe_gate.domain.model import Field, Many, Model, Named
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 
 CostBasis = Literal["known", "unknown", "none"]
@@ -122,4 +120,4 @@ class Summary(Model):
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""
-        return self.model_dump_json(by_alias=True, indent=2) + "\n"
+        return self.model_dump_json(indent=2) + "\n"

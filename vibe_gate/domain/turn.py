@@ -10,13 +10,13 @@ from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
 
 
-class SeedModel(Model):
+class SeedModel(PydanticModel):
     """Held in snake_case, written in the seed's camelCase."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from vibe_gate.domain.bundles import CHANGE_IDS
+from vibe_gate.domain.model import Model
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_REASON, short
 
 Redact = Callable[[Any], Any]
@@ -96,11 +98,13 @@ def of_hook(event: Mapping[str, Any]) -> Own:
 
 
 def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
-    """The JSON value with what is somebody's text redacted."""
+    """The value with what is somebody's text redacted: JSON, or a document."""
     if own is True:
         return value
     if isinstance(value, (list, tuple)):
-        return [redacted(item, own, redact) for item in value]
+        return type(value)(redacted(item, own, redact) for item in value)
+    if isinstance(value, Model):
+        return value.model_copy(update=redacted(vars(value), own, redact))
     if not isinstance(own, Mapping) or not isinstance(value, Mapping):
         return redact(value)
     if UNDER in own:
@@ -116,13 +120,15 @@ def _member(name: str, item: Any, redact: Redact) -> Any:  # noqa: ANN401 - any 
     if item is None or isinstance(item, (bool, int, float)):
         return item
     (safe,) = redact({name: item}).values()
-    return safe
+    return tuple(safe) if isinstance(item, tuple) else safe
 
 
-def summary(document: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
-    """A run's summary (as JSON has it) without secrets; it is as valid as it was."""
-    safe: dict[str, Any] = redacted(document, SUMMARY, redact)
-    for finding in safe["findings"]:
-        if len(finding["message"]) > MAX_REASON:  # a placeholder may be longer than what it stands for
-            finding["message"] = short(finding["message"])
-    return safe
+def summary(summary: Summary, redact: Redact) -> Summary:
+    """A run's summary without secrets; it is as valid as it was."""
+    safe: Summary = redacted(summary, SUMMARY, redact)
+    # A placeholder may be longer than what it stands for.
+    findings = (
+        one.model_copy(update={"message": short(one.message)}) if len(one.message) > MAX_REASON else one
+        for one in safe.findings
+    )
+    return safe.model_copy(update={"findings": tuple(findings)})

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import Many, Model
+from vibe_gate.domain.model import Field, Many, Model
 from vibe_gate.domain.rubric import Identifier
 
 NO_KEY = "not asked: no API key"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Identifier, Schema
 
 UntilEnd = Literal["passed", "capped", "stalled", "oscillating"]
@@ -41,14 +41,14 @@ def _join(value: object) -> object:
 _WORDS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
-class UntilRule(Model):
+class UntilRule(PydanticModel):
     """Repeat the stage until its rubrics pass on what it made."""
 
     rubrics: tuple[Identifier, ...] = Field(min_length=1, description="Rubrics that must pass.")
     max_iterations: int = Field(default=3, ge=1, le=100, description="How often the agent works at most.")
 
 
-class StageRule(Model):
+class StageRule(PydanticModel):
     """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when` does not hold."""
 
     id: Identifier = Field(description="Names the stage; once in a workflow.")
@@ -92,7 +92,7 @@ class StageRule(Model):
         return len(self.needs) if self.join == "all" else min(1, len(self.needs))
 
 
-class WorkflowFile(Model):
+class WorkflowFile(PydanticModel):
     """`workflows/ID.toml` as written."""
 
     schema_: Schema = Field(alias="schema")

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Identifier, Rubric, Schema
 from vibe_gate.gate.source import (
     DefinitionTree,
@@ -34,7 +34,7 @@ from vibe_gate.gate.source import (
 SIDES = ("before", "after")
 
 
-class CaseFile(Model):
+class CaseFile(PydanticModel):
     """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not compared."""
 
     schema_: Schema = Field(alias="schema")

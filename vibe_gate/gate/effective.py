@@ -21,10 +21,8 @@ def effective_toml(gate: Gate) -> str:
     A rubric or agent without a model of its own shows the gate's. What has no value (no
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
-    tables: dict[str, Any] = gate.file.model_dump(mode="json", by_alias=True, exclude_none=True)
-    tables["hooks"] = {
-        name: gate.file.hooks.get(name, HookRule()).model_dump(mode="json") for name in get_args(HookName)
-    }
+    tables: dict[str, Any] = gate.file.model_dump(exclude_none=True)
+    tables["hooks"] = {name: gate.file.hooks.get(name, HookRule()).model_dump() for name in get_args(HookName)}
     tables["rubric"] = {rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics}
     tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
     tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
@@ -45,17 +43,17 @@ def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
-    tables: dict[str, Any] = rubric.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"criterion"})
+    tables: dict[str, Any] = rubric.model_dump(exclude_none=True, exclude={"criterion"})
     return {"model": default_model} | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:
     """The criterion with its check's own defaults; a judge has no options to show."""
-    tables: dict[str, Any] = criterion.model_dump(mode="json", exclude_none=True, exclude={"options"})
+    tables: dict[str, Any] = criterion.model_dump(exclude_none=True, exclude={"options"})
     if criterion.kind == "judge":
         return tables
     options = CHECKS[criterion.check_name].options.model_validate(criterion.options)
-    return tables | {"options": options.model_dump(mode="json", exclude_none=True)}
+    return tables | {"options": options.model_dump(exclude_none=True)}
 
 
 def _header(gate: Gate) -> str:

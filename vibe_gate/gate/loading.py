@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +13,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
+from vibe_gate.domain.model import keys_of
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.source import (
@@ -22,6 +24,7 @@ from vibe_gate.gate.source import (
     Source,
     check_id,
     check_unique,
+    digest_of,
     is_identifier,
     missing,
     quoted,
@@ -127,16 +130,21 @@ def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
 def built_in_gate(tree: DefinitionTree | None = None) -> Gate:
     """The gate for a repository without one: offline checks and a small general rubric; agents and workflows as in
     its tree. Raises DefinitionError for mistakes there."""
-    files = {
-        f"{FOLDER}/{file.relative_to(BUILT_IN).as_posix()}": file.read_bytes() for file in BUILT_IN.rglob("*.toml")
-    }
-    gate = load_gate(DefinitionFiles(files), revision="", origin="built-in")
-    assert gate is not None  # the files are part of the package
-    digests = tuple((path.replace(".vibe-gate/", "built-in/"), digest) for path, digest in gate.digests)
+    files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
+    own = {name: tomllib.loads(raw.decode()) for name, raw in files.items()}  # of the package: not checked again
+    names = own["gate.toml"].pop("rubrics")
+    digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
     read = _read(tree or DefinitionFiles(), "", "built-in")
     if read.mistakes:
         raise DefinitionError(read.mistakes)
-    return read.gate._replace(file=gate.file, rubrics=gate.rubrics, digests=digests + read.gate.digests)
+    file = GateFile(**own["gate.toml"], rubrics=tuple(names))
+    rubrics = tuple(_built_in_rubric(tables) for name, tables in own.items() if name.startswith("rubrics/"))
+    return read.gate._replace(file=file, rubrics=rubrics, digests=digests + read.gate.digests)
+
+
+def _built_in_rubric(tables: dict[str, Any]) -> Rubric:
+    criteria = tuple(Criterion(**one) for one in tables.pop("criterion"))
+    return Rubric(**tables, criterion=criteria)
 
 
 class _Read(NamedTuple):
@@ -255,10 +263,10 @@ def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
 
 def _contradiction(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
     """Add what is wrong with a criterion as a whole: pydantic does not say it while one of its keys is wrong."""
-    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= Criterion.model_fields.keys():
+    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= keys_of(Criterion).keys():
         return  # what was meant is not known
     try:
-        Criterion.model_construct(**criterion).require_agreement()  # type: ignore[operator]
+        Criterion(**{"id": ""} | criterion)
     except ValueError as error:
         mistake = source.mistake(location, str(error))
         found += [mistake] if mistake not in found else []

@@ -10,11 +10,12 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import GateFile, SuppressionsFile
 from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.gate.cases import CaseFile
 
-MODELS: dict[str, type[Model]] = {
+MODELS: dict[str, type[Model | PydanticModel]] = {
     "gate": GateFile,
     "rubric": Rubric,
     "agent": Agent,
@@ -26,7 +27,7 @@ MODELS: dict[str, type[Model]] = {
 
 def json_schema(name: str) -> str:
     """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check` sees more."""
-    schema = MODELS[name].model_json_schema(by_alias=True)
+    schema = MODELS[name].model_json_schema()
     if name == "rubric":
         check = schema["$defs"]["Criterion"]["properties"]["check"]
         check |= {"anyOf": [{"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}]}

@@ -13,16 +13,18 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, get_args
-
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails, from_json
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, cast, get_args
 
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.gate import FINGERPRINT
+from vibe_gate.domain.model import Model, keys_of
 from vibe_gate.domain.rubric import IDENTIFIER
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+    from vibe_gate.domain.pydantic_model import PydanticModel
 
 Location = tuple[int | str, ...]
 """The way to a key of a document: names of tables and keys, numbers of items."""
@@ -58,11 +60,13 @@ _VALUES = {
     "string_type": "text",
     "dict_type": "a table",
     "model_type": "a table",
+    "dataclass_type": "a table",
     "finite_number": "a finite number",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
     "less_than_equal": "at most {le:g}",
 }
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _KINDS = {
     "tuple_type": "must be an array, not {value}\nwrite {array}",
     "missing": "is missing",
@@ -71,7 +75,7 @@ _KINDS = {
     "string_too_short": "must not be empty",
 }
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound="Model | PydanticModel")
 
 
 class DefinitionTree(Protocol):
@@ -176,6 +180,8 @@ def read_toml(path: str, raw: bytes) -> Source | Mistake:
         if len(line) > MAX_LINE:
             advice = 'break it up (long text fits in """ quotes)'
             return Mistake(paths.quote(path), number, "", f"over {MAX_LINE:,} characters", advice)
+    from pydantic_core import from_json
+
     try:
         tables = tomllib.loads(text)
         from_json(as_json(tables))
@@ -219,8 +225,10 @@ def validated(
 
     TOML has types of its own, so nothing is converted: `must = "yes"` is a mistake. Its dates are read as ISO text.
     """
+    from pydantic import ValidationError
+
     try:
-        return model.model_validate_json(as_json(tables), strict=True)
+        return cast("M", model.model_validate_json(as_json(tables), strict=True))
     except ValidationError as error:
         every = error.errors(include_url=False)
         # A list whose items are all wrong counts as empty, too. Ids that appear twice are found by _rubric.
@@ -262,13 +270,13 @@ def missing(kind: str, path: str, name: str, known: Sequence[str]) -> str:
 # How a mistake gets its sentence
 
 
-def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
+def _sentence(detail: ErrorDetails, model: type[Any]) -> str:
     kind, location, value = detail["type"], _location(detail), detail["input"]
     context = detail.get("ctx", {})
     if location == ("schema",):
         return WRITE_SCHEMA
-    if kind == "extra_forbidden":
-        known = list(_fields(_table_of(model, location)))
+    if kind in _UNKNOWN:
+        known = list(keys_of(_table_of(model, location)))
         return f"unknown key\n{suggestion(str(location[-1]), known, 'known keys here')}"
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", '"')
@@ -292,7 +300,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
 def _location(detail: ErrorDetails) -> Location:
     """Where the mistake is. pydantic appends "[key]" if a key is wrong; an unknown key may have that very name."""
     location = detail["loc"]
-    return location[:-1] if location[-1:] == ("[key]",) and detail["type"] != "extra_forbidden" else location
+    return location[:-1] if location[-1:] == ("[key]",) and detail["type"] not in _UNKNOWN else location
 
 
 def suggestion(word: str, known: Sequence[str], kind: str) -> str:
@@ -339,19 +347,14 @@ def dotted(location: Location) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _table_of(model: type[BaseModel], location: Location) -> type[BaseModel]:
+def _table_of(model: type[Any], location: Location) -> type[Any]:
     """The model of the table in which the last part of the location stands."""
     for part in location[:-1]:
-        field = _fields(model).get(str(part))
-        model = (_model_within(field.annotation) if field else None) or model
+        model = _model_within(keys_of(model).get(str(part))) or model
     return model
 
 
-def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    return {info.alias or name: info for name, info in model.model_fields.items()}
-
-
-def _model_within(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _model_within(annotation: object) -> type[Any] | None:
+    if isinstance(annotation, type) and hasattr(annotation, "model_validate"):
         return annotation
     return next((model for part in get_args(annotation) if (model := _model_within(part))), None)

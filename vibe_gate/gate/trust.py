@@ -278,7 +278,7 @@ def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) ->
     agent of `.claude/agents`, a prompt, an image); one of CI or pre-commit's settings if it names vibe-gate itself
     before or after the change.
     """
-    own_list = "block" in gate.file.policy.model_fields_set
+    own_list = gate.file.policy.block is not POLICY_BLOCK  # written, if only with the same globs
     if not own_list and _is_named(file, gate):
         return True
     if not _is_listed(file, gate.file.policy.block):

@@ -219,7 +219,7 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         raise UsageError(f"{paths.quote(SUPPRESSIONS)}: is a symbolic link; move it away.")
     try:
         old = target.read_bytes() if target.exists() else _HEAD.encode()
-        table = rule.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        table = rule.model_dump(exclude_none=True, exclude_defaults=True)
         text = "\n" + tomli_w.dumps({"suppression": [table]}, multiline_strings=False)
         new = old + (b"" if old.endswith(b"\n") else b"\n") + text.encode()
         if wrong := mistakes(DefinitionFiles({SUPPRESSIONS: new})):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
@@ -375,8 +375,3 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[: trust.FINGERPRINT]
         made.append(finding.model_copy(update={"fingerprint": digest}))
     return tuple(made)
-
-
-def redacted(summary: Summary, redact: Callable[[Any], Any]) -> Summary:
-    """The summary as it may be shown: a terminal is often a public log. `redact` takes and gives JSON values."""
-    return Summary.model_validate(unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), redact))

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
@@ -88,7 +88,7 @@ class BriefPart:
     message: str | None = None
 
 
-class QuotedLine(Model):
+class QuotedLine(PydanticModel):
     """One line that the model quotes; `path` as shown, `line` counted from 1 on that side."""
 
     path: str
@@ -97,7 +97,7 @@ class QuotedLine(Model):
     side: Side
 
 
-class PassAnswer(Model):
+class PassAnswer(PydanticModel):
     """A criterion that is met, or that concerns nothing in the change."""
 
     criterion: str
@@ -105,7 +105,7 @@ class PassAnswer(Model):
     reason: str
 
 
-class FailAnswer(Model):
+class FailAnswer(PydanticModel):
     """A criterion that is not met: why, for which input, and the lines that show it."""
 
     criterion: str
@@ -116,7 +116,7 @@ class FailAnswer(Model):
     evidence: tuple[QuotedLine, ...] = Field(max_length=100)
 
 
-class AbstainAnswer(Model):
+class AbstainAnswer(PydanticModel):
     """A criterion that cannot be decided, and what would decide it."""
 
     criterion: str
@@ -128,7 +128,7 @@ class AbstainAnswer(Model):
 CriterionAnswer = PassAnswer | FailAnswer | AbstainAnswer
 
 
-class JudgeAnswers(Model):
+class JudgeAnswers(PydanticModel):
     """The judge's whole answer."""
 
     answers: tuple[Annotated[CriterionAnswer, Field(discriminator="outcome")], ...]

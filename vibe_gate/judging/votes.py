@@ -21,7 +21,7 @@ from vibe_gate import agent
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import repeated
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Standing, Vote, short
@@ -86,7 +86,7 @@ class RubricQuestion:
     key: str
 
 
-class RubricVotes(Model):
+class RubricVotes(PydanticModel):
     """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown."""
 
     votes: dict[str, tuple[Vote, ...]]

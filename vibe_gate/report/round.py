@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
 from vibe_gate.report.words import is_approval
@@ -59,14 +59,14 @@ Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24}
 Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
-class ReportedVote(Model):
+class ReportedVote(PydanticModel):
     """One answer to the question that a finding is about."""
 
     outcome: Outcome
     reason: str = Field(max_length=MAX_REASON)
 
 
-class ReportedFinding(Model):
+class ReportedFinding(PydanticModel):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
     `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room.
@@ -85,7 +85,7 @@ class ReportedFinding(Model):
     votes: tuple[ReportedVote, ...] = Field(default=(), max_length=MAX_VOTES)
 
 
-class RoundState(Model):
+class RoundState(PydanticModel):
     """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")

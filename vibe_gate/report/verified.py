@@ -71,7 +71,7 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "place": safe(found.place) if found else None,
         "outcome": receipt.outcome if receipt else None,
         "signature": _signature(status),
-        "overrides": [waiver.model_dump(mode="json") for waiver in receipt.waivers] if receipt else [],
+        "overrides": [waiver.model_dump() for waiver in receipt.waivers] if receipt else [],
     }
 
 

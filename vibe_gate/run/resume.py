@@ -13,7 +13,8 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model import Model, Named, first_mistake, read
+from vibe_gate.domain.model import Named, first_mistake, read
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import ModelName
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 
 
-class KeptRequest(Model):
+class KeptRequest(PydanticModel):
     """What run.json keeps of a RunRequest, so that it can be made again."""
 
     selection: Selection
@@ -46,14 +47,14 @@ class KeptRequest(Model):
         return ReviewRequest(self.selection, **{name: getattr(self, name) for name in _LIMITS}, **more)
 
 
-class KeptTrees(Model):
+class KeptTrees(PydanticModel):
     """The trees of the change."""
 
     before: str
     after: str
 
 
-class KeptRun(Model):
+class KeptRun(PydanticModel):
     """What run.json says that `resume` goes by; the file can have been edited since."""
 
     workflow: str

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, AwareDatetime, Field, NonNegativeInt, PlainSerializer, ValidationError
 
 from vibe_gate.domain import model
-from vibe_gate.domain.model import Many, Model
+from vibe_gate.domain.model import Many
+from vibe_gate.domain.pydantic_model import PydanticModel
 
 META = "meta.json"
 
@@ -46,7 +47,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 9000
 _Time = Annotated[AwareDatetime, AfterValidator(_within_years), PlainSerializer(_iso)]
 
 
-class SessionTurn(Model):
+class SessionTurn(PydanticModel):
     """One finished turn: `last` is the uuid of its last message, `before` and `after` are the workspace's trees.
 
     `run` and `node` say where it is recorded.
@@ -64,7 +65,7 @@ class SessionTurn(Model):
     ended_at: _Time
 
 
-class SessionMeta(Model):
+class SessionMeta(PydanticModel):
     """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
 
     `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it.

@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import ValidationError
-
 from vibe_gate.domain import model, paths, receipt
 from vibe_gate.domain.bundles import impossible
 from vibe_gate.domain.event import MAX_EVENTS, Event
@@ -226,6 +224,11 @@ def read_object(folder: Folder, name: str) -> dict[str, Any]:
     return parse_object(data)
 
 
+def own_events(lines: Iterable[bytes]) -> Iterator[Event]:
+    """The events of the log that this process wrote, without pydantic. Any error if it was changed meanwhile."""
+    return (Event(**json.loads(line)) for line in lines)
+
+
 def parse_events(lines: Iterable[bytes]) -> Iterator[Event]:
     """The events of a run's log.
 
@@ -247,9 +250,14 @@ def read_summary(document: Mapping[str, Any]) -> Summary:
     """A run's summary.json as a model. ValueError, also for an exit code that no review writes."""
     known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
     summary = model.read(Summary, known)
+    require_possible(summary)
+    return summary
+
+
+def require_possible(summary: Summary) -> None:
+    """ValueError: an exit code that no review of this outcome writes."""
     if why := impossible(summary.outcome, summary.exit_code):
         raise ValueError(why)
-    return summary
 
 
 def digests(bundle: Folder) -> dict[str, str]:
@@ -348,11 +356,9 @@ def open_folder(root: Path) -> Folder:
 
 def reason(error: Exception) -> str:
     """Why a document was refused, in a few words."""
-    if isinstance(error, ValidationError):
-        return model.first_mistake(error)
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(error, ValueError):
         return "it is not a document of vibe-gate"
-    return str(error)
+    return model.first_mistake(error)
 
 
 def corrupt(path: Path, why: str) -> IntegrityError:

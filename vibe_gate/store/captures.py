@@ -27,11 +27,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
-from pydantic import AwareDatetime, ConfigDict, Field, NonNegativeInt, PlainSerializer
-
 from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import show_text
+from vibe_gate.domain.model import Field, ReadRule
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.contents import TextRedactor
@@ -70,7 +69,7 @@ PATIENCE_S = 2.0
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
-Timestamp = Annotated[AwareDatetime, PlainSerializer(names.iso)]
+Timestamp = Annotated[datetime, ReadRule(lambda pydantic: pydantic.AwareDatetime)]
 
 
 class CapturedEvent(NamedTuple):
@@ -86,31 +85,34 @@ class CapturedEvent(NamedTuple):
 
 
 class CaptureMeta(model.Model):
-    """meta.json of a captured session, counted up while its events are folded.
+    """meta.json of a captured session.
 
     `bytes` is how far events.jsonl is finished, `folded` the file of raw events that was folded last.
     """
-
-    model_config = ConfigDict(frozen=False)
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     agent: str = AGENT
     session_id: str
     started_at: Timestamp
     updated_at: Timestamp
-    events: NonNegativeInt = 0
-    bytes: NonNegativeInt = 0
-    damaged: NonNegativeInt = 0
+    events: int = Field(default=0, ge=0)
+    bytes: int = Field(default=0, ge=0)
+    damaged: int = Field(default=0, ge=0)
     ended: bool = False
     folded: str = ""
 
-    def add(self, event: CapturedEvent, size: int) -> None:
-        """Count an event whose line has `size` bytes."""
-        self.started_at = min(self.started_at, event.at)
-        self.updated_at = max(self.updated_at, event.at)
-        self.events += 1
-        self.bytes += size
-        self.ended = event.kind == "SessionEnd" or (self.ended and event.kind != "SessionStart")
+    def with_event(self, event: CapturedEvent | None, size: int, damaged: int) -> CaptureMeta:
+        """The same and an event whose line has `size` bytes; None: a line of the spool that is no event."""
+        counted: dict[str, object] = {"damaged": self.damaged + damaged}
+        if event is not None:
+            counted |= {
+                "started_at": min(self.started_at, event.at),
+                "updated_at": max(self.updated_at, event.at),
+                "events": self.events + 1,
+                "bytes": self.bytes + size,
+                "ended": event.kind == "SessionEnd" or (self.ended and event.kind != "SessionStart"),
+            }
+        return self.model_copy(update=counted)
 
 
 def read_meta(folder: Folder) -> CaptureMeta:
@@ -307,12 +309,10 @@ class _Shelf(NamedTuple):
         with open(place.appending(EVENTS), "ab") as file:
             file.truncate(meta.bytes)
             for event in _events(spool, taken):
-                if event is None:
-                    meta.damaged += 1
-                else:
-                    file.write(self._line(meta, event))
-        meta.folded = taken
-        _write(place, meta)
+                line, damaged = self._line(event) if event else (b"", 1)
+                file.write(line)
+                meta = meta.with_event(event, len(line), damaged)
+        _write(place, meta.model_copy(update={"folded": taken}))
         return meta.events - before
 
     def _place(self, session: str, spool: Folder, taken: str) -> tuple[Folder, CaptureMeta]:
@@ -327,8 +327,8 @@ class _Shelf(NamedTuple):
         _write(place, meta)
         return place, meta
 
-    def _line(self, meta: CaptureMeta, event: CapturedEvent) -> bytes:
-        """The event as a line, counted; if it cannot be kept, one that says why: it costs no other event."""
+    def _line(self, event: CapturedEvent) -> tuple[bytes, int]:
+        """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no other event."""
         try:
             data = self.redact.value(dict(event.data))
             line = encode_line({"ts": names.iso(event.at), "type": self.redact.value(event.kind), "data": data})
@@ -339,13 +339,13 @@ class _Shelf(NamedTuple):
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
             why = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
             line = encode_line({"ts": names.iso(event.at), "type": "", "data": {"left_out": why}})
-            meta.damaged += 1
-        meta.add(event, len(line))
-        return line
+            return line, 1
+        return line, 0
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:
-    place.place(META, encode_document(meta.model_dump(mode="json", by_alias=True)))
+    times = {"started_at": names.iso(meta.started_at), "updated_at": names.iso(meta.updated_at)}
+    place.place(META, encode_document(meta.model_dump() | times))
 
 
 def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:

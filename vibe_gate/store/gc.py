@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.model import first_mistake
@@ -57,8 +55,8 @@ def clean_bundles(
     if now.utcoffset() is None:
         raise UsageError(f"now is a datetime with a time zone, not {now!r}.")
     try:
-        rules = Retention(max_age_days=max_age_days, min_free_disk_mb=min_free_disk_mb)
-    except ValidationError as error:
+        rules = Retention.model_validate({"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb})
+    except ValueError as error:
         raise UsageError(f"{first_mistake(error)}.") from error
     if provenance is not None and not dry_run:
         require_untracked(provenance.tracked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,7 +23,7 @@ from vibe_gate.domain.model import require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import digests, parse_events, read_summary
+from vibe_gate.store.bundle import digests, own_events, require_possible
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, lines
@@ -457,9 +458,10 @@ class RunRecorder:
     def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> Summary:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append(parts, "run.completed", None, done)
-        document = unredacted_fields.summary(summary.model_dump(mode="json", by_alias=True), parts.redact.value)
-        written = read_summary(document)  # what readers would refuse is not sealed
-        events = list(parse_events(lines(parts.folder, names.EVENTS)))
+        written = unredacted_fields.summary(summary, parts.redact.value)
+        require_possible(written)
+        document = written.model_dump()
+        events = list(own_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_document(safe))
@@ -492,6 +494,8 @@ def _sessions(events: Iterable[Event]) -> dict[str, Any]:
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:
     """The document, if readers take one of its size; OSError: a run that they would refuse is not sealed."""
+    if b"\\ud" in data:  # readers refuse half a surrogate pair
+        json.dumps(json.loads(data), ensure_ascii=False).encode()
     try:
         require_few(data)
     except ValueError as error:

@@ -317,7 +317,7 @@ class Overrides(_Table):
 
     def append(self, override: Override) -> None:
         """Add an override. StorageError."""
-        self._add("The override", "overrides (line) VALUES (?)", override.model_dump_json(by_alias=True))
+        self._add("The override", "overrides (line) VALUES (?)", override.model_dump_json())
 
     def remove(self, finding: str) -> None:
         """Take back every override of a finding. StorageError."""

@@ -17,13 +17,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
-from vibe_gate.judging import assemble
 from vibe_gate.receipts.verify_artifact import ArtifactClaim
 from vibe_gate.secrets import Redactor
 
@@ -81,7 +80,7 @@ def _read(folder: Path, environ: Mapping[str, str]) -> Incoming:
     files.pop("receipt.json", None)
     summary = _summary(folder, document)
     claim = ArtifactClaim(document, files, _bytes(folder, "receipt.json", MAX_RECEIPT))
-    return Incoming(assemble.redacted(summary, Redactor(environ).value), claim)
+    return Incoming(unredacted_fields.summary(summary, Redactor(environ).value), claim)
 
 
 def _bytes(folder: Path, name: str, limit: int) -> bytes | None:

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.faces.pytest_plugin import MARKER
 from vibe_gate.run.result import Used
@@ -105,7 +105,7 @@ def own_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
 
 
-class Limits(Model):
+class Limits(PydanticModel):
     """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
 
     timeout_s: float | None = Field(None, gt=0)
