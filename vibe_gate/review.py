@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -52,8 +51,7 @@ class Progress(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force;
     `repairs` are what checks would write, as differences from the reviewed files."""
 
@@ -198,7 +196,7 @@ class GateResult(NamedTuple):
         """What makes the receipt of a run with this summary."""
         change, gate, verdict = self.subject.change, self.subject.gate, self.verdict
         policy = self.impact.fingerprint
-        return ReceiptIssuer(repository, change, gate, run, summary, self.answers, policy, verdict.waivers)
+        return ReceiptIssuer(repository, change, gate, run, summary, self.answers, policy, verdict.waivers, [])
 
 
 async def gate_stage(
@@ -260,7 +258,7 @@ def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> R
     summary = seal(run, summary, verdict.waivers, issuer)
     expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
     told = assemble.notes(run, judged.answers, judged.checks, verdict)
-    notes = (*repository.remarks, *told, *expired, captured_note(run), issuer.note)
+    notes = (*repository.remarks, *told, *expired, captured_note(run), *issuer.notes)
     said = tuple(run.redactor.text(note) for note in notes if note)
     return Review(summary, said, judged.subject.gate, judged.checks.repairs)
 
@@ -325,5 +323,5 @@ def seal(run: RunContext, summary: Summary, waivers: Sequence[Waiver], issuer: R
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in waivers:
         run.record.event("override.recorded", **waiver.model_dump())
-    written = run.record.seal(summary, issuer)
+    written = run.record.seal(summary, issuer.make if issuer else None)
     return written or unredacted_fields.summary(summary, run.redactor.value).model_copy(update={"bundle": ""})

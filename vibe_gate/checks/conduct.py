@@ -16,7 +16,6 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from vibe_gate.checks.contract import (
@@ -91,8 +90,7 @@ class Call(Protocol):
     def ok(self) -> bool: ...  # noqa: D102
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct:
+class Conduct(NamedTuple):
     """What one agent did: in a turn of this program's, or in a captured session of the change's author.
 
     `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less. `lacks`: what hooks

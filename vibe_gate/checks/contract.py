@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
@@ -83,8 +82,7 @@ class NoOptions(Model):
 Options = TypeVar("Options", bound=Model)
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[Options]):
+class Check(NamedTuple, Generic[Options]):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
     The function gets the files that it looks at, at least one unless the check is `of_run`. `of_text` is a check of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from vibe_gate.domain import paths
@@ -134,8 +133,7 @@ class Change(NamedTuple):
         return next((file for file in self.files if file.path == path), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Which change a user asked for, before any revision is resolved.
 
     `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`. `merge_base`: from

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from vibe_gate.domain.change import Change, Selection
@@ -33,8 +33,7 @@ def repeated(index: int) -> str:
     return f"-{letters}" if index else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewRequest:
+class ReviewRequest(NamedTuple):
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
@@ -83,8 +82,7 @@ class ReviewRequest:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewSubject:
+class ReviewSubject(NamedTuple):
     """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents.
 
     `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
@@ -97,7 +95,7 @@ class ReviewSubject:
     message: str
     authored: AgentAuthored
     stage: str = ""
-    agents: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, str] = MappingProxyType({})
 
     @property
     def checks_node(self) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from vibe_gate.domain.model import Field, Model, text_of
@@ -184,12 +184,11 @@ class EndedStage(NamedTuple):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
+class Earlier(NamedTuple):
     """What a run that is resumed had come to: its ended stages by node, the cost of its turns."""
 
-    stages: dict[str, EndedStage] = field(default_factory=dict)
-    cost: Cost = field(default_factory=Cost)
+    stages: Mapping[str, EndedStage] = MappingProxyType({})
+    cost: Cost = Cost()
 
 
 def earlier(events: Iterable[Event], cost: Cost) -> Earlier:

@@ -89,16 +89,18 @@ def _shape(kind: type[Model]) -> _Shape:
     if shape := _SHAPES.get(kind):
         return shape
     shape = _Shape({}, {}, {}, set())
-    for base in reversed(kind.__mro__):
-        for name, annotation in base.__annotations__.items() if issubclass(base, Model) else ():
-            key = _key(base, name)
-            shape.names[key.about.get("alias", name)] = name
-            if annotation.partition(" ")[0] == "float":
-                shape.floats.add(name)
-            if key.make_default:
-                shape.made[name] = key.make_default
-            elif key.default is not _REQUIRED:
-                shape.defaults[name] = _fraction(key.default) if name in shape.floats else key.default
+    if kind is not Model:
+        base = _shape(kind.__bases__[0])
+        shape = _Shape({**base.names}, {**base.defaults}, {**base.made}, {*base.floats})
+    for name, annotation in kind.__annotations__.items():
+        key = _key(kind, name)
+        shape.names[key.about.get("alias", name)] = name
+        if annotation.partition(" ")[0] == "float":
+            shape.floats.add(name)
+        if key.make_default:
+            shape.made[name] = key.make_default
+        elif key.default is not _REQUIRED:
+            shape.defaults[name] = _fraction(key.default) if name in shape.floats else key.default
     _SHAPES[kind] = shape
     return shape
 
@@ -150,9 +152,9 @@ class Model:
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
         """The same with other values of these attributes."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__, **update)
-        return copy
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **update)
+        return made
 
     def model_dump(
         self, *, exclude_none: bool = False, exclude_defaults: bool = False, exclude: Collection[str] = ()
@@ -217,7 +219,7 @@ def _as_dataclass(kind: type[Model]) -> None:
 
     _shape(kind)  # before the class says of its keys what a dataclass does
     for base in kind.__bases__:
-        if issubclass(base, Model) and base is not Model:
+        if base is not Model:
             _as_dataclass(base)
     for name in kind.__annotations__:
         key = _key(kind, name)

@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, cast, get_args
 
 from vibe_gate.domain import nearest, paths
@@ -113,8 +113,7 @@ class Mistake(NamedTuple):
         return ": ".join(filter(None, (f"{self.file}:{self.line}", key, what)))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One definition file: its text, its tables, and the sha-256 of its bytes in hex.
 
     `written`: how a file that is not TOML writes a key of the tables, and at which line.
@@ -124,7 +123,7 @@ class Source:
     text: str
     tables: dict[str, Any]
     digest: str
-    written: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    written: Mapping[str, tuple[str, int]] = MappingProxyType({})
 
     def mistake(self, location: Location, what: str) -> Mistake:
         """The mistake about a key; in `what` a line break, which no quoted text holds, begins the suggestion."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vibe_gate.checks import CheckResults
@@ -37,8 +37,7 @@ WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeResult:
+class JudgeResult(NamedTuple):
     """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
 
     `votes` by rubric id, an answer for each question that was asked about it. `cached` are the rubrics answered by
@@ -48,16 +47,16 @@ class JudgeResult:
     receipt: `silence` then says whose.
     """
 
-    votes: Mapping[str, tuple[RubricVotes, ...]] = field(default_factory=dict)
-    cost: Cost = field(default_factory=Cost)
+    votes: Mapping[str, tuple[RubricVotes, ...]] = MappingProxyType({})
+    cost: Cost = Cost()
     cached: frozenset[str] = frozenset()
     partly_cached: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     silence: str = ""
     chosen: bool = False
     intact: bool = True
-    questions: Mapping[str, str] = field(default_factory=dict)
-    reused: Mapping[str, float] = field(default_factory=dict)
+    questions: Mapping[str, str] = MappingProxyType({})
+    reused: Mapping[str, float] = MappingProxyType({})
 
     @property
     def answered_now(self) -> list[str]:

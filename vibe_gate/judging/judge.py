@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -188,12 +188,12 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
     if not missing:
         return _result(questions, known)
     if request.answered:
-        return replace(_result(questions, known), silence=NOT_NOW)
+        return _result(questions, known)._replace(silence=NOT_NOW)
     upstream = find_upstream(run.environ)
     if upstream is None and wire.mode != "replay":
         count = sum({question.rubric.id: len(question.rubric.judged) for question in missing}.values())
         notes: tuple[str, ...] = () if context.optional else (ADVICE.format(count=count),)
-        return replace(_result(questions, known), silence=NO_KEY, chosen=context.optional, notes=notes)
+        return _result(questions, known)._replace(silence=NO_KEY, chosen=context.optional, notes=notes)
     async with _claimed(answers, [question.key for question in missing] if reads else [], run, tell):
         if reads:
             known |= _known(answers, missing, run.clock())
@@ -203,10 +203,10 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
         tell(f"asking about {', '.join(dict.fromkeys(question.rubric.id for question in missing))}")
         asked = await _ask(context, missing, wire, upstream, tell)
         notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
-    result = replace(_result(questions, known, asked.votes), cost=asked.cost, notes=notes, intact=asked.intact)
+    result = _result(questions, known, asked.votes)._replace(cost=asked.cost, notes=notes, intact=asked.intact)
     if not (writes and asked.intact):
         return result
-    return replace(result, questions={name: context.keys()[name] for name in result.answered_now})
+    return result._replace(questions={name: context.keys()[name] for name in result.answered_now})
 
 
 @asynccontextmanager

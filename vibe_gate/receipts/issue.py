@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
@@ -32,9 +31,8 @@ _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 """Fields of a receipt that are those of the summary."""
 
 
-@dataclass(slots=True)
-class ReceiptIssuer:
-    """Make receipt.json of one run when it is sealed. `note` then says why it is unsigned although a key is configured.
+class ReceiptIssuer(NamedTuple):
+    """Make receipt.json of one run when it is sealed. `notes` then say why it is unsigned although a key is configured.
 
     `answers` say why no judge was asked, and what was answered; `policy` names the change of the gate itself;
     `waivers` took effect.
@@ -48,17 +46,16 @@ class ReceiptIssuer:
     answers: JudgeResult
     policy: str
     waivers: tuple[Waiver, ...]
-    note: str = ""
+    notes: list[str]
 
-    def __call__(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+    def make(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
         """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
         payload = statement(self._receipt(document, files))
         made = envelope(payload, *self._signature(pre_authentication_encoding(payload)))
         if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
             from vibe_gate.receipts.notes import share  # few repositories share receipts
 
-            shared = share(self.repository, self.change.head_commit, made)
-            self.note = " ".join(filter(None, [self.note, shared]))
+            self.notes.append(share(self.repository, self.change.head_commit, made))
         return made
 
     def _signature(self, encoded: bytes) -> tuple[bytes, str]:
@@ -68,7 +65,7 @@ class ReceiptIssuer:
         from vibe_gate.receipts import signatures
 
         signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
-        self.note = signed.note
+        self.notes.append(signed.note)
         return signed.signature, signed.key
 
     def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:

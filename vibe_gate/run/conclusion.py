@@ -79,7 +79,7 @@ def concluded(
     issuer = _issuer(stages, change, gates, summary) if intact else None
     waivers = tuple(dict.fromkeys(waiver for one in gates for waiver in one.verdict.waivers))
     summary = seal(run, summary, waivers, issuer)
-    said = [problem[1] if problem else "", *_notes(stages, gates), issuer.note if issuer else ""]
+    said = [problem[1] if problem else "", *_notes(stages, gates), *(issuer.notes if issuer else ())]
     notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
     changed = made.files if made else ()
     steering = trust.steering(stages.begun.subject.gate, changed)

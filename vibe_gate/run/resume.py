@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -88,7 +88,7 @@ class Resumed:
 
 def told(review: ReviewRequest, **more: Any) -> dict[str, Any]:  # noqa: ANN401  of RunRequest
     """A KeptRequest as it is written."""
-    return {"selection": asdict(review.selection), **{name: getattr(review, name) for name in _LIMITS}, **more}
+    return {"selection": review.selection._asdict(), **{name: getattr(review, name) for name in _LIMITS}, **more}
 
 
 def resumed(run: RunEntry, about: dict[str, Any]) -> Resumed:

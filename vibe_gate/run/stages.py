@@ -195,12 +195,12 @@ class Stages:
         node = self.added(id, after, kind="gate")
         self.run.record.event("node.status", node, status="RUNNING")
         async with tree.reading():
-            subject = replace(
-                self.begun.subject, change=tree.current, rubrics=rubrics, stage=node, agents=self._agents_before(node)
+            subject = self.begun.subject._replace(
+                change=tree.current, rubrics=rubrics, stage=node, agents=self._agents_before(node)
             )
             if tree.written:
                 hints = (*subject.authored.hints, "this run's agents")
-                subject = replace(subject, authored=AgentAuthored(decision=True, hints=hints))
+                subject = subject._replace(authored=AgentAuthored(decision=True, hints=hints))
             self.run.record.event("edge.added", **{"from": node, "to": subject.checks_node})
             tell = partial(self._told, node)
             judged = await gate_stage(self.request, subject, tree.repository, self.run, tell, self._shared)

@@ -9,7 +9,6 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -276,20 +275,13 @@ def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str
     raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
-@dataclass(slots=True)
 class RunParts:
     """What a recorded run holds open. `lock` says that the run is alive."""
 
-    folder: Folder
-    redact: CountingRedactor
-    clock: Clock
-    lock: Lock
-    log: Log = field(init=False)
-    contents: Contents = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.log = Log(self.folder, names.EVENTS, first=1)
-        self.contents = Contents(self.folder, self.redact)
+    def __init__(self, folder: Folder, redact: CountingRedactor, clock: Clock, lock: Lock) -> None:
+        self.folder, self.redact, self.clock, self.lock = folder, redact, clock, lock
+        self.log = Log(folder, names.EVENTS, first=1)
+        self.contents = Contents(folder, redact)
 
 
 class RunRecorder:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+<<<<<<< HEAD
 import dataclasses
 import shlex
+=======
+>>>>>>> 7efc8e9 (what every start makes are NamedTuples: dataclasses and inspect are not loaded)
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -48,7 +51,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> Review:
     """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
     with resources.as_file(DATA / "cassette") as cassette:
-        request = dataclasses.replace(REQUEST, cassette=cassette)
+        request = REQUEST._replace(cassette=cassette)
         return await review(request, start=folder, environ=environ, clock=now, progress=progress)
 
 

@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.dispatch import Command, argument, bug
 from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
+from vibe_gate.store import open_state
 
 STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
           "reference-transaction")  # fmt: skip
@@ -29,6 +31,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         parent=os.getppid(),
         stdin=_stdin,
         say=lambda text: emit((text.translate(ASCII) if plain else text) + "\n"),
+        state=cache(open_state),
         strict=strict or args.strict,
     )
     try:

@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -180,7 +179,7 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
         lines = [*_stages(done), *_said(done), *_made(done)]
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
         below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
-        told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
+        told = review._replace(notes=tuple(note for note in review.notes if note != done.problem))
         emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
     if done.unapplied is not None:
         raise done.unapplied

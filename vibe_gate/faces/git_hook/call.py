@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -15,7 +13,6 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import HookName
@@ -68,8 +65,7 @@ def effect(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """One call by git: its stage, its arguments and its environment.
 
     `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the
@@ -84,8 +80,8 @@ class Hook:
     parent: int
     stdin: Callable[[], str]
     say: Callable[[str], None]
+    state: Callable[[Path], State]
     strict: bool = False
-    state: Callable[[Path], State] = field(default_factory=lambda: cache(open_state))
 
     @property
     def now(self) -> str:
