@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-<<<<<<< HEAD
-import dataclasses
 import shlex
-=======
->>>>>>> 7efc8e9 (what every start makes are NamedTuples: dataclasses and inspect are not loaded)
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import resources
