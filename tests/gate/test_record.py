@@ -7,8 +7,8 @@ import json
 import pytest
 
 from vibe_gate.domain.provenance import Record
-from vibe_gate.faces.git_hook.let_through import let_through
 from vibe_gate.gate.authorship import Hints
+from vibe_gate.receipts.let_through import let_through
 
 SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree="t", run="r")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple, get_args
 
 from vibe_gate.domain.escape import expression, show_text
@@ -161,3 +162,27 @@ class Record(NamedTuple):  # pydantic takes longer to load than most git hooks t
         if not right or not words or not all(isinstance(hint, str) for hint in hints):
             raise ValueError("not a record")
         return record
+
+
+class Mark(NamedTuple):
+    """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO, UTC)."""
+
+    ts: str
+    command: Literal["amend", "rebase", "cherry-pick"]
+    old: str
+    new: str
+
+    @property
+    def during(self) -> Operation:
+        """As of a record; "" of an amended commit, which post-commit has recorded."""
+        return "" if self.command == "amend" else self.command
+
+    @classmethod
+    def from_name(cls, name: str, time: float) -> Mark | None:
+        """The mark in a file of this name, written at this time (seconds since 1970); None if it is something else."""
+        match = _MARK.match(name)
+        ts = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+        return cls(ts, *match.groups()) if match else None  # type: ignore[arg-type]
+
+
+_MARK = expression(r"(amend|rebase|cherry-pick)\.([0-9a-f]{40})\.([0-9a-f]{40})\Z")

@@ -90,8 +90,12 @@ class HookQueries(Revisions):
         with suppress(OSError):
             onto = (self._place.git_dir / "rebase-merge" / "onto").read_text("ascii").strip()
             made = reversed(self.span(onto, "HEAD"))
-            return [self._rebased(commit) for commit in made]
+            return [self.made_in("rebase", commit) for commit in made]
         return []
+
+    def made_in(self, during: Operation, commit: str) -> HeadCommit:
+        """A commit that git made in an operation, as `head_commit` gave it then. RevisionError."""
+        return HeadCommit(commit, self.tree_of(commit), self.tree_of(self.first_parent(commit)), during)
 
     def remote_tips(self, url: str) -> list[str]:
         """Tips of the remote-tracking branches of remotes with this URL, and of those on another machine.
@@ -130,9 +134,6 @@ class HookQueries(Revisions):
         asked = "".join(f"{name}:{folder}\n" for name in names).encode()
         types = self._git.run("cat-file", "--batch-check=%(objecttype)", stdin=asked).line.split("\n")
         return {name for name, kind in zip(names, types, strict=False) if kind == "tree"}
-
-    def _rebased(self, commit: str) -> HeadCommit:
-        return HeadCommit(commit, self.tree_of(commit), self.tree_of(self.first_parent(commit)), "rebase")
 
     def _name(self, revision: str) -> str:
         return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line

@@ -75,14 +75,14 @@ class Updates:
             for (name, tree, _, author, message), above, before in zip(rows, parents, trees, strict=True)
         ]
 
-    def known(self) -> dict[str, tuple[str, str]]:
-        """The newest known commits: id -> (tree, author)."""
-        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
+    def known(self, more: Sequence[str] = ()) -> dict[str, tuple[str, str]]:
+        """The newest known commits, and what `more` of them lead to: id -> (tree, author)."""
+        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS, more=more)
         rows = (line.split(" ", 2) for line in listed.split("\n") if line)
         return {row[0]: (row[1], row[2]) for row in rows}
 
-    def _log(self, *arguments: str, mark: str = "") -> str:
-        remembered = "".join(f"{mark}{name}\n" for name in self._remembered())
+    def _log(self, *arguments: str, mark: str = "", more: Sequence[str] = ()) -> str:
+        remembered = "".join(f"{mark}{name}\n" for name in (*more, *self._remembered()))
         given = ("-c", "log.showSignature=false", "log", "--ignore-missing", "--stdin", *arguments)
         return self._asked(*given, stdin=remembered)
 
@@ -108,20 +108,26 @@ class Updates:
         """Whether `git am` is running."""
         return (self.git_dir / "rebase-apply" / "applying").exists()
 
-    def made_by_git(self, commits: Sequence[str]) -> set[str]:
-        """Those of the commits, which refs may know by now, that git made by itself of the other known commits."""
+    def made_by_git(self, commits: Sequence[str], sources: Sequence[str] = ()) -> set[str]:
+        """Those of the commits, which refs may know by now, that git made by itself of the other known commits.
+
+        `sources` are known, too, though a branch that had them may be gone.
+        """
         shown = self._asked("-c", "log.showSignature=false", "log", "--no-walk", f"--format={_FIELDS}", *commits)
-        return self.by_itself(self._parsed(shown))
+        return self.by_itself(self._parsed(shown), sources=sources)
 
     def by_itself(
-        self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}
+        self,
+        new: list[NewCommit],
+        trees_before: Callable[[str], set[str]] = lambda tree: {tree},
+        sources: Sequence[str] = (),
     ) -> set[str]:
         """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits.
 
         `trees_before`: the trees from which reviewed changes lead to a commit's tree; one of them may be known, too.
         """
         made_now = {commit.id for commit in new}
-        known = {name: found for name, found in self.known().items() if name not in made_now}
+        known = {name: found for name, found in self.known(sources).items() if name not in made_now}
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
@@ -132,9 +138,9 @@ class Updates:
             trees = {tree for tree, _ in known.values()} | set(self._rebased(merging, known))
             made = set()
             for commit in reversed(new):
-                sources = by_author.get(commit.author, [])
+                replayed = by_author.get(commit.author, [])
                 reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
-                if trees & trees_before(commit.tree) or _makes(merging, commit, sources, reverted):
+                if trees & trees_before(commit.tree) or _makes(merging, commit, replayed, reverted):
                     made.add(commit.id)
                     trees.add(commit.tree)
         return made

@@ -4,13 +4,14 @@
 
 A segment is a commit against its parents, or all commits between two whose trees one review compared. Where
 segments follow each other without a gap or an overlap, every line that the range brings was in some review.
-Changes nothing. What a receipt is worth is decided in `receipts.status`.
+Changes nothing but the records: it settles what git hooks left. `receipts.status` decides what a receipt is worth.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -21,10 +22,11 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Commit, Record
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, UsageError
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, StorageError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
+from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.issue import places
 from vibe_gate.receipts.status import (
@@ -96,6 +98,8 @@ class Verification:
 def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], now: datetime) -> Verification:
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environ) as repository:
+        with suppress(StorageError):  # without their records commits are missing, and not bypassed
+            CommitRecords(repository, open_state(repository.common_dir), environ, now, now.isoformat()).settle_marks()
         span = _span(repository, request.range)
         if len(span.commits) > COMMITS_AT_ONCE:
             more = " or more" if len(span.commits) == MAX_COMMITS else ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from vibe_gate.domain.gate import Override
-    from vibe_gate.domain.provenance import Record
+    from vibe_gate.domain.provenance import Mark, Record
     from vibe_gate.store.log import Lock
 
     T = TypeVar("T")
@@ -35,6 +35,9 @@ FOLDER = "vibe-gate"
 """Of everything that vibe-gate keeps in the common git directory."""
 
 NAME = "state.db"
+
+MARKS = "unrecorded"
+"""Folder of what sh left to be recorded: empty files `COMMAND.OLD.NEW`, whose time is that of the commit."""
 
 CLAIMS = "asking"
 """Folder of the questions that are being asked just now, a locked file each."""
@@ -291,8 +294,34 @@ class HookRecords(_Table):
         self._add(f"The {record.stage} hook", "hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", *row)
 
     def all(self) -> list[Record]:
-        """Every record."""
-        return self._select("SELECT line FROM hook_records ORDER BY id")
+        """Every record; what marks say of rewritten commits comes last."""
+        from vibe_gate.domain.provenance import Record
+
+        rewritten = [
+            Record(mark.ts, "rewritten", "post-rewrite", mark.new, old=mark.old, during=mark.during)
+            for mark in self.marks() if mark.command != "cherry-pick"
+        ]  # fmt: skip
+        return self._select("SELECT line FROM hook_records ORDER BY id") + rewritten
+
+    def marks(self) -> list[Mark]:
+        """What sh left to be recorded, oldest first."""
+        folder = os.path.join(self._file.folder, MARKS)
+        try:
+            with os.scandir(folder) as entries:
+                found = [] if os.path.islink(folder) else [(entry.stat().st_mtime, entry.name) for entry in entries]
+        except OSError:
+            return []
+        if not found:
+            return []
+        from vibe_gate.domain.provenance import Mark
+
+        return list(filter(None, (Mark.from_name(name, time) for time, name in sorted(found))))
+
+    def unmark(self, marks: Iterable[Mark]) -> None:
+        """Delete the marks of what is recorded now."""
+        for mark in marks:
+            with suppress(OSError):
+                os.unlink(os.path.join(self._file.folder, MARKS, f"{mark.command}.{mark.old}.{mark.new}"))
 
     def about(self, name: str) -> list[Record]:
         """The records that name this tree or commit id."""

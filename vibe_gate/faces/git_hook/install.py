@@ -3,8 +3,8 @@
 They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git and sh answer alone;
 settings that could hide a staged change are switched off for that look. After a review without a judge Python leaves
 `passed` for the next hooks of the same git process (`reviewing.py`): commit-msg then only looks for words that name an
-agent, and post-commit whether the commit has the tree that was reviewed. Every other commit is looked at by Python,
-those of a person's rebase by one start at its end.
+agent, and post-commit whether the commit has the tree that was reviewed. What git makes by itself for a person is
+marked, to be recorded by the next start of Python. Every other commit is looked at by Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.provenance import AGENT_COMMANDS
+from vibe_gate.domain.provenance import AGENT_COMMANDS, AGENT_VARIABLES
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.call import REFUSED
 from vibe_gate.git import Repository
@@ -53,24 +53,38 @@ if [ -x "$before" ]; then "$before" "$@" || exit $?; fi
 
 _CHAIN_WITH_INPUT = """\
 before="${{0%/*}}/{name}{kept}"
+input=
 feed() {{ if [ -n "$input" ]; then printf '%s\\n' "$input"; fi; }}
+if [ -x "$before" ]; then
+  input=$(cat)
+  feed | "$before" "$@" || exit $?
+fi
+"""
+
+_STATE = """\
+state={state}
+git_dir=${{GIT_DIR:-.git}}
 """
 
 _IDLE = """\
 if GIT_NO_LAZY_FETCH=1 git --no-optional-locks --no-replace-objects -c core.fsmonitor=false diff --cached --quiet \\
   --no-relative --ignore-submodules=none --no-ext-diff --no-textconv 2>/dev/null
-then exit 0; fi
+then
+  if [ -d "$state" ] && [ ! -h "$state/passed" ]; then echo "$PPID idle" >"$state/passed"; fi
+  exit 0
+fi
 """
 
 _PASSED = """\
-state={state}
 pid= tree=
 if [ -f "$state/passed" ] && [ ! -h "$state/passed" ]; then read -r pid tree <"$state/passed"; fi
 if [ "$pid" != "$PPID" ]; then tree=; fi
 """
-"""`tree`: what the pre-commit hook of this very git process let through without a judge, else empty."""
+"""`tree`: what the pre-commit hook of this very git process let through without a judge, "idle" if it had nothing to
+review, else empty."""
 
 _MESSAGE = """\
+if [ "$tree" = idle ]; then exit 0; fi
 if [ "$tree" ]; then
   grep -aqiE {words} "$1"
   if [ $? -eq 1 ]; then exit 0; fi
@@ -78,12 +92,52 @@ fi
 """
 
 _REBASING = """\
-git_dir=${{GIT_DIR:-.git}}
-if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && read -r head <"$git_dir/HEAD" &&
-  [ "${{head#ref:}}" = "$head" ]
+if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && [ ! -f "$git_dir/rebase-merge/stopped-sha" ] &&
+  read -r head <"$git_dir/HEAD" && [ "${{head#ref:}}" = "$head" ]
 then exit 0; fi
 """
-"""A person's rebase is on no branch. At its end post-rewrite looks at all that it made: one start of Python for all."""
+"""A person's rebase is on no branch. At its end post-rewrite looks at all that it made by itself; what a person made
+where it stopped is looked at when it is made."""
+
+_MARKS = """\
+marks=$state/unrecorded
+may_mark() {{
+  [ -z "{variables}" ] && [ ! -h "$state" ] && [ ! -h "$marks" ] && {{ [ -d "$marks" ] || mkdir -p "$marks"; }}
+}}
+"""
+"""Of what git makes by itself for a person, sh only notes the commits; Python settles them (`receipts/committed.py`)
+when it has to start anyway. An agent's are settled at once, with the signs in its environment."""
+
+_PICKED = """\
+if [ -f "$git_dir/CHERRY_PICK_HEAD" ] && may_mark; then
+  read -r old <"$git_dir/CHERRY_PICK_HEAD"
+  read -r new <"$git_dir/HEAD"
+  ref="${{state%/*}}/${{new#ref: }}"
+  if [ "${{new#ref: }}" != "$new" ] && [ -f "$ref" ]; then read -r new <"$ref"; fi
+  case $old$new in
+    *[!0-9a-f]*) ;;
+    *) if [ ${{#old}} -eq 40 ] && [ ${{#new}} -eq 40 ] && true >"$marks/cherry-pick.$old.$new"; then exit 0; fi ;;
+  esac
+fi
+"""
+"""Git deletes CHERRY_PICK_HEAD before the hook of a commit that it did not make by itself (after a conflict, say)."""
+
+_REWRITTEN = """\
+is_by_git() {{
+  if [ "$1" = amend ]; then return 0; fi
+  while read -r step rest; do
+    case $step in pick | "#") ;; *) return 1 ;; esac
+  done <"$git_dir/rebase-merge/done"
+}}
+if [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null && may_mark; then
+  while read -r old new rest; do
+    true >"$marks/$1.$old.$new" || input="$input$old $new
+"
+  done
+  if [ -z "$input" ]; then exit 0; fi
+fi
+"""
+"""Of any other steps (squash, exec, break) only the rebase that is under way can tell what git made by itself."""
 
 _SETTLED = """\
 set -- $(git --no-replace-objects rev-parse 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
@@ -107,9 +161,7 @@ exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
 """
 
 _RUN_WITH_INPUT = """\
-if [ -x "$before" ]; then
-  input=$(cat)
-  feed | "$before" "$@" || exit $?
+if [ -n "$input" ]; then
   feed | "$python" {flags} -m vibe_gate hook {name} -- "$@"
   exit $?
 fi
@@ -117,10 +169,6 @@ exec "$python" {flags} -m vibe_gate hook {name} -- "$@"
 """
 
 _TRANSACTION = """\
-if [ -x "$before" ]; then
-  input=$(cat)
-  feed | "$before" "$@" || exit $?
-fi
 if [ "$1" != prepared ] || [ -z "{agents}" ]; then exit 0; fi
 moved() {{
   while read -r old new ref; do
@@ -321,12 +369,12 @@ def script(name: str, state: str) -> bytes:
     package is in the user's own site-packages, which `-I` hides.
     """
     parts = {
-        "pre-commit": [_CHAIN, _IDLE, _FIND, _RUN],
+        "pre-commit": [_CHAIN, _STATE, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
-        "commit-msg": [_CHAIN, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _REBASING, _PASSED, _SETTLED, _FIND, _RUN],
+        "commit-msg": [_CHAIN, _STATE, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
+        "post-commit": [_CHAIN, _STATE, _REBASING, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
-        "post-rewrite": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
+        "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
     }[name]
     text = "".join([HEAD, *parts, END]).format(
@@ -335,6 +383,7 @@ def script(name: str, state: str) -> bytes:
         state=state,
         words=shlex.quote(HINTS),
         agents="".join(f"${name}" for name in AGENT_COMMANDS),
+        variables="".join(f"${name}" for name in AGENT_VARIABLES),
         refused=REFUSED,
         python=shlex.quote(sys.executable),
         package=shlex.quote(str(PACKAGE)),

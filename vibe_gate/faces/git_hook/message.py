@@ -6,8 +6,8 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS
 from vibe_gate.faces.git_hook.call import Hook, effect
-from vibe_gate.faces.git_hook.let_through import let_through
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.receipts.let_through import let_through
 
 _SCISSORS = " ------------------------ >8 ------------------------"
 

@@ -1,4 +1,4 @@
-"""What happens after pre-commit: which commit a reviewed tree became, and which commits no hook let through.
+"""What happens after pre-commit: the calls of git that have its commits recorded (`receipts/committed.py`), or refused.
 
 post-commit, post-rewrite: git runs them for every commit that it makes itself, also with `--no-verify`. Nothing can be
 stopped any more: the hook reports a bypass, and `verify` and CI act on the record.
@@ -9,7 +9,7 @@ Python only where an agent moves a branch to a commit that no ref has yet. It mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,15 +18,14 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import REFUSED, Hook
-from vibe_gate.faces.git_hook.let_through import changes_let_through, let_through, trees_before
-from vibe_gate.git import HeadCommit, Repository, Updates, open_repository
-from vibe_gate.receipts.notes import share_run
+from vibe_gate.git import Repository, Updates, open_repository
+from vibe_gate.receipts.committed import CommitRecords
+from vibe_gate.receipts.let_through import changes_let_through, trees_before
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vibe_gate.git import NewCommit
-    from vibe_gate.store.state import HookRecords
 
 MAX_NAMED = 5
 """Commits that a refusal names."""
@@ -40,100 +39,46 @@ vibe-gate:   git reset --soft HEAD~1; git commit; git rebase --continue
 vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the command."""
 
 
+def commit_records(hook: Hook, repository: Repository) -> CommitRecords:
+    """The records of the repository's commits, as this call by git adds to them."""
+    state = hook.state(repository.common_dir)
+    return CommitRecords(repository, state, hook.environ, hook.clock(), hook.now, hook.hints, hook.say)
+
+
+def settle_marks(hook: Hook, repository: Repository) -> None:
+    """Record what the scripts left marks of; if that fails, say so."""
+    try:
+        commit_records(hook, repository).settle_marks()
+    except GateError as error:
+        _only_say(hook, error)
+
+
 def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            _settle(hook, repository, [repository.head_commit()])
+            records = commit_records(hook, repository)
+            records.settle_marks()
+            records.settle([repository.head_commit()])
     except GateError as error:
         return _only_say(hook, error)
     return PASS
-
-
-def _settle(hook: Hook, repository: Repository, commits: Sequence[HeadCommit]) -> None:
-    records = hook.state(repository.common_dir).hook_records
-    linked = {made.commit: _linked(hook, made, records) for made in commits}
-    # An empty commit and an amended message leave nothing to review.
-    left = [made for made in commits if linked[made.commit] is None and made.tree != made.before]
-    for record in filter(None, [*linked.values(), *(_bypasses(hook, left, repository) if left else ())]):
-        # The hook of the message may only have repeated what the one before it was answered.
-        about = (seen for seen in records.about(record.tree) if seen.tree == record.tree and not seen.blocked)
-        runs = dict.fromkeys(seen.run for seen in about)
-        records.append(record)
-        for run in runs if record.run else ():
-            if unshared := share_run(repository, run, record.tree, record.commit):
-                hook.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
-        if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
-            how = record.reason or "no hook let its tree through"
-            says = "`vibe-gate verify` says whether its change was reviewed"
-            hook.say(f"vibe-gate: commit {record.commit[:12]} went past the hooks ({how}); {says}.")
 
 
 def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
-            records = hook.state(repository.common_dir).hook_records
+            records = commit_records(hook, repository)
+            records.settle_marks()
             # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
             # other, so that the work of post-commit may not be done yet.
             made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
-            _settle(hook, repository, [one for one in made if not _is_recorded(one.commit, records)])
-            pairs = _pairs(hook, repository)
-            for old, new in pairs:
-                records.append(_rewritten(hook, old, new, repository.tree(new).id))
+            records.settle(records.unrecorded(made))
+            records.rewritten(_pairs(hook, repository), _command(hook))
     except GateError as error:
         return _only_say(hook, error)
     return PASS
-
-
-def _linked(hook: Hook, made: HeadCommit, records: HookRecords) -> Record | None:
-    seen = let_through(records.about(made.tree), made.tree)
-    if seen is None:
-        return None
-    # An agent can commit what a person had reviewed.
-    hints = tuple(dict.fromkeys((*seen.hints, *hook.hints)))
-    return seen._replace(ts=hook.now, commit=made.commit, during=made.during, hints=hints)
-
-
-def _is_recorded(commit: str, records: HookRecords) -> bool:
-    return any(record.commit == commit for record in records.about(commit))
-
-
-def _bypasses(hook: Hook, commits: Sequence[HeadCommit], repository: Repository) -> Iterator[Record]:
-    """A record of each commit that no hook let through, with the signs of an agent in the environment and in it."""
-    # Such a commit is rare, and its files are read for this.
-    from vibe_gate.gate.authorship import Authorship
-
-    by_git = [made.commit for made in commits if made.during]
-    alone = Updates(hook.start, hook.environ).made_by_git(by_git) if by_git else set()
-    authorship = Authorship(repository, {}, hook.state(repository.common_dir), hook.clock())
-    changes = repository.changes_of([made.commit for made in commits])
-    for made in commits:
-        signed = authorship.of(changes[made.commit], (repository.commit(made.commit),)).hints
-        by_hand = made.during and made.commit not in alone
-        yield Record(
-            ts=hook.now,
-            kind="bypassed",
-            stage="post-commit",
-            commit=made.commit,
-            tree=made.tree,
-            before=made.before,
-            during="" if by_hand else made.during,
-            hints=tuple(dict.fromkeys((*hook.hints, *signed))),
-            reason=f"in a {made.during}, but not what git makes there by itself" if by_hand else "",
-        )
-
-
-def _rewritten(hook: Hook, old: str, new: str, tree: str) -> Record:
-    return Record(
-        ts=hook.now,
-        kind="rewritten",
-        stage="post-rewrite",
-        commit=new,
-        tree=tree,
-        old=old,
-        during="rebase" if _command(hook) == "rebase" else "",
-    )
 
 
 def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
@@ -178,6 +123,9 @@ def move(hook: Hook) -> int:
 def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     """The new commits of a branch that no hook, no review and no work of git itself accounts for, newest first."""
     new = updates.new(tip)
+    if new and hook.state(updates.common_dir).hook_records.marks():
+        with suppress(GateError), open_repository(hook.start, hook.environ) as repository:  # not from inside .git
+            commit_records(hook, repository).settle_marks()
     records = hook.state(updates.common_dir).hook_records.all() if new else []
     if not new or not _is_gated(updates, records):
         return []

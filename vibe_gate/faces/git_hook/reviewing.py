@@ -102,7 +102,15 @@ def review_change(
             if not (reported is _judged(done.summary) and _adds_nothing(done.summary, what)):
                 _report(hook, done, what, again=bool(reported))
             _record(hook, _record_of(hook, done, what), repository)
+        _settle_marks(hook, repository)
     return what
+
+
+def _settle_marks(hook: Hook, repository: Repository) -> None:
+    if hook.state(repository.common_dir).hook_records.marks():
+        from vibe_gate.faces.git_hook.record import settle_marks
+
+        settle_marks(hook, repository)
 
 
 def _adds_nothing(summary: Summary, what: Effect) -> bool:
@@ -206,6 +214,7 @@ def push(hook: Hook) -> int:
     wanted: dict[Selection, None] = {}
     older: set[str] = set()
     with open_repository(hook.start, hook.environ) as repository:
+        _settle_marks(hook, repository)
         url = hook.words[1] if len(hook.words) > 1 else hook.environ.get("PRE_COMMIT_REMOTE_URL", "")
         tips = repository.remote_tips(url)
         gated = repository.with_folder(tips, FOLDER)

@@ -1,0 +1,140 @@
+"""A person's picks, rebases and amended messages start no Python: sh notes them, and the next start records them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from command import started as fresh
+from hooked import Hooked, again, put_in, started
+
+AGENT = {"CLAUDECODE": "1"}
+
+
+@pytest.fixture
+def here(kept, tmp_path, environ) -> Hooked:
+    """Hooks, and a branch `topic` of two commits that they let through, beside one on main."""
+
+    def finish(here: Hooked) -> None:
+        put_in(here, "install git")
+        here.git("checkout", "-q", "-b", "topic")
+        commit(here, "b", "picked\n")
+        commit(here, "c", "picked, too\n")
+        here.git("checkout", "-q", "main")
+        commit(here, "a", "elsewhere\n")
+
+    return again(kept / "marks", tmp_path / "repository", environ, finish)
+
+
+def commit(here: Hooked, name: str, text: str, *flags: str, **environ: str) -> str:
+    here.write(**{name: text})
+    here.git("add", name)
+    return here.git("commit", "-q", *flags, "-m", name, **environ)
+
+
+def marks(here: Hooked) -> list[str]:
+    folder = here.path / ".git" / "vibe-gate" / "unrecorded"
+    return sorted(path.name.split(".")[0] for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def bypasses(here: Hooked) -> list[tuple[object, object]]:
+    kinds = [record for record in here.records() if record["kind"] == "bypassed"]
+    return [(record.get("during", ""), record.get("hints", [])) for record in kinds]
+
+
+def verified(here: Hooked, span: str) -> list[str]:
+    rows = json.loads(here.run("vibe-gate", "verify", "--json", span).text)["commits"]
+    return [row["status"] for row in rows]
+
+
+@pytest.mark.slow
+def test_what_git_makes_by_itself_for_a_person_starts_no_python(here):
+    done = fresh("install", "git", cwd=here.path, environ=here.environ | here.more)
+    assert done.code == 0, done.err
+    for name in ("pre-commit", "commit-msg", "post-commit", "post-rewrite"):
+        hook = here.path / ".git" / "hooks" / name
+        hook.write_text(hook.read_text().replace(sys.executable, "/gone/bin/python"))
+    here.git("worktree", "add", "-q", "../linked", "main~1")
+    linked = Hooked(here.path.parent / "linked", here.environ, here.more)
+    for at in (here, linked):
+        at.git("cherry-pick", "topic~1", "topic")
+        at.git("commit", "-q", "--amend", "-m", f"in {at.path.name}")
+    here.git("rebase", "-q", "main~2", "topic")
+    put_in(here, "install git")
+    assert marks(here) == ["amend"] * 2 + ["cherry-pick"] * 4 + ["rebase"] * 2
+    assert verified(here, "HEAD~1..HEAD") == ["reviewed"]  # its patch was
+    assert marks(here) == []
+    assert sorted(during for during, _ in bypasses(here)) == ["cherry-pick"] * 2 + ["rebase"] * 2
+    rewritten = [record.get("during", "") for record in here.records() if record["kind"] == "rewritten"]
+    assert sorted(rewritten) == ["", "", "rebase", "rebase"]
+
+
+def test_a_branch_that_is_gone_makes_no_bypass_of_what_git_made_of_it(here):
+    here.git("cherry-pick", "topic~1")
+    here.git("checkout", "-q", "-b", "rebased", "topic")
+    here.git("rebase", "-q", "main~1")
+    here.git("rebase", "-q", "main")
+    here.git("checkout", "-q", "main")
+    here.git("reset", "-q", "--hard", "rebased")
+    here.git("branch", "-q", "-D", "topic", "rebased")
+    verified(here, "HEAD~1..HEAD")
+    assert {during for during, _ in bypasses(here)} == {"cherry-pick", "rebase"}
+
+
+def test_the_next_review_settles_them_and_an_agent_gets_no_hand_in_them(here):
+    here.git("cherry-pick", "topic")
+    assert (marks(here), bypasses(here)) == (["cherry-pick"], [])
+    commit(here, "b", "an agent's\n", **AGENT)
+    assert (marks(here), bypasses(here)) == ([], [("cherry-pick", [])])
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "AIDER_MODEL"])
+def test_of_an_agent_they_are_recorded_at_once_with_its_signs(here, variable):
+    here.git("cherry-pick", "topic", **{variable: "x"})
+    here.git("commit", "-q", "--amend", "-m", "other words", **{variable: "x"})
+    assert marks(here) == []
+    [(during, hints)] = bypasses(here)
+    assert (during, variable in str(hints)) == ("cherry-pick", True)
+    assert [record["kind"] for record in here.records()][-1] == "rewritten"
+
+
+def test_what_a_person_commits_past_the_hooks_after_a_conflict_is_told_at_once(here):
+    commit(here, "b", "main\n")
+    assert here.run("git", "cherry-pick", "topic~1").code == 1
+    assert "went past the hooks" in commit(here, "b", "both\n", "--no-verify")
+    assert here.run("git", "rebase", "main", "topic").code == 1
+    here.write(b="all\n")
+    here.git("add", "b")
+    assert "not what git makes there by itself" in here.git("rebase", "--continue")
+    verified(here, "main..topic")
+    assert bypasses(here) == [("", []), ("", []), ("rebase", [])]
+
+
+def test_a_fake_mark_makes_no_bypass_innocent(here):
+    commit(here, "b", "past\n", "--no-verify")
+    made = here.git("rev-parse", "HEAD")
+    here.forget_records()
+    folder = here.path / ".git" / "vibe-gate" / "unrecorded"
+    folder.mkdir(exist_ok=True)
+    for name in (f"cherry-pick.{made}.{made}", f"rebase.{'0' * 40}.{made}", f"amend.{made}.{'0' * 40}", "x"):
+        (folder / name).touch()
+    assert verified(here, "HEAD~1..HEAD") == ["bypassed"]
+    assert marks(here) == ["x"]
+
+
+def test_nothing_is_written_through_a_link(here, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (here.path / ".git" / "vibe-gate" / "unrecorded").symlink_to(tmp_path / "elsewhere")
+    here.git("cherry-pick", "topic")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert bypasses(here) == [("cherry-pick", [])]
+
+
+def test_a_review_knows_before_it_settles_them_what_a_commit_was_before(here):
+    commit(here, "b", "an agent's\n", "--no-verify", AIDER_MODEL="x")
+    here.git("commit", "-q", "--amend", "-m", "a person's words")
+    assert marks(here) == ["amend"]
+    here.run("vibe-gate", "review", "--quiet", "--no-judge", "--commit", "HEAD")
+    [summary] = here.path.glob(f".vibe-artifacts/{here.git('rev-parse', 'HEAD')}/*/summary.json")
+    assert "AIDER_MODEL" in str(json.loads(summary.read_text())["agent_authored"]["hints"])

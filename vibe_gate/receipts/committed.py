@@ -1,0 +1,125 @@
+"""Record of each new commit which review it came from, or that no hook let it through.
+
+post-commit and post-rewrite do so at once for an agent, and for whatever a person may have put into a commit. Of what
+git does by itself for a person (clean picks, rebases, amended messages) sh only leaves a mark (`install.py`), and the
+next start of Python that needs the records settles it: a hook that reviews, a push, `verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.provenance import Record
+from vibe_gate.git import HeadCommit, Repository, Updates
+from vibe_gate.receipts.let_through import let_through
+from vibe_gate.receipts.notes import share_run
+
+if TYPE_CHECKING:
+    from vibe_gate.store import State
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecords:
+    """The records of one repository's commits.
+
+    `hints`: signs in the environment that an agent made the commits; `ts`: when, as ISO time; `say` prints a line.
+    """
+
+    repository: Repository
+    state: State
+    environ: Mapping[str, str]
+    now: datetime
+    ts: str
+    hints: tuple[str, ...] = ()
+    say: Callable[[str], None] = lambda text: None
+
+    def settle(self, commits: Sequence[HeadCommit], sources: Sequence[str] = ()) -> None:
+        """Link each commit to the review of its tree, or record that it went past the hooks, and say so. GateError.
+
+        `sources`: the commits that git says it made them of, which no branch may have any more.
+        """
+        records = self.state.hook_records
+        linked = {made.commit: self._linked(made) for made in commits}
+        # An empty commit and an amended message leave nothing to review.
+        left = [made for made in commits if linked[made.commit] is None and made.tree != made.before]
+        for record in filter(None, [*linked.values(), *(self._bypasses(left, sources) if left else ())]):
+            # The hook of the message may only have repeated what the one before it was answered.
+            about = (seen for seen in records.about(record.tree) if seen.tree == record.tree and not seen.blocked)
+            runs = dict.fromkeys(seen.run for seen in about)
+            records.append(record)
+            for run in runs if record.run else ():
+                if unshared := share_run(self.repository, run, record.tree, record.commit):
+                    self.say(f"vibe-gate: its receipt was not added to git notes: {safe(unshared)}")
+            if record.kind == "bypassed" and not record.during:  # of git's own picks and reverts `verify` speaks, once
+                how = record.reason or "no hook let its tree through"
+                says = "`vibe-gate verify` says whether its change was reviewed"
+                self.say(f"vibe-gate: commit {record.commit[:12]} went past the hooks ({how}); {says}.")
+
+    def unrecorded(self, commits: Sequence[HeadCommit]) -> list[HeadCommit]:
+        """The commits of which no record says how they came through the hooks."""
+        about = self.state.hook_records.about
+        seen = {one.commit for made in commits for one in about(made.commit) if one.kind != "rewritten"}
+        return [made for made in commits if made.commit not in seen]
+
+    def rewritten(self, pairs: Iterable[tuple[str, str]], command: str) -> None:
+        """Record which commit became which, as (old, new), by `command`: amend or rebase. GateError."""
+        for old, new in pairs:
+            record = Record(
+                ts=self.ts,
+                kind="rewritten",
+                stage="post-rewrite",
+                commit=new,
+                tree=self.repository.tree(new).id,
+                old=old,
+                during="rebase" if command == "rebase" else "",
+            )
+            self.state.hook_records.append(record)
+
+    def settle_marks(self) -> None:
+        """Record what sh left marks of, as a person's work, and delete the marks. GateError."""
+        if not (marks := self.state.hook_records.marks()):
+            return
+        there = [mark for mark in marks if self.repository.has(mark.new)]  # else git has deleted it since
+        then = replace(self, ts=marks[0].ts, hints=())
+        made = [self.repository.made_in(mark.during, mark.new) for mark in there if mark.during]
+        then.settle(self.unrecorded(made), [mark.old for mark in there])
+        for mark in there:
+            if mark.command != "cherry-pick":
+                then.rewritten([(mark.old, mark.new)], mark.command)
+        self.state.hook_records.unmark(marks)
+
+    def _linked(self, made: HeadCommit) -> Record | None:
+        seen = let_through(self.state.hook_records.about(made.tree), made.tree)
+        if seen is None:
+            return None
+        # An agent can commit what a person had reviewed.
+        hints = tuple(dict.fromkeys((*seen.hints, *self.hints)))
+        return seen._replace(ts=self.ts, commit=made.commit, during=made.during, hints=hints)
+
+    def _bypasses(self, commits: Sequence[HeadCommit], sources: Sequence[str]) -> Iterator[Record]:
+        """A record of each commit that no hook let through, with the signs of an agent around it and in it."""
+        # Such a commit is rare, and its files are read for this.
+        from vibe_gate.gate.authorship import Authorship
+
+        by_git = [made.commit for made in commits if made.during]
+        alone = Updates(self.repository.root, self.environ).made_by_git(by_git, sources) if by_git else set()
+        authorship = Authorship(self.repository, {}, self.state, self.now)
+        changes = self.repository.changes_of([made.commit for made in commits])
+        for made in commits:
+            signed = authorship.of(changes[made.commit], (self.repository.commit(made.commit),)).hints
+            by_hand = made.during and made.commit not in alone
+            yield Record(
+                ts=self.ts,
+                kind="bypassed",
+                stage="post-commit",
+                commit=made.commit,
+                tree=made.tree,
+                before=made.before,
+                during="" if by_hand else made.during,
+                hints=tuple(dict.fromkeys((*self.hints, *signed))),
+                reason=f"in a {made.during}, but not what git makes there by itself" if by_hand else "",
+            )
