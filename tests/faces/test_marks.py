@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from command import started as fresh
-from hooked import Hooked, again, put_in, started
+from hooked import Hooked, again, put_in
 
 AGENT = {"CLAUDECODE": "1"}
 
