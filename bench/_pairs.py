@@ -16,16 +16,21 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Side:
-    """A command, where it runs and with which environment; `codes`: its exit codes if it has done what it should."""
+    """A command, where it runs and with which environment; `codes`: its exit codes if it has done what it should.
+
+    `before`: shell commands that make everything ready ahead of each round, untimed.
+    """
 
     argv: Sequence[str]
     where: Path
     environ: Mapping[str, str]
     codes: tuple[int, ...] = (0,)
+    before: str = ""
 
 
 def spend(side: Side) -> tuple[float, float]:
     """Seconds of wall clock, and of processors, of a command that must succeed."""
+    subprocess.run(["sh", "-c", side.before], cwd=side.where, env=dict(side.environ), capture_output=True, check=True)
     began, start = time.perf_counter(), processor_seconds()
     done = subprocess.run(side.argv, cwd=side.where, env=dict(side.environ), capture_output=True, check=False)
     took, used = time.perf_counter() - began, processor_seconds() - start

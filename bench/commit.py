@@ -15,10 +15,8 @@ sh scripts that only `exit 0`, which no gate in those hooks can be cheaper than)
 nothing to do under each framework against an empty hook of it (`true`); a human-only change of
 one file, which costs the checks, under each framework against the same empty hook.
 
-*Felt speed* is that human change with the hooks of every stage of a commit: `install git` against
-no hook, each framework against empty hooks at the same stages (STAGES). Lines without a goal are
-there to be compared. The ratio of processor time (`cpu`) is disturbed less by other work on the
-machine.
+Lines without a goal are there to be compared. The ratio of processor time (`cpu`) is disturbed
+less by other work on the machine. The hooks of every stage together: bench/hooks.py.
 """
 
 from __future__ import annotations
@@ -51,8 +49,6 @@ NO_OP = "#!/bin/sh\nexit 0\n"
 IDLE_GOAL = 1.6
 FRAMEWORK_GOAL = 1.1
 CHECKS_GOAL = 3.0
-FELT_GOAL = 7.0
-FELT_GOALS = {"pre-commit": 1.4, "prek": 3.0}
 
 STAGES = ("pre-commit", "commit-msg", "post-commit")
 """What a commit runs of the manifest."""
@@ -77,8 +73,7 @@ Line = tuple[str, Act, Path, str, Path, float | None]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=25, help="pairs a line (at least 15 for a median worth the name)")
-    parser.add_argument("--only", default="", help="only the lines that begin so, as `felt`")
-    pairs, only = (args := parser.parse_args()).pairs, args.only
+    pairs = parser.parse_args().pairs
     shutil.rmtree(WORK, ignore_errors=True)
     print(f"{pairs} interleaved pairs each; {sys.platform}, {_said(sys.executable, '--version')}")
     bare, gated = repository("bare"), gate("gated")
@@ -90,20 +85,15 @@ def main() -> int:
         small = repository(f"bare-{files}", files)
         lines.append((f"  the same, {files} files", idle, gate(f"gated-{files}", files), "no hook", small, None))
         lines.append((f"  the floor, {files} files", idle, no_ops(f"no-ops-{files}", files), "no hook", small, None))
-    lines.append(("felt speed: install git", change, gated, "no hook", bare, FELT_GOAL))
     for name in FRAMEWORKS:
         if not (BIN / name).exists():
             print(f"{name} is not beside this interpreter; left out")
             continue
         ours, empty = framework(name, "gate", manifest(1)), framework(name, "empty", EMPTY)
-        whole = framework(name, "gate-stages", manifest(4), STAGES)
-        stages = framework(name, "empty-stages", EMPTY_AT_ALL, STAGES)
         peer = f"{name}, an empty hook"
         lines.append((f"nothing to do: {name}", idle, ours, peer, empty, FRAMEWORK_GOAL))
         lines.append((f"human change: {name}", change, ours, peer, empty, CHECKS_GOAL))
-        lines.append((f"felt speed: {name}", change, whole, f"{name}, empty hooks", stages, FELT_GOALS[name]))
-        lines.append((f"  the same: {name}", change, whole, "no hook", bare, None))
-    missed = [line[0] for line in lines if line[0].startswith(only) and not compare(*line, pairs)]
+    missed = [line[0] for line in lines if not compare(*line, pairs)]
     print("all goals reached" if not missed else f"goal missed: {', '.join(missed)}")
     return 1 if missed else 0
 
@@ -148,7 +138,7 @@ def gate(name: str, files: int = FILES) -> Path:
 def no_ops(name: str, files: int = FILES) -> Path:
     """A repository whose hooks are scripts that do nothing."""
     where = repository(name, files)
-    for hook in ("pre-commit", "commit-msg", "post-commit", "reference-transaction"):
+    for hook in ("pre-commit", "commit-msg", "post-commit", "post-rewrite", "reference-transaction"):
         (where / ".git" / "hooks" / hook).write_text(NO_OP)
         (where / ".git" / "hooks" / hook).chmod(0o755)
     return where
