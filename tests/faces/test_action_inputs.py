@@ -22,11 +22,11 @@ def test_each_input_is_read():
         given(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", HEAD="v1", RUBRICS="quality, pay  docs",
             WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
-            SARIF="out/x.sarif", ARTIFACT="full", JUDGE="false",
+            ARTIFACT="full", JUDGE="false",
         )
     ) == Inputs(
         anthropic_api_key="k", github_token="t", base="main", head="v1", rubrics="quality pay docs", mode="warn",
-        max_cost_usd=0.5, comment=False, check_run=False, review_comments=True, sarif="out/x.sarif", artifact="full",
+        max_cost_usd=0.5, comment=False, check_run=False, review_comments=True, artifact="full",
         judge=False,
     )  # fmt: skip
 
@@ -52,7 +52,6 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
         ("BASE", "--output=x", "base is --output=x; write one branch, tag or commit."),
         ("BASE", "a\nb", r'base is "a\nb"; write one branch'),
         ("HEAD", "a..b", "head is a..b; write one branch, tag or commit."),
-        ("SARIF", "out/", "sarif is out/; write the path of a file, as results.sarif."),
         ("ARTIFACT", "all", "artifact is all; write summary or full or none."),
         (
             "WORKFLOW",

@@ -117,7 +117,6 @@ def first() -> Report:
     return Report(
         summary=_summary(FIRST, findings, CONTROLS, TESTS), notes=("9999888877776666: suppressed by jo",),
         round=first_round(findings, FIRST), links=links(FIRST), patch=PATCH, artifact=True, number=12,
-        receipt="The receipt of this run is signed; `vibe-gate verify` tells by whom.",
         review=f"{BASE[:12]}...{FIRST[:12]}",
     )  # fmt: skip
 
@@ -140,7 +139,7 @@ def second() -> Report:
     )  # fmt: skip
     return Report(
         summary=_summary(SECOND, here, *asked, TESTS), notes=(), round=told, links=links(SECOND), patch=PATCH,
-        artifact=True, number=12, receipt="The receipt of this run is not signed.",
+        artifact=True, number=12,
         review=f"{BASE[:12]}...{SECOND[:12]}",
     )  # fmt: skip
 

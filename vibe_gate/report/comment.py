@@ -316,11 +316,11 @@ def details(report: Report) -> Block:
 
 
 def _provenance(report: Report) -> str:
-    """Who wrote the change, and where its receipt, run and bundle are."""
+    """Who wrote the change, and where run and bundle are."""
     authored = report.summary.agent_authored
-    facts = [prose(report.receipt)] if report.receipt else []
+    facts = []
     if authored.decision and authored.hints:
-        facts.insert(0, f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}.")
+        facts = [f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
     kept = "its bundle was not uploaded"
     if report.artifact:
         kept = "its bundle is an artifact of the job: open report.html in it"

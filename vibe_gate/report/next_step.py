@@ -97,7 +97,7 @@ def _approve(report: Report) -> str:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason TEXT`"
     head = code(report.summary.change.head_commit[: words.SHORT_ID])
     return (
-        f"someone with write access who wrote none of it approves {head} (*Files changed → Review changes*). "
+        f"someone with write access who wrote none of this change approves {head} (*Files changed → Review changes*). "
         "The check then looks again; if not, re-run its job"
     )
 

@@ -146,12 +146,11 @@ def _path(raw: bytes, prefix: bytes) -> str:
 class Report:
     """A run as it is told.
 
-    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" where there is none),
-    `receipt` one sentence about receipt and signature ("" none), `artifact` whether the bundle is uploaded,
-    `number` the pull request's. `name` tells several gates of one repository apart (a matrix); "" where there is
-    one. `review` is the command that repeats the review here, without `vibe-gate review`. `fork`: the pull request is
-    a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job succeeds whatever the verdict
-    (`mode: warn`). `remarks` are sentences in sight, as about approvals that do not count.
+    `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" if there is none), `artifact`
+    whether the bundle is uploaded, `number` the pull request's. `name` tells several gates of one repository apart (a
+    matrix); "" if there is one. `review` is the command that repeats the review here, without `vibe-gate review`.
+    `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job
+    succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight: approvals that do not count.
     """
 
     summary: Summary
@@ -159,7 +158,6 @@ class Report:
     round: Round
     links: Links | None = None
     patch: str = field(default="", repr=False)
-    receipt: str = ""
     artifact: bool = False
     number: int | None = None
     name: str = ""

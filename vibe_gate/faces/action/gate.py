@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
@@ -80,7 +79,6 @@ class _Job:
     span: Span
     root: Path
     folder: Path
-    sarif: Path | None
     began: datetime
 
     @property
@@ -126,7 +124,6 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
         answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
-    sarif_place = _sarif_place(runner, inputs, root)
     if not span.head:
         for note in span.notes:
             runner.summarize(note)
@@ -135,8 +132,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
-        temp = runner.temp()
-        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, temp, sarif_place, began)
+        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), began)
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         try:
@@ -215,15 +211,11 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     unanswered = any(one.reason == NOT_NOW for rubric in summary.rubrics for one in rubric.criteria)
     # A review of the pull request may look again, but with fewer answers it must not replace what was said.
     posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
-    lacking = _keep(job, summary, bundle)
-    posted.downgrades += filter(None, [lacking, _write_sarif(job, posted.report)])
+    posted.downgrades += _keep(job, summary, bundle)
     text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks))
-    report = job.folder / "report.md"
-    with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
-        report.write_text(text, encoding="utf-8", errors="replace")
-    _outputs(job, posted, report)
+    _outputs(job, posted, {"report": ("report.md", text), "sarif": ("vibe-gate.sarif", sarif(summary, told.links))})
     return _commands(posted)
 
 
@@ -291,8 +283,13 @@ def _commands(posted: Posted) -> str:
     return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades), frozenset(shown))
 
 
-def _outputs(job: _Job, posted: Posted, report: Path) -> None:
-    summary = posted.report.summary
+def _outputs(job: _Job, posted: Posted, files: Mapping[str, tuple[str, str]]) -> None:
+    """Set the outputs; `files`: of those that are files, the name and text."""
+    summary, written = posted.report.summary, {}
+    for name, (file, text) in files.items():
+        with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
+            (job.folder / file).write_text(text, encoding="utf-8", errors="replace")
+            written[name] = str(job.folder / file)
     score = words.score(summary)
     kept = posted.report.artifact
     job.runner.output(
@@ -300,18 +297,17 @@ def _outputs(job: _Job, posted: Posted, report: Path) -> None:
         score="" if score is None else f"{score:g}",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,
-        report=str(report) if report.is_file() else "",
         comment_url=posted.comment_url,
-        sarif=str(job.sarif) if job.sarif is not None and job.sarif.is_file() else "",
         artifact_path=str(job.folder) if kept else "",
         artifact_name=job.runner.unique("vibe-gate") if kept else "",
+        **written,
     )
 
 
-def _keep(job: _Job, summary: Summary, bundle: Path | None) -> str:
-    """Put what is uploaded beside the report; "" or a sentence about what could not be."""
+def _keep(job: _Job, summary: Summary, bundle: Path | None) -> list[str]:
+    """Put what is uploaded beside the report; a sentence if something could not be."""
     if job.inputs.artifact == "none" or bundle is None:
-        return ""
+        return []
     full = job.inputs.artifact == "full"
     try:
         shown = progress.run(page(read_bundle(bundle))) if full else verdict_page(summary)
@@ -324,35 +320,8 @@ def _keep(job: _Job, summary: Summary, bundle: Path | None) -> str:
                 bundles = Bundles(repository.root, Provenance(job.runner.clock(), repository.tracked(STORE)))
                 bundles.export(bundles.find(run=bundle.name), job.folder / "bundle.tar.gz")
     except (OSError, GateError) as error:
-        return f"The artifact is not complete: {error}"
-    return ""
-
-
-def _sarif_place(runner: Runner, inputs: Inputs, root: Path) -> Path | None:
-    """The SARIF file: in the workspace or the runner's temporary folder, never behind a link of the change."""
-    if not inputs.sarif:
-        return None
-    target = runner.start / inputs.sarif
-    parent = target.parent.resolve()
-    roots = [root.resolve(), runner.start.resolve()]
-    roots += [Path(temp).resolve()] if (temp := runner.environ.get("RUNNER_TEMP")) else []
-    if not any(parent.is_relative_to(one) for one in roots):
-        raise UsageError(f"sarif: {paths.quote(inputs.sarif)} leads out of the workspace.")
-    return parent / target.name
-
-
-def _write_sarif(job: _Job, report: Report) -> str:
-    """Write it, if it is wanted; "" or a sentence about why it is not there."""
-    if job.sarif is None:
-        return ""
-    text = sarif(report.summary, report.links)
-    try:
-        job.sarif.parent.mkdir(parents=True, exist_ok=True)
-        job.sarif.unlink(missing_ok=True)  # a link of that name is replaced, not followed
-        job.sarif.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        return f"sarif: {paths.quote(job.inputs.sarif)} cannot be written: {error.strerror}."
-    return ""
+        return [f"The artifact is not complete: {error}"]
+    return []
 
 
 def _broken(runner: Runner, error: GateError, mode: Mode) -> int:

@@ -39,14 +39,8 @@ def _revision(text: str) -> str:
     return text
 
 
-def _file(text: str) -> str:
-    if text.endswith("/") or not paths.is_plain(text):
-        raise ValueError
-    return text
-
-
 class Inputs(BaseModel):
-    """What the workflow asks for. `max_cost_usd` None: the gate's own; `sarif` "": not written."""
+    """What the workflow asks for. `max_cost_usd` None: the gate's own."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -63,7 +57,6 @@ class Inputs(BaseModel):
     comment: bool = True
     check_run: bool = True
     review_comments: bool = True
-    sarif: Annotated[str, AfterValidator(_file)] = ""
     artifact: Kept = "summary"
 
     @property
@@ -79,7 +72,6 @@ _REMEDIES = {
     "workflow": "write the id of a workflow (lower-case letters, digits, '.', '_', '-')",
     "mode": "write block or warn",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
-    "sarif": "write the path of a file, as results.sarif",
     "artifact": "write summary or full or none",
 }
 

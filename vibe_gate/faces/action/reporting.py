@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
@@ -18,7 +17,6 @@ MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
 
 PATCH = "change.patch"
-RECEIPT = "receipt.json"
 
 
 def report_of_run(
@@ -38,7 +36,6 @@ def report_of_run(
         round=first_round(summary.findings, summary.change.head_commit),
         links=links,
         patch=_patch(bundle) if bundle else "",
-        receipt=_receipt(bundle) if bundle else "",
         artifact=artifact,
         name=name,
         review=repeat,
@@ -81,14 +78,3 @@ def _patch(bundle: Path) -> str:
     except OSError:
         return ""
     return raw.decode("utf-8", "surrogateescape") if len(raw) <= MAX_PATCH else ""
-
-
-def _receipt(bundle: Path) -> str:
-    """One sentence about the run's receipt."""
-    try:
-        sealed = parse((bundle / RECEIPT).read_bytes())
-    except (OSError, ValueError):
-        return ""
-    if not sealed.signature:
-        return "The receipt of this run is not signed."
-    return "The receipt of this run is signed; `vibe-gate verify` shows by whom."
