@@ -169,6 +169,13 @@ def test_no_job_of_the_gate_is_paid_for_by_reviews_or_passes_by_being_skipped(pa
         assert set(re.findall(r"^ {4}if: (.*)", text, re.MULTILINE)) <= {"always()"}
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_an_approval_makes_the_gate_look_again(path: Path):
+    text = path.read_text()
+    if "\n  pull_request:" in text:
+        assert "\n  pull_request_review:" in text or path.with_stem(f"{path.stem}-2-again") in WORKFLOWS
+
+
 def test_the_job_that_may_write_for_forks_never_checks_the_change_out():
     text = (EXAMPLES / "fork-safe-2-post.yml").read_text()
     (checkout,) = re.findall(r"uses: actions/checkout@.*\n( +with:.*\n(?: {10}.*\n)+)", text)

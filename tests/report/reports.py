@@ -221,7 +221,10 @@ CASES = {
     "budget": lambda: undecided("The budget of $0.50 is reached."),
     "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
     "model refused": lambda: undecided("The model refused to answer."),
-    "key refused": lambda: undecided("HTTP 401: the key is wrong", outcome="error"),
+    "key refused": lambda: undecided(
+        "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor` (Failed to authenticate.)",
+        outcome="error",
+    ),
     "overload": lambda: undecided("HTTP 529: the model's API is overloaded", outcome="error"),
     "judge undecided": lambda: undecided("The caller is not shown.", said="abstain"),
     "check not run": lambda: told(

@@ -151,6 +151,20 @@ def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it(
         assert re.search("(?i)not judged|no judge saw", text(asked))
 
 
+@pytest.mark.parametrize(("case", "reason"), [("key refused", "does not accept the key"), ("overload", "overloaded"),
+                                              ("no key", "No API key"), ("budget", "is reached")])  # fmt: skip
+def test_why_questions_have_no_answer_stands_once(case, reason):
+    body = comment(reports.CASES[case]())
+    assert body.count(reason) == 1
+    assert "doctor" not in body, "what to do is another line's"
+
+
+@pytest.mark.parametrize("made", [comment, job_summary])
+def test_what_was_not_posted_is_in_sight(made):
+    assert LOST[0] in page(made(reports.first(), LOST)).text_content()
+    assert LOST[0] not in "".join(fold.text_content() for fold in page(made(reports.first(), LOST)).iter("details"))
+
+
 def test_three_hundred_files_are_eight_kilobytes():
     assert len(comment(reports.CASES["deadline"]()).encode()) < 8_000
 

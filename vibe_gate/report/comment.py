@@ -81,7 +81,7 @@ def _why(report: Report) -> str:
 
 def decided(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
-    return list(filter(None, [words.passed_by(report.summary), why(report).removesuffix(".")]))
+    return list(filter(None, [words.passed_by(report.summary), why(report).removesuffix(".").replace(" (must)", "")]))
 
 
 def why(report: Report) -> str:
