@@ -135,6 +135,7 @@ FORMS += [(1, form) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS
 @pytest.mark.parametrize(("look", "form"), FORMS, ids=lambda value: getattr(value, "pattern", "")[:20])
 def test_the_first_look_lets_through_whatever_an_expression_matches(look: int, form: re.Pattern[str]) -> None:
     lets_through = scan._first_looks()[look]
+    assert not lets_through(" " * scan.FIRST_LOOK_PAYS)  # from here on it looks
     matching = st.from_regex(
         re.compile(_AROUND.sub("", form.pattern), re.ASCII), alphabet=st.characters(max_codepoint=255)
     )

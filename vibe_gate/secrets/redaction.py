@@ -54,7 +54,7 @@ class Redactor:
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
         starts = {form[:MIN_VALUE] for form in self._forms}
-        self._may_hold = scan.looks_for("|".join(map(scan.literal, starts))) if starts else None
+        self._may_hold = scan.FirstLook("|".join(map(scan.literal, starts))) if starts else None
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic_core import SchemaValidator, core_schema
-
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
 
@@ -113,21 +111,40 @@ def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> 
         yield match._replace(value=text[match.start : match.end])
 
 
-def looks_for(pattern: str) -> Callable[[str], bool]:
-    """Whether a text holds the pattern anywhere, in the grammar of Rust's `regex`, which is the engine of pydantic.
+FIRST_LOOK_PAYS = 200_000
+"""Characters of texts after which a first look at each has saved the 20 ms that loading its engine takes."""
 
-    It reads all alternatives in one pass of linear time, a hundred times as fast as one search for each.
+
+class FirstLook:
+    """Tells whether a text may hold a pattern anywhere, in the grammar of Rust's `regex`, the engine of pydantic.
+
+    It reads all alternatives in one pass of linear time, a hundred times as fast as one search for each. Until that
+    pays, in most commits, every text may hold it.
     """
-    return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern, self._seen = pattern, 0
+        self._holds: Callable[[str], bool] | None = None
+
+    def __call__(self, text: str) -> bool:
+        """Whether it may."""
+        self._seen += len(text)
+        if self._seen < FIRST_LOOK_PAYS:
+            return True
+        if self._holds is None:
+            from pydantic_core import SchemaValidator, core_schema
+
+            self._holds = SchemaValidator(core_schema.str_schema(pattern=self._pattern)).isinstance_python
+        return self._holds(text)
 
 
 def literal(text: str) -> str:
-    """The pattern of `looks_for` for exactly this text."""
+    """The pattern of a FirstLook for exactly this text."""
     return "".join(char if char.isascii() and char.isalnum() else rf"\x{{{ord(char):x}}}" for char in text)
 
 
 @functools.cache
-def _first_looks() -> tuple[Callable[[str], bool], Callable[[str], bool]]:
+def _first_looks() -> tuple[FirstLook, FirstLook]:
     """Whether a text may hold a secret by its form, or a value under a name: most hold neither, and are done with."""
     forms = ["PRIVATE KEY"]
     for row in _table():
@@ -137,9 +154,8 @@ def _first_looks() -> tuple[Callable[[str], bool], Callable[[str], bool]]:
     value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&a-z0-9+/_.~!@#$%^*-]{16})"
     assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
     values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
-    return looks_for("|".join(forms)), looks_for(
-        rf"(?i:{values}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
-    )
+    values += rf"|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"']"
+    return FirstLook("|".join(forms)), FirstLook(f"(?i:{values})")
 
 
 def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
