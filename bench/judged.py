@@ -98,7 +98,7 @@ def answer(request: MessagesRequest) -> Turn:
     """Every question passes."""
     names = form(request)["properties"]["answers"]["items"]["anyOf"][0]["properties"]["criterion"]["enum"]
     said = [{"criterion": name, "outcome": "pass", "reason": "So it is."} for name in names]
-    return Turn(ToolUse("StructuredOutput", {"answers": said}))
+    return Turn(ToolUse("StructuredOutput", {"changes": "", "answers": said}))
 
 
 def form(request: MessagesRequest) -> dict:

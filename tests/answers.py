@@ -8,14 +8,17 @@ HANDLER = {"path": "src/load.py", "line": 4, "quote": "    except OSError:", "si
 """The line of `repos.SWALLOWS` that drops an error."""
 
 
-def answers(*given: dict[str, Any]) -> dict[str, Any]:
+CHANGES = "load gives None for a file that is not there"
+
+
+def answers(*given: dict[str, Any], changes: str = CHANGES) -> dict[str, Any]:
     """The whole answer."""
-    return {"answers": list(given)}
+    return {"changes": changes, "answers": list(given)}
 
 
-def passes(*criteria: str) -> dict[str, Any]:
+def passes(*criteria: str, changes: str = CHANGES) -> dict[str, Any]:
     """The whole answer that passes these."""
-    return answers(*map(said, criteria))
+    return answers(*map(said, criteria), changes=changes)
 
 
 def said(criterion: str, outcome: str = "pass", reason: str = "So it is.", **more: Any) -> dict[str, Any]:
@@ -28,12 +31,10 @@ def fails(
     criterion: str = "errors-not-swallowed",
     reason: str = "The error is dropped.",
     counterexample: str = "a missing file -> load returns None",
-    changes: str = "load gives None for a file that is not there",
 ) -> dict[str, Any]:
     """A fail at these lines, without any at the handler."""
     return {
         "criterion": criterion,
-        "changes": changes,
         "outcome": "fail",
         "reason": reason,
         "counterexample": counterexample,

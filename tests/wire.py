@@ -1,6 +1,6 @@
 """The model's side of a test, in a line: a scripted Messages API behind the real CLI.
 
-    with answering({"answers": [...]}) as model:
+    with answering({"changes": "", "answers": [...]}) as model:
         environ |= model.environ            # ANTHROPIC_BASE_URL and a key, as a user would have them
         ...
     assert len(model.script.requests) == 1

@@ -35,24 +35,22 @@ ANSWERS = answers(
     fails(
         at(25, "        except Exception:"),
         criterion="errors-not-swallowed",
-        changes="send returns None when the bank refuses or cannot be reached",
         reason="The new handler catches every exception, logs nothing and goes on; the caller gets None.",
         counterexample="the bank rejects the account -> send() sleeps, returns None, and no trace is left",
     ),
     fails(
         at(22, "            receipt = bank.transfer(account, cents)"),
         criterion="money-moves-once",
-        changes="a transfer that raised is made again, up to three times",
         reason="A time-out after the bank has booked the transfer leads to a second transfer.",
         counterexample="transfer() books and then times out -> the next attempt books the same payment again",
     ),
     fails(
         at(30, "def do_it(bank):"),
         criterion="names-say-what-they-are",
-        changes="there is a new helper",
         reason="A helper is called do_it.",
         counterexample="a reader looks for what do_it does",
     ),
+    changes="send makes a transfer that raised up to three times, and returns None when the bank refuses.",
 )
 
 

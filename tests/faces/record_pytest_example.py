@@ -41,7 +41,13 @@ def agent(asked: MessagesRequest) -> Turn:
     """Read, edit, say it; or judge."""
     if "StructuredOutput" in asked.tool_names:
         if '"criterion"' in json.dumps(asked.body["tools"]):
-            return Turn(ToolUse("StructuredOutput", passes("errors-not-swallowed")), usage=Usage(2_310, 96))
+            return Turn(
+                ToolUse(
+                    "StructuredOutput",
+                    passes("errors-not-swallowed", changes="load returns an empty list for a missing ledger."),
+                ),
+                usage=Usage(2_310, 96),
+            )
         answer = {"passed": True, "risk": "low", "why": "A missing file is a new ledger; every other error is raised."}
         return Turn(ToolUse("StructuredOutput", answer), usage=Usage(1_204, 61))
     new = next(text for word, text in NEW.items() if word.replace("not there", "is not there") in asked.all_text)

@@ -25,7 +25,7 @@ def test_that_nothing_was_reviewed_is_said_once_in_four_lines(waiting):
 
 
 def test_a_model_that_fails_is_asked_once_for_a_commit(waiting):
-    with answering({"answers": []}, repeat_last=True) as model:
+    with answering({"changes": "", "answers": []}, repeat_last=True) as model:
         said = waiting.git("commit", "-a", "-m", "x", CLAUDECODE="1", **model.environ)
         asked = len(model.script.requests)
         waiting.run("vibe-gate", "hook", "commit-msg", "--", ".git/COMMIT_EDITMSG", CLAUDECODE="1", **model.environ)

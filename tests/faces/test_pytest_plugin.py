@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from answers import answers
 from repos import Repo
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
 from wire import answering
@@ -156,15 +157,11 @@ def agent() -> Callable[[MessagesRequest], Step]:
         if "StructuredOutput" in asked.tool_names:
             bad = "# poor" in text
             line = {"path": "src/load.py", "line": 2, "quote": "    return open(path).read()  # poor", "side": "after"}
-            fail = {"outcome": "fail", "changes": "It reads.", "counterexample": "x -> y", "evidence": [line]}
+            fail = {"outcome": "fail", "counterexample": "x -> y", "evidence": [line]}
             verdict = {"criterion": "reads", "reason": "So it is.", **(fail if bad else {"outcome": "pass"})}
             is_gate = '"criterion"' in json.dumps(asked.body["tools"])
-            return Turn(
-                ToolUse(
-                    "StructuredOutput",
-                    {"answers": [verdict]} if is_gate else {"passed": not bad, "score": 3, "why": "\x1b[2J"},
-                )
-            )
+            free = {"passed": not bad, "score": 3, "why": "\x1b[2J"}
+            return Turn(ToolUse("StructuredOutput", answers(verdict) if is_gate else free))
         for word, turn in {"HANG": Hang(), "KEY": ApiError(401), "REFUSE": Turn(stop_reason="refusal")}.items():
             if word in text:
                 return turn

@@ -120,7 +120,8 @@ def test_a_mode_change_alone_is_shown_and_not_called_unreviewed():
 
 def test_a_criterion_is_asked_only_where_its_paths_match():
     made = change(added("src/a.py", b"x\n"), added("docs/a.md", b"y\n"))
-    (part,), _ = brief.parts(made, rubric(("src/**",), ("db/**",)), {})
+    asked = rubric(("src/**",), ("db/**",))
+    (part,), _ = brief.parts(brief.concerned(made, asked), asked, {})
     assert [criterion.id for criterion in part.criteria] == ["c0"]
     assert [piece.path for piece in part.pieces] == ["src/a.py"]
 
@@ -130,19 +131,23 @@ def test_line_endings_are_shown_only_where_they_are_mixed():
     assert "x⟦U+000D⟧" in only_prompt(change(added("a", b"x\r\ny\n")))
 
 
+def test_what_the_change_does_is_said_once_and_before_the_answers():
+    schema = brief.answer_schema(rubric((), ()).judged)
+    assert list(schema["properties"]) == schema["required"] == ["changes", "answers"]
+
+
 def test_the_answer_schema_admits_only_the_criteria_that_were_asked():
     schema = brief.answer_schema(rubric((), ()).judged)
     answers = schema["properties"]["answers"]
     assert (answers["minItems"], answers["maxItems"]) == (2, 2)
     forms = {tuple(form["properties"]["outcome"]["enum"]): form for form in answers["items"]["anyOf"]}
     assert all(form["properties"]["criterion"]["enum"] == ["c0", "c1"] for form in forms.values())
-    assert {"counterexample", "evidence", "changes"} <= set(forms["fail",]["required"])
-    assert list(forms["fail",]["properties"]).index("changes") < list(forms["fail",]["properties"]).index("outcome")
+    assert {"counterexample", "evidence"} <= set(forms["fail",]["required"])
     assert forms["abstain",]["required"][-1] == "missing"
     assert "evidence" not in forms["pass", "not_applicable"]["properties"]
 
 
-WORDS = {3: "43ba0bf5a30a4e39b274eb116e3297be1efd73c581aeacb1be103489531dd426"}
+WORDS = {4: "4fe0d20363e9f302cb475b79b8931024c9d4e20100803999d12e06ba8d80461d"}
 """Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
 
 

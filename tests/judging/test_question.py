@@ -10,8 +10,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.votes import question_key
 
 ASKED = {
-    "before": "a" * 40,
-    "after": "b" * 40,
+    "about": ("a" * 40, "b" * 40),
     "rubric": "c" * 64,
     "model": "claude-sonnet-5",
     "tools": ("Read", "Grep"),
@@ -19,8 +18,7 @@ ASKED = {
     "versions": {"vibe-gate": "0.1.0", "claude-agent-sdk": "0.2.0"},
 }
 OTHERS = {
-    "before": "d" * 40,
-    "after": "d" * 40,
+    "about": ("a" * 40, "d" * 40),
     "rubric": "d" * 64,
     "model": "claude-opus-4-1",
     "tools": ("Read",),

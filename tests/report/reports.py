@@ -145,7 +145,11 @@ def second() -> Report:
 
 
 def passed() -> Report:
-    made = summary(findings=(), cost=Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80))
+    vote = Vote(outcome="pass", said="pass", reason="The handler logs the error.",
+                changes="A refused transfer is logged, and raises BankError as before.")  # fmt: skip
+    logged = criterion("errors-not-swallowed", kind="judge", reason=vote.reason, votes=(vote,))
+    cost = Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80)
+    made = summary(findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),))
     made = made.model_copy(update={"change": made.change.model_copy(update={"head_commit": FIRST}), "key": FIRST})
     return Report(made, (), first_round((), FIRST), links=links(FIRST))
 

@@ -19,14 +19,16 @@ from wire import answering
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cases"
 HANDLER = {"path": "src/settings.py", "line": 8, "quote": "    except (OSError, ValueError):", "side": "after"}
-PASSES = passes("errors-not-swallowed")
+PASSES = passes(
+    "errors-not-swallowed", changes="load raises ValueError with the file's name for a file that is not JSON."
+)
 FAILS = answers(
     fails(
         HANDLER,
         reason="The new handler catches both errors, logs nothing and returns an empty dict.",
         counterexample="settings.json with a missing brace -> load returns {}, and every setting is lost silently",
-        changes="load returns {} for a file that is missing or is not JSON",
-    )
+    ),
+    changes="load returns {} for a file that is missing or is not JSON.",
 )
 
 

@@ -87,7 +87,8 @@ async def converse(task: Task, record: Recorder) -> Ending:
     finally:
         await _close(client, launch, graceful=seen.result is not None)
     seen.stopped = task.stop.reason
-    return _ending(task, seen, duration_ms=round((time.monotonic() - started) * 1000))
+    duration_ms = round((time.monotonic() - started) * 1000)
+    return _ending(task, seen, duration_ms=duration_ms, used_tools=session.transcript.used_tools)
 
 
 def options(session: _Session, launch: Launch) -> ClaudeAgentOptions:
@@ -373,7 +374,7 @@ async def _close(client: ClaudeSDKClient, launch: Launch, *, graceful: bool) -> 
         await launch.end()
 
 
-def _ending(task: Task, seen: Observed, *, duration_ms: int) -> Ending:
+def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -> Ending:
     status, detail = conclude(seen, task.timeout_s)
     result = dict(seen.result or {})
     answer = result.get("structured_output") if status == "answered" else None
@@ -386,6 +387,7 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int) -> Ending:
         duration_ms=duration_ms,
         permission_denials=tuple(result.get("permission_denials") or ()),
         text=str(result.get("result") or "") if status in ("answered", "done") else "",
+        used_tools=used_tools,
     )
 
 

@@ -32,6 +32,11 @@ class Transcript:
         self._todos = TodoChanges()
         self._answers: dict[str | None, Item] = {}  # usage of the answer that is coming, by subagent
 
+    @property
+    def used_tools(self) -> bool:
+        """Whether the model called any tool but the one to answer with, allowed or not."""
+        return any(name != ANSWER_TOOL for name, _ in self._calls.values())
+
     def items(self, message: object) -> Iterator[Item]:
         """The items of one message, without `ts`. A message of an unknown kind is kept raw."""
         match message:

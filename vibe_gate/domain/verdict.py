@@ -65,8 +65,8 @@ class Vote(Model):
     """One answer to one criterion, after its evidence was checked.
 
     `said` is what the model answered, `outcome` what that counts for; they differ
-    where evidence did not hold or a counterexample was missing. `changes`: what a fail says that the change makes
-    different for whoever uses the code. `turn` is the
+    where evidence did not hold or a counterexample was missing. `changes`: what its conversation says that the change
+    makes different for whoever uses the code (of older versions: a fail's own). `turn` is the
     folder of the conversation, relative to the run's bundle; for a vote of an
     earlier run (decided_by "cache") to the repository's root.
     """

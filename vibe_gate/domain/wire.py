@@ -77,7 +77,7 @@ class Ending:
 
     `answer` fills the schema and is None unless `status` is "answered"; "done" is the end of an agent that no schema
     was given to. `text` is the last message as a whole, `detail` a sentence for people. `cost` is what the CLI counted;
-    after `turns.hold`, what the run counted.
+    after `turns.hold`, what the run counted. `used_tools`: the model called a tool that is not the one to answer with.
     """
 
     status: Status
@@ -88,3 +88,4 @@ class Ending:
     duration_ms: int = 0
     permission_denials: tuple[dict[str, Any], ...] = ()
     text: str = ""
+    used_tools: bool = False

@@ -48,11 +48,15 @@ def _demote(vote: Vote, why: str) -> Vote:
 
 
 def combine(parts: Sequence[Vote]) -> Vote:
-    """One vote from the answers to the parts of a change: the worst of them, with all its evidence."""
+    """One vote from the answers to the parts of a change: the worst of them, with all its evidence.
+
+    What the change makes different is told of every part, as far as it fits.
+    """
     worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
     deciding = [part for part in parts if part.outcome == worst]
     evidence = tuple(item for part in deciding for item in part.evidence)
-    return deciding[0].model_copy(update={"evidence": evidence})
+    changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
+    return deciding[0].model_copy(update={"evidence": evidence, "changes": changes})
 
 
 def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:

@@ -5,15 +5,15 @@ that the tree did not change. A verdict about something that is not there any mo
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import secrets
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,11 @@ from vibe_gate.judging.surroundings import surroundings
 from vibe_gate.judging.votes import (
     SESSIONS_AT_ONCE,
     TREES,
+    RubricBrief,
     RubricQuestion,
     RubricVotes,
     VoteContext,
+    brief_of,
     cast_votes,
     question_key,
     together,
@@ -139,26 +141,32 @@ class JudgeContext:
 
         `sdk`: the version of the SDK that asks, if it is not the installed one.
         """
-        versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk}
-        asked = []
+        trees, asked = (self.subject.change.before, self.subject.change.after), []
         for rubric in self.subject.judged:
             seen = self.subject.message if "message" in rubric.sees else ""
             for message in dict.fromkeys(("", seen)):
-                asked.append(RubricQuestion(rubric, message, self._key(rubric, message, versions)))
+                asked.append(RubricQuestion(rubric, message, self._key(rubric, message, trees, sdk)))
         return tuple(asked)
 
+    def briefs(self, questions: Iterable[RubricQuestion]) -> tuple[RubricBrief, ...]:
+        """What a judge is shown for each question; rubrics about the same files share what stands around them."""
+        around = cache(partial(surroundings, self.repository))
+        return tuple(
+            brief_of(question, self.subject.change, around, partial(self._key, question.rubric, question.message))
+            for question in questions
+        )
+
     def keys(self, sdk: str | None = None) -> dict[str, str]:
-        """By rubric id, the key of the question that shows the most: the same key, the same question."""
+        """By rubric id, the key of both trees of the question that shows the most."""
         return {question.rubric.id: question.key for question in self.questions(sdk)}
 
-    def _key(self, rubric: Rubric, message: str, versions: Mapping[str, str]) -> str:
+    def _key(self, rubric: Rubric, message: str, about: Sequence[str], sdk: str | None = None) -> str:
         return question_key(
-            before=self.subject.change.before,
-            after=self.subject.change.after,
+            about=about,
             rubric=rubric.digest,
             model=rubric.model or self.model,
             message=message,
-            versions=versions,
+            versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk},
         )
 
 
@@ -173,7 +181,8 @@ class _Asked:
 async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResult:
     """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
 
-    If another review asks the same at this moment, its answer is waited for. `tell` hears of that, and what is asked.
+    The same: about the same trees, or about others if the judge was shown the same then and looked at nothing else. If
+    another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
@@ -187,22 +196,29 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _result(questions, known)
-    if request.answered:
-        return _result(questions, known)._replace(silence=NOT_NOW)
-    upstream = find_upstream(run.environ)
-    if upstream is None and wire.mode != "replay":
+    upstream = None if request.answered else find_upstream(run.environ)
+    if upstream is None and wire.mode != "replay" and not request.answered:
         count = sum({question.rubric.id: len(question.rubric.judged) for question in missing}.values())
         notes: tuple[str, ...] = () if context.optional else (ADVICE.format(count=count),)
         return _result(questions, known)._replace(silence=NO_KEY, chosen=context.optional, notes=notes)
-    async with _claimed(answers, [question.key for question in missing] if reads else [], run, tell):
+    with run.deadline.interrupting():
+        briefs = context.briefs(missing)
+    if reads:
+        known |= _known_as_shown(context, briefs)
+        briefs = tuple(brief for brief in briefs if brief.question.key not in known)
+    if not briefs:
+        return _result(questions, known)
+    if request.answered:
+        return _result(questions, known)._replace(silence=NOT_NOW)
+    async with _claimed(answers, [brief.key for brief in briefs] if reads else [], run, tell):
         if reads:
-            known |= _known(answers, missing, run.clock())
-            missing = [question for question in missing if question.key not in known]
-        if not missing:
+            known |= _known(answers, missing, run.clock()) | _known_as_shown(context, briefs)
+            briefs = tuple(brief for brief in briefs if brief.question.key not in known)
+        if not briefs:
             return _result(questions, known)
-        tell(f"asking about {', '.join(dict.fromkeys(question.rubric.id for question in missing))}")
-        asked = await _ask(context, missing, wire, upstream, tell)
-        notes = (*_keep(answers, asked, context), *asked.notes) if writes else asked.notes
+        tell(f"asking about {', '.join(dict.fromkeys(brief.question.rubric.id for brief in briefs))}")
+        asked = await _ask(context, briefs, wire, upstream, tell)
+        notes = (*_keep(answers, asked, briefs, context), *asked.notes) if writes else asked.notes
     result = _result(questions, known, asked.votes)._replace(cost=asked.cost, notes=notes, intact=asked.intact)
     if not (writes and asked.intact):
         return result
@@ -213,7 +229,7 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
 async def _claimed(
     answers: AnswerCache, keys: list[str], run: RunContext, tell: Callable[[str], None]
 ) -> AsyncIterator[None]:
-    """Be the only one who asks these questions, as far as that can be had in half of the time that is left.
+    """Be the only one who asks what these keys show, as far as that can be had in half of the time that is left.
 
     The other half is enough to ask after all if the other review gets stuck.
     """
@@ -232,34 +248,42 @@ async def _claimed(
 
 
 def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datetime) -> dict[str, RubricVotes]:
-    found: dict[str, RubricVotes] = {}
-    for question in questions:
-        answer = answers.get(question.key, now)
-        if answer is not None:
-            with suppress(ValidationError):  # written by another version, or by someone else: a miss
-                found[question.key] = RubricVotes.model_validate(answer)
-    return found
+    """By key of the question, what was answered about the same trees."""
+    return {question.key: votes for question in questions if (votes := _kept(answers, question.key, now))}
+
+
+def _known_as_shown(context: JudgeContext, briefs: Iterable[RubricBrief]) -> dict[str, RubricVotes]:
+    """By key of the question, what a judge that was shown the same answered without looking further."""
+    answers, now, read = context.run.state.answers, context.run.clock(), cache(context.repository.read)
+    kept = ((brief, _kept(answers, brief.key, now)) for brief in briefs)
+    return {brief.question.key: votes for brief, votes in kept if votes and brief.supports(votes, read)}
+
+
+def _kept(answers: AnswerCache, key: str, now: datetime) -> RubricVotes | None:
+    answer = answers.get(key, now)
+    with suppress(ValidationError):  # written by another version, or by someone else: a miss
+        return None if answer is None else RubricVotes.model_validate(answer)
+    return None
 
 
 async def _ask(
     context: JudgeContext,
-    questions: list[RubricQuestion],
+    briefs: Sequence[RubricBrief],
     wire: Wire,
     upstream: Upstream | None,
     tell: Callable[[str], None],
 ) -> _Asked:
     run = context.run
-    shared = context.shared or functools.partial(model_session, run, budget=context.budget)
+    shared = context.shared or partial(model_session, run, budget=context.budget)
     with shared(wire, upstream) as session:
         session.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
         folder = session.folder / context.subject.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = _export(context, folder / TREES)
-            around = surroundings(context.subject.change, context.repository, after.files)
-        votes_of = VoteContext(context, session, around, functools.cache(context.repository.read), folder)
-        cast = await together(cast_votes(question, votes_of) for question in questions)
-        votes = dict(zip((question.key for question in questions), cast, strict=True))
+        votes_of = VoteContext(context, session, cache(context.repository.read), folder)
+        cast = await together(cast_votes(brief, votes_of) for brief in briefs)
+        votes = dict(zip((brief.question.key for brief in briefs), cast, strict=True))
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
         spent = session.gateway.spent()
@@ -282,13 +306,15 @@ def _tell_budget(run: RunContext, budget: float, spent: Cost, votes: Mapping[str
     run.record.event("budget.reached", limit_usd=budget, usd=spent.usd, not_asked=not_asked)
 
 
-def _keep(answers: AnswerCache, asked: _Asked, context: JudgeContext) -> tuple[str, ...]:
+def _keep(answers: AnswerCache, asked: _Asked, briefs: Iterable[RubricBrief], context: JudgeContext) -> tuple[str, ...]:
     """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
     now, problem = context.run.clock(), ""
-    for key, votes in asked.votes.items():
+    for brief in briefs:
+        votes = asked.votes[brief.question.key]
         if asked.intact and votes.is_final:
-            entry = votes.from_bundle(context.run.record.relative).model_dump(mode="json")
-            problem = answers.put(key, context.run.redactor.value(entry), now) or problem
+            entry = context.run.redactor.value(votes.from_bundle(context.run.record.relative).model_dump(mode="json"))
+            for key in (brief.question.key, *(() if votes.used_tools else (brief.key,))):
+                problem = answers.put(key, entry, now) or problem
     answers.prune(now)
     return (f"The answers are kept nowhere, so the same question is paid for again ({problem}).",) if problem else ()
 

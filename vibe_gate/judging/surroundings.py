@@ -26,7 +26,7 @@ AROUND = 10
 """The same where no function encloses it."""
 
 MAX_NAMES = 24
-"""Names that are looked for, of one change."""
+"""Names that are looked for, of the files that one rubric is about."""
 
 MAX_TESTS = 4
 """Lines of tests that are shown of those that name one name."""
@@ -65,18 +65,21 @@ _EVERYWHERE = frozenset({"main", "run", "get", "set", "new", "init", "open", "cl
 class Surroundings:
     """What stands around a change. By path: `hunks` as they are shown, and `names` of what the change touches.
 
-    `test_files`: how many files of the tree are named as test runners look for them. `mentions`: by name, the lines of
+    `has_tests`: whether a file of the tree is named as test runners look for them. `mentions`: by name, the lines of
     the tree after the change that hold it.
     """
 
     hunks: Mapping[str, tuple[Hunk, ...]]
     names: Mapping[str, tuple[str, ...]]
-    test_files: int
+    has_tests: bool
     mentions: Mapping[str, tuple[NamedLine, ...]]
 
     def facts(self, shown: Collection[str]) -> Iterator[str]:
-        """What is told about the files with these paths, a line each; the repository's text is made visible."""
-        yield f"test files in the tree, by their names: {self.test_files}"
+        """What is told about the files with these paths, a line each; the repository's text is made visible.
+
+        Without line numbers: they would differ, and the question with them, whenever such a file has a line more.
+        """
+        yield f"test files in the tree, by their names: {'some' if self.has_tests else 'none'}"
         for name in dict.fromkeys(name for path in shown for name in self.names.get(path, ())):
             yield from self._about(name)
 
@@ -90,23 +93,25 @@ class Surroundings:
         yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
         for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
-            yield f"    {paths.quote(mention.path)}:{mention.line}: {text}"
+            yield f"    {paths.quote(mention.path)}: {text}"
 
 
 def _lines(count: int) -> str:
     return counted(count, "line") if count else "no line"
 
 
-def surroundings(change: Change, repository: Repository, files: Iterable[str]) -> Surroundings:
-    """What stands around the change; `files` are the paths of the tree after it. Labelled cases are not looked at."""
-    wide = {path: hunks for path, hunks in repository.in_context(change).items() if not is_case(path)}
+def surroundings(repository: Repository, change: Change) -> Surroundings:
+    """What stands around the files of `change`, which may be fewer than differ; labelled cases are not looked at."""
+    shown = {file.path for file in change.files}
+    wide = {path: hunks for path, hunks in repository.in_context(change).items() if path in shown and not is_case(path)}
     hunks = {file.path: _shown(file, wide.get(file.path, ())) for file in change.files}
     names = {path: tuple(dict.fromkeys(_names(whole))) for path, whole in wide.items() if paths.matches(path, _CODE)}
     wanted = list(dict.fromkeys(name for path in names for name in names[path]))[:MAX_NAMES]
     found = repository.search(change.after, wanted) if wanted else []
     mentions = {name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted}
     kept = {path: tuple(name for name in each if name in mentions) for path, each in names.items()}
-    return Surroundings(hunks, kept, sum(is_test(path) and not is_case(path) for path in files), mentions)
+    files = repository.tree(change.after).list("")
+    return Surroundings(hunks, kept, any(is_test(path) and not is_case(path) for path in files), mentions)
 
 
 def is_test(path: str) -> bool:

@@ -31,7 +31,6 @@ from vibe_gate.judging.brief import (
     TEMPLATE_VERSION,
     AbstainAnswer,
     BriefPart,
-    CriterionAnswer,
     FailAnswer,
     QuotedLine,
 )
@@ -57,16 +56,16 @@ _LIMITS = frozenset({"budget", "timeout"})
 
 
 def question_key(
-    *, before: str, after: str, rubric: str, model: str, message: str, versions: Mapping[str, str],
+    *, about: Sequence[str], rubric: str, model: str, message: str, versions: Mapping[str, str],
     tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION,
 ) -> str:  # fmt: skip
     """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
 
-    `message` is "" unless it is shown; `versions` by program.
+    `about`: the trees before and after, or the prompts that a judge is shown. `message` is "" unless it is shown;
+    `versions` by program.
     """
     plain = {
-        "before": before,
-        "after": after,
+        "about": about,
         "rubric": rubric,
         "template": template,
         "model": model,
@@ -79,19 +78,74 @@ def question_key(
 
 @dataclass(frozen=True, slots=True)
 class RubricQuestion:
-    """A rubric as it is asked once: with the author's `message`, or without it (""). `key` as of `question_key`."""
+    """A rubric as it is asked once: with the author's `message`, or without it (""). `key` is that of both trees."""
 
     rubric: Rubric
     message: str
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class RubricBrief:
+    """All that a judge is shown for one question, and the `key` of that: the same for all trees that show the same.
+
+    `change` has the files that the rubric's judge criteria concern, no others. `unshown` is what of them no part shows.
+    """
+
+    question: RubricQuestion
+    change: Change
+    around: Surroundings
+    parts: tuple[BriefPart, ...]
+    unshown: tuple[Unreviewed, ...]
+    key: str = ""
+
+    def prompt(self, part: BriefPart, nonce: str) -> str:
+        """The judge's prompt for a part, or for some of its criteria."""
+        shown = dict.fromkeys(piece.path for piece in part.pieces)
+        return brief.prompt(self.change, part, self.around.facts(shown), nonce)
+
+    def supports(self, votes: RubricVotes, read: Callable[[FileVersion], bytes]) -> bool:
+        """Whether what counted as evidence in these votes, given about other trees, stands in this change, too."""
+        criteria = {criterion.id: criterion for criterion in self.question.rubric.judged}
+
+        def stands(criterion: Criterion, kept: CheckedEvidence) -> bool:
+            quoted = QuotedLine.model_construct(path=kept.path, line=kept.line, quote=kept.quote, side=kept.side)
+            return kept.standing == "void" or _check(criterion, quoted, self.change, read).standing == "holds"
+
+        return votes.votes.keys() <= criteria.keys() and all(
+            stands(criteria[name], kept)
+            for name, cast in votes.votes.items()
+            for vote in cast
+            for kept in vote.evidence
+        )
+
+
+def brief_of(
+    question: RubricQuestion,
+    change: Change,
+    around: Callable[[Change], Surroundings],
+    key: Callable[[Sequence[str]], str],
+) -> RubricBrief:
+    """What is shown for the question about the change, under the `key` of its prompts."""
+    change = brief.concerned(change, question.rubric)
+    surroundings = around(change)
+    parts, unshown = brief.parts(change, question.rubric, surroundings.hunks)
+    if question.message:
+        parts = tuple(replace(part, message=question.message) for part in parts)
+    made = RubricBrief(question, change, surroundings, parts, unshown)
+    return replace(made, key=key([made.prompt(part, "") for part in parts]))  # the nonce is another in every run
+
+
 class RubricVotes(PydanticModel):
-    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown."""
+    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
+
+    `used_tools`: whether a judge looked beyond its brief, so that the answer may depend on all of both trees.
+    """
 
     votes: dict[str, tuple[Vote, ...]]
     stopped: str = ""
     unreviewed: tuple[Unreviewed, ...] = ()
+    used_tools: bool = True
 
     @property
     def is_final(self) -> bool:
@@ -125,7 +179,6 @@ class VoteContext:
 
     asked: JudgeContext
     session: ModelSession
-    surroundings: Surroundings
     read: Callable[[FileVersion], bytes]
     folder: Path
 
@@ -135,15 +188,16 @@ class _Reply:
     status: str
     detail: str
     votes: dict[str, Vote]
+    used_tools: bool = False
 
 
-async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVotes:
+async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
-    rubric, subject, record = question.rubric, context.asked.subject, context.asked.run.record
-    parts, unshown = brief.parts(subject.change, rubric, context.surroundings.hunks)
+    rubric, subject, record = shown.question.rubric, context.asked.subject, context.asked.run.record
+    parts, used_tools = shown.parts, False
     nodes = [node_id(rubric, index, subject.stage) for index in range(2 * len(parts))]
-    if question.message:  # the nodes before are those of the same rubric asked without the message
-        parts, nodes = tuple(replace(part, message=question.message) for part in parts), nodes[len(parts) :]
+    if shown.question.message:  # the nodes before are those of the same rubric asked without the message
+        nodes = nodes[len(parts) :]
     for node in nodes[: len(parts)]:
         record.event("node.added", node, kind="judge", digest=rubric.digest)
         record.event("edge.added", **{"from": subject.checks_node, "to": node})
@@ -152,7 +206,8 @@ async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVo
     stopped, at_once = "", rubric.votes // 2 + 1  # fewer votes settle nothing, so that many are cast side by side
     while not stopped and (undecided := {name for name, cast in votes.items() if settle(cast, rubric.votes) is None}):
         asked = [_only(part, undecided) for part in parts]
-        for replies in await together(_ask_all(rubric, asked, nodes, context) for _ in range(at_once)):
+        for replies in await together(_ask_all(shown, asked, nodes, context) for _ in range(at_once)):
+            used_tools = used_tools or any(reply.used_tools for reply in replies)
             for name in undecided:
                 votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
             for index, reply in enumerate(replies):
@@ -167,7 +222,8 @@ async def cast_votes(question: RubricQuestion, context: VoteContext) -> RubricVo
     return RubricVotes(
         votes={name: tuple(cast) for name, cast in votes.items()},
         stopped=stopped,
-        unreviewed=tuple(dict.fromkeys((*unshown, *missing))),
+        unreviewed=tuple(dict.fromkeys((*shown.unshown, *missing))),
+        used_tools=used_tools,
     )
 
 
@@ -175,12 +231,12 @@ def _only(part: BriefPart, names: set[str]) -> BriefPart:
     return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
 
 
-async def _ask_all(rubric: Rubric, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
+async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply("skipped", "", {})
         async with context.session.slots:
-            return await _ask(rubric, part, node, context)
+            return await _ask(shown, part, node, context)
 
     return await together(ask(part, node) for part, node in zip(parts, nodes, strict=False))
 
@@ -203,17 +259,16 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
     return f"{stage or 'judge'}-{rubric.id}{repeated(index)}"
 
 
-async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext) -> _Reply:
+async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteContext) -> _Reply:
     asked, session, run = context.asked, context.session, context.asked.run
-    facts = context.surroundings.facts({piece.path for piece in part.pieces})
     turn = agent.Turn(
         node=node,
-        prompt=brief.prompt(asked.subject.change, part, facts, session.nonce),
+        prompt=shown.prompt(part, session.nonce),
         system_prompt=brief.system_prompt(session.nonce),
         schema=brief.answer_schema(part.criteria),
         cwd=context.folder / TREES,
         tools=TOOLS,
-        model=rubric.model or asked.model,
+        model=shown.question.rubric.model or asked.model,
         max_turns=asked.budget.max_turns,
         max_cost_usd=session.limit_usd,
     )
@@ -230,7 +285,7 @@ async def _ask(rubric: Rubric, part: BriefPart, node: str, context: VoteContext)
         limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
         detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
-    return _reply(part, end.ending.answer, end.folder, context)
+    return replace(_reply(part, end.ending.answer, end.folder, context), used_tools=end.ending.used_tools)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
@@ -242,25 +297,21 @@ def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
 
 def _reply(part: BriefPart, answer: object, turn: str, context: VoteContext) -> _Reply:
     try:
-        answers = brief.JudgeAnswers.model_validate(answer).answers
+        given = brief.JudgeAnswers.model_validate(answer)
     except ValidationError as error:
         return _no_answer(part, "no_answer", f"the answer does not fit its form ({error.error_count()} faults)", turn)
-    if {answer.criterion for answer in answers} - {criterion.id for criterion in part.criteria}:
+    if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
-    votes = {
-        criterion.id: _vote(
-            criterion, [answer for answer in answers if answer.criterion == criterion.id], turn, context
-        )
-        for criterion in part.criteria
-    }
+    votes = {criterion.id: _vote(criterion, given, turn, context) for criterion in part.criteria}
     return _Reply("answered", "", votes)
 
 
-def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, context: VoteContext) -> Vote:
+def _vote(criterion: Criterion, given: brief.JudgeAnswers, turn: str, context: VoteContext) -> Vote:
+    answers = [answer for answer in given.answers if answer.criterion == criterion.id]
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer, redact = answers[0], context.asked.run.redactor.text
+    answer, redact, change = answers[0], context.asked.run.redactor.text, context.asked.subject.change
     said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
     evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(
@@ -270,19 +321,21 @@ def _vote(criterion: Criterion, answers: list[CriterionAnswer], turn: str, conte
             # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
             reason=short(redact(said)),
             counterexample=short(redact(answer.counterexample)) if isinstance(answer, FailAnswer) else None,
-            changes=short(redact(answer.changes)) if isinstance(answer, FailAnswer) else "",
-            evidence=tuple(_check(criterion, quoted, context) for quoted in evidence),
+            changes=short(redact(given.changes)),
+            evidence=tuple(_check(criterion, quoted, change, context.read) for quoted in evidence),
             turn=turn,
         )
     )
 
 
-def _check(criterion: Criterion, evidence: QuotedLine, context: VoteContext) -> CheckedEvidence:
-    file = _file_of(evidence, context.asked.subject.change)
+def _check(
+    criterion: Criterion, evidence: QuotedLine, change: Change, read: Callable[[FileVersion], bytes]
+) -> CheckedEvidence:
+    file = _file_of(evidence, change)
     if file is None or not criterion.concerns(file):
         return check_evidence(evidence, None, b"")
     version = file.after if evidence.side == "after" else file.before
-    return check_evidence(evidence, file, context.read(version) if version else b"")
+    return check_evidence(evidence, file, read(version) if version else b"")
 
 
 def _file_of(evidence: QuotedLine, change: Change) -> FileDiff | None:

@@ -41,9 +41,6 @@ MAX_REASONS = 10
 MAX_CHANGED = 5
 """Changed files that are named."""
 
-MAX_CHANGES = 2
-"""Sentences about what the change does."""
-
 MAX_EQUAL = 5
 """Equal findings whose place is linked."""
 
@@ -135,8 +132,8 @@ def _round_line(told: Round) -> str:
 
 
 def changed(summary: Summary) -> Block:
-    """What the change does, as judges said it of what failed, and its files by risk."""
-    files, said = words.riskiest_first(summary), words.changes(summary)[:MAX_CHANGES]
+    """What the change does, as a judge said it, and its files by risk."""
+    files, said = words.riskiest_first(summary), words.changes(summary)
     if len(files) < 2 and not said:
         return Block("")
     rows = [
@@ -144,7 +141,7 @@ def changed(summary: Summary) -> Block:
         for file, reason in files[:MAX_CHANGED]
     ]
     more = f"\n\nFurther files: {len(files) - MAX_CHANGED:,}." if len(files) > MAX_CHANGED else ""
-    text = "\n\n".join(filter(None, [" ".join(map(prose, said)), table(("File", "Lines", "Look at"), rows) + more]))
+    text = "\n\n".join(filter(None, [prose(said), table(("File", "Lines", "Look at"), rows) + more]))
     return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 

@@ -268,11 +268,13 @@ def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     return f"approved by {approver(summary)}" if approver(summary) else "needs approval"
 
 
-def changes(summary: Summary) -> list[str]:
-    """What the change makes different, in the words of judges who failed it: a sentence a criterion, each once."""
-    failed = [criterion for rubric in summary.rubrics for criterion in rubric.criteria if criterion.outcome == "fail"]
-    first = (next((vote.changes for vote in criterion.votes if vote.changes), "") for criterion in failed)
-    return list(dict.fromkeys(filter(None, first)))
+def changes(summary: Summary) -> str:
+    """What the change makes different, in the words of the first judge who said so; "" if none did.
+
+    The first rubric's: the gate's own come before those of a scope, which are about fewer files.
+    """
+    votes = (vote for rubric in summary.rubrics for criterion in rubric.criteria for vote in criterion.votes)
+    return next((vote.changes for vote in votes if vote.changes), "")
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:

@@ -57,6 +57,7 @@ def _top(view: View) -> Html:
         size = f"{counted(len(files), 'file')}, +{added} −{deleted} lines"
         told = [
             ("change", joined([tag("code", words.key(summary)), f" · {size}"])),
+            ("effect", words.changes(summary)),
             ("gate", words.gate(summary)),
             ("cost", words.cost(summary)),
             ("time", f"{summary.duration_ms / 1000:,.1f} s"),

@@ -37,8 +37,8 @@ export function parts(whole: Whole, turn: string): HTMLElement[] {
     if (content) made.push(longText(content, "prose"));
   } else if (content !== undefined) made.push(valueView(content));
   const [input, result] = [fieldOf(whole, "input"), fieldOf(whole, "result")];
-  const answers = fieldOf(input, "answers");
-  if (Array.isArray(answers)) made.push(...answers.map((given) => answer(given, turn)));
+  const [answers, changes] = [fieldOf(input, "answers"), textOf(input, "changes")];
+  if (Array.isArray(answers)) made.push(...(changes ? [longText(changes, "prose")] : []), ...answers.map((given) => answer(given, turn)));
   else if (input !== undefined) made.push(valueView(input));
   if (result !== undefined) made.push(valueView(result));
   return made;
