@@ -150,7 +150,7 @@ def criteria(summary: Summary) -> Iterator[Block]:
     said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     for rubric in summary.rubrics:
         rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
-        text = table(("Criterion", "Outcome", "Why"), [_criterion(one, said) for one in rows[:MAX_ROWS]])
+        text = table(("Criterion", "Outcome", "Why"), [_criterion(one, said, summary) for one in rows[:MAX_ROWS]])
         if len(rows) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}; see summary.json."
         yield Block(fold(_rubric(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics")
@@ -168,10 +168,12 @@ def _rubric(rubric: RubricResult) -> str:
 _OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
 
 
-def _criterion(one: CriterionResult, said: str) -> tuple[str, str, str]:
+def _criterion(one: CriterionResult, said: str, summary: Summary) -> tuple[str, str, str]:
     """Its row. `said`: the reason that stands above, and is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
+    if one.outcome == "fail" and words.is_waived(one.id, summary.findings):
+        outcome = "accepted"
     reason = "see above" if one.reason and one.reason == said else prose(one.reason, 280)
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 

@@ -102,7 +102,7 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
             plural = "s" if len(passed) > 1 else ""
             names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
         return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
-    causes = "; ".join(f"{rubric.id}: {_cause(rubric)}" for rubric in decisive)
+    causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings)}" for rubric in decisive)
     return shared_error(summary) or (f"rubric {causes}" if sentence else causes)
 
 
@@ -151,9 +151,9 @@ def applies(rubric: RubricResult) -> bool:
     return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
 
 
-def _cause(rubric: RubricResult) -> str:
+def _cause(rubric: RubricResult, findings: Sequence[Finding]) -> str:
     wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
-    ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must]
+    ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must and not is_waived(c.id, findings)]
     verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
     if ids:
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
