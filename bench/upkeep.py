@@ -4,7 +4,9 @@
 
 Self-contained: records the runs under bench/.work once, four contents each. `bundles verify` is compared with
 `sha256sum` of every file of the store, `bundles clean` of a copy with `rm -rf` of another one: processor time. Blocks
-are those of the newest 30 commits of this project, a run each, beside copies of the files that they changed.
+are those of the newest 30 commits of each project (this one if none is given), a review without a judge each, beside
+copies of the files that they changed. What has a place in the format whatever the change (folders, run.json, events,
+receipt, summary) takes 80 to 100 blocks a review, so a project of small commits cannot reach the goal.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
 from _pairs import Side, compare, environment, spend
 from storage import START, Commit, Version, history, record
+from verify import reviewed
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work" / "upkeep"
@@ -31,6 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--repository", action="append", type=Path, default=[], help="a git repository; repeatable")
     options = parser.parse_args()
     environ = environment(WORK / "home", ROOT)
     where = store(options.runs, environ)
@@ -43,9 +48,8 @@ def main() -> int:
     print(
         f"clean, {options.runs:,} runs {ours * 1e3:8.0f} ms   rm -rf {theirs * 1e3:8.0f} ms   ratio {ours / theirs:.2f}"
     )
-    share = blocks()
-    print(f"{REVIEWS} reviews take {share:.0%} of raw copies  goal <= 60%: {'yes' if share <= BLOCKS_GOAL else 'NO'}")
-    return 0 if share <= BLOCKS_GOAL else 1
+    shares = [blocks(repository, environ) for repository in options.repository or [ROOT]]
+    return 0 if max(shares) <= BLOCKS_GOAL else 1
 
 
 def store(runs: int, environ: dict[str, str]) -> Path:
@@ -74,20 +78,29 @@ def emptied(where: Path, command: list[str], environ: dict[str, str]) -> float:
     return spend(Side(command, copy, environ))[1]
 
 
-def blocks() -> float:
-    """What the store takes on the disk, as a share of what the files take that its runs are about."""
+def blocks(repository: Path, environ: dict[str, str]) -> float:
+    """What reviews take on the disk, as a share of what the files take that they are about."""
     kept, raw = WORK / "kept", WORK / "raw"
     for folder in (kept, raw):
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-    for number, commit in enumerate(history(ROOT, REVIEWS, 0)[:REVIEWS]):
-        record(kept, commit, START + timedelta(minutes=number))
+    raw.mkdir(parents=True)
+    subprocess.run(["git", "clone", "-q", "--shared", repository, kept], env=environ, check=True)
+    for commit in history(kept, REVIEWS, 0)[:REVIEWS]:
+        reviewed(kept, commit.id, environ)
         for at, version in enumerate(commit.versions):
             for side, data in (("before", version.before), ("after", version.after)):
                 if data:
                     (raw / f"{commit.id}-{at}-{side}").write_bytes(data)
-    used, naive = (sum(path.lstat().st_blocks for path in folder.rglob("*")) for folder in (kept, raw))
-    return used / naive
+    taken: Counter[str] = Counter()
+    for path in (kept / ".vibe-artifacts").rglob("*"):
+        is_content = path.is_file() and "files" in path.parts
+        taken["folders" if path.is_dir() else "contents" if is_content else path.name] += path.lstat().st_blocks
+    naive = sum(path.lstat().st_blocks for path in raw.iterdir())
+    share = taken.total() / naive
+    each = ", ".join(f"{name} {blocks / naive:.0%}" for name, blocks in taken.most_common() if blocks * 100 > naive)
+    reached = "yes" if share <= BLOCKS_GOAL else "NO"
+    print(f"{REVIEWS} reviews of {repository.name} take {share:.0%} of raw copies  goal <= 60%: {reached}  ({each})")
+    return share
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def main() -> int:
     options = parser.parse_args()
     environ = environment(WORK / "home", ROOT)
     where = history(environ)
-    bundled, noted = reviewed(where, environ)
+    bundled, noted = with_receipts(where, environ)
     reached = True
     for folder, what, also in ((where, "", ()), (bundled, ", bundles", ()), (noted, ", notes", ("--from-notes",))):
         for commits in (10, 100, COMMITS):
@@ -87,8 +87,15 @@ def history(environ: dict[str, str]) -> Path:
     return where
 
 
-def reviewed(where: Path, environ: dict[str, str]) -> tuple[Path, Path]:
-    """Two copies of the repository: one with a bundle of each commit, one with the same receipts in git notes alone."""
+def reviewed(where: Path, commit: str, environ: dict[str, str]) -> None:
+    """Review one commit without a judge."""
+    request = ReviewRequest(Selection("commit", commit))
+    walk = review(request, start=where, environ=environ, clock=lambda: datetime.now(UTC), progress=lambda *_: None)
+    asyncio.run(walk)
+
+
+def with_receipts(where: Path, environ: dict[str, str]) -> tuple[Path, Path]:
+    """Copies of the repository: one with a bundle of each commit, one with the same receipts in git notes alone."""
     bundled, noted = WORK / "verify-bundles", WORK / "verify-notes"
     if not (noted / ".git" / "generated").exists():
         for folder in (bundled, noted):
@@ -99,12 +106,7 @@ def reviewed(where: Path, environ: dict[str, str]) -> tuple[Path, Path]:
             ["git", "rev-list", f"-{COMMITS}", "HEAD"], cwd=bundled, env=environ, check=True, capture_output=True
         )
         for commit in listed.stdout.decode().split():
-            request = ReviewRequest(Selection("commit", commit))
-            asyncio.run(
-                review(
-                    request, start=bundled, environ=environ, clock=lambda: datetime.now(UTC), progress=lambda *_: None
-                )
-            )
+            reviewed(bundled, commit, environ)
         shutil.copytree(bundled, noted, ignore=shutil.ignore_patterns(".vibe-artifacts"))
         shutil.rmtree(noted / ".git" / "vibe-gate", ignore_errors=True)
     return bundled, noted

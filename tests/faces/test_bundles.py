@@ -375,7 +375,7 @@ def test_an_unfinished_run_is_shown_without_a_verdict(bundles, repo):
 def test_an_altered_bundle_shows_no_outcome(bundles, repo):
     run_id = recorded(repo)
     bundles(repo, "list")
-    (repo / STORE / KEY / run_id / "graph.json").write_text("{}")
+    (repo / STORE / KEY / run_id / "run.json").write_text("{}")
     done = bundles(repo, "show")
     assert (done.returncode, done.stdout) == (5, "")
     assert "was changed after sealing" in done.stderr

@@ -16,7 +16,7 @@ from command import Done, on_a_terminal, vibe_gate
 from program import ROOT
 from recorded import begun
 
-from vibe_gate.store import RunRecorder
+from vibe_gate.store import RunRecorder, read_bundle
 
 ENTRY = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
 
@@ -64,7 +64,7 @@ def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
 def test_json_is_one_document_with_the_fold(sealed, viz):
     document = json.loads(viz("--json").out)
     assert (document["state"], document["outcome"]) == ("sealed", "pass")
-    assert document["graph"] == json.loads((sealed.directory / "graph.json").read_text())
+    assert document["graph"] == json.loads(read_bundle(sealed.directory).graph().to_json())
 
 
 def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):

@@ -50,7 +50,7 @@ def broken(root: Path) -> None:
     two.content("after", b"new\n" * 4000, "a")
     two.event("node.added", "judge", kind="judge")
     two.close()
-    (one.directory / "graph.json").unlink()
+    (one.directory / "run.json").unlink()
     (one.directory.parent / "stray").touch()
     with (two.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq"')

@@ -134,8 +134,8 @@ def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("summary.json", b'"outcome": "pass"', b'"outcome": "fine"'),
-        ("summary.json", b'"schema": 1', b'"schema": 2'),
+        ("summary.json", b'"outcome":"pass"', b'"outcome":"fine"'),
+        ("summary.json", b'"schema":1', b'"schema":2'),
         ("summary.json", b'"digests"', b'"digest"'),
     ],
 )

@@ -26,14 +26,13 @@ _ID_BYTES = 20  # of a process id in a lock
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
 
-def dumps(value: dict[str, Any], indent: int | None = None) -> str:
-    """ASCII JSON: no control character, direction mark or lone surrogate stays raw. Else the repr."""
-    separators = (",", ":") if indent is None else None
+def dumps(value: dict[str, Any]) -> str:
+    """ASCII JSON on one line: no control character, direction mark or lone surrogate stays raw. Else the repr."""
     try:
-        return json.dumps(value, indent=indent, separators=separators, allow_nan=False, default=repr)
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=repr)
     except (ValueError, TypeError):
         # NaN and infinity are not JSON, and keys may be no text. Rare, so looked for only now.
-        return json.dumps(_finite(value), indent=indent, separators=separators, default=repr)
+        return json.dumps(_finite(value), separators=(",", ":"), default=repr)
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -52,8 +51,8 @@ def encode_line(value: dict[str, Any]) -> bytes:
 
 
 def encode_document(value: dict[str, Any]) -> bytes:
-    """Indented ASCII JSON with a final newline."""
-    return dumps(value, 2).encode() + b"\n"
+    """ASCII JSON on one line, with a final newline: indented, a summary would take a third more."""
+    return dumps(value).encode() + b"\n"
 
 
 class Log:
