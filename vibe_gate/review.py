@@ -312,7 +312,7 @@ async def _ask(context: JudgeContext, progress: Progress) -> JudgeResult:
 def is_still_there(repository: Repository, change: Change) -> bool:
     """Whether the reviewed tree is what the index or working tree holds now."""
     if change.kind == "worktree":
-        return repository.snapshot() == change.after
+        return repository.still_holds(change.after)
     if change.kind == "staged":
         return repository.index_tree() == change.after
     return True

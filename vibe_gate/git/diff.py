@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import subprocess
 
     from vibe_gate.git.libgit2 import Merging
+    from vibe_gate.git.snapshot import WorkingTree
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 MAX_BYTES_READ_AT_ONCE = 8_000_000  # of contents that are in memory together; a larger one is alone
@@ -290,6 +291,7 @@ class ChangeQueries(HookQueries):
     """What `Repository` says about changes."""
 
     _latest: tuple[Trees, bytes] | None = None
+    _working_tree: WorkingTree | None = None
 
     def change(self, selection: Selection) -> Change:
         """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
@@ -367,9 +369,14 @@ class ChangeQueries(HookQueries):
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
-        from vibe_gate.git import snapshot
+        from vibe_gate.git.snapshot import WorkingTree
 
-        return snapshot.snapshot(self._place, self._objects)
+        self._working_tree = WorkingTree(self._place, self._objects)
+        return self._working_tree.tree(self.tree_of(self.head()))
+
+    def still_holds(self, tree: str) -> bool:
+        """Whether the files of the working tree are those of `tree`; for less if a snapshot was taken before."""
+        return self._working_tree.holds(tree) if self._working_tree else self.snapshot() == tree
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""

@@ -1,6 +1,6 @@
 """The working tree as a tree id, and nothing of the user's touched.
 
-Git does it all (`git add -A`, `git write-tree`), on a copy of the index and with new objects in scratch. So untracked
+Git does it all (`git add -A`, `git fast-import`), on a copy of the index and with new objects in scratch. So untracked
 files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
 filters, encodings are git's. Three things differ from a plain `git add -A`:
 
@@ -39,6 +39,7 @@ _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c
 _SPECS = (b":(top)", b":(top,exclude,glob).vibe-artifact[s]", b":(top,exclude,glob).vibe-artifact[s]/**")
 """Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
 
+_SPECIAL_BYTE = expression(rb'["\\\n]')
 _ORDINARY = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _PATH_AT = len(b"H 100644 ") + 40 + len(b" 0\t")
 
@@ -88,18 +89,56 @@ def index_tree(place: Place, objects: Objects) -> str:
     return _ScratchIndex(place, objects).write_tree()
 
 
-def snapshot(place: Place, objects: Objects) -> str:
-    """The tree id of the working tree. UsageError, with the path, if something cannot be read."""
-    index = _ScratchIndex(place, objects)
-    odd = _odd_entries(index.run("ls-files", "-z", "-v", "-s"), place.root)
-    index.update(odd.assumed, "--no-assume-unchanged")
-    index.update(odd.skipped, "--no-skip-worktree")
-    excluded = (b":(top,exclude,literal)%s" % path for path in odd.submodules)
-    specs = b"\0".join([*_SPECS, *excluded])
-    _check(index.run("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs))
-    index.update(odd.submodules, "--add", "--remove", "--replace")
-    index.update(odd.artifacts, "--force-remove")
-    return index.write_tree()
+class WorkingTree:
+    """The working tree as it is, with an index of its own, in which a second look costs less than the first."""
+
+    def __init__(self, place: Place, objects: Objects) -> None:
+        """UsageError, with the path, if something cannot be read."""
+        self._objects = objects
+        self._index = _ScratchIndex(place, objects)
+        self._odd = _odd_entries(self._index.run("ls-files", "-z", "-v", "-s"), place.root)
+        self._index.update(self._odd.assumed, "--no-assume-unchanged")
+        self._index.update(self._odd.skipped, "--no-skip-worktree")
+        self._add()
+
+    def tree(self, base: str) -> str:
+        """Its tree id. `base` is any tree of which it keeps much."""
+        listed = self._differences(base)
+        return self._imported(base, listed) if listed else base
+
+    def holds(self, tree: str) -> bool:
+        """Whether the files are now those of `tree`; ignore rules and flags count as they did at first."""
+        self._add()
+        return not self._differences(tree)
+
+    def _add(self) -> None:
+        excluded = (b":(top,exclude,literal)%s" % path for path in self._odd.submodules)
+        specs = b"\0".join([*_SPECS, *excluded])
+        _check(self._index.run("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs))
+        self._index.update(self._odd.submodules, "--add", "--remove", "--replace")
+        self._index.update(self._odd.artifacts, "--force-remove")
+
+    def _differences(self, tree: str) -> bytes:
+        done = self._index.run(
+            "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none", tree
+        )
+        _check(done)
+        return done.out
+
+    def _imported(self, base: str, listed: bytes) -> str:
+        """The tree that `git write-tree` would make, in one pack: a file for each folder takes longer than all else."""
+        fields = listed.split(b"\0")
+        rows = [b'commit refs/heads/none\ncommitter x <x> 0 +0000\ndata 0\nM 040000 %s ""\n' % base.encode()]
+        for about, path in zip(fields[::2], fields[1::2], strict=False):
+            _, mode, _, name, status = about.split(b" ")
+            written = b'"%s"' % _SPECIAL_BYTE.sub(lambda match: b"\\%03o" % ord(match[0]), path)
+            rows.append(b"D %s\n" % written if status == b"D" else b"M %s %s %s\n" % (mode, name, written))
+        options = ("-c", "core.compression=0", "-c", "fastimport.unpackLimit=1")
+        done = self._objects.bare.run(
+            *options, "fast-import", "--quiet", "--force", stdin=b"".join([*rows, b'ls ""\n'])
+        )
+        _check(done)
+        return done.out.split()[2].decode("ascii")
 
 
 class _OddEntries(NamedTuple):
