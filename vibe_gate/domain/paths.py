@@ -89,7 +89,8 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
     depth, as in .gitignore; `[a-z]` and `[!a-z]` are sets. A newline is an ordinary character: no name slips past.
     """
     names = path.split("/")
-    return any(_fits(names, _segments(pattern)) for pattern in patterns)
+    last, longer = _sorted(patterns)
+    return bool(last(names[-1])) or any(_fits(names, globs) for globs in longer)
 
 
 Segment = Callable[[str], object] | None
@@ -97,15 +98,20 @@ Segment = Callable[[str], object] | None
 
 
 @lru_cache(maxsize=1024)
-def _segments(pattern: str) -> tuple[Segment, ...]:
-    """The globs of the segments, from the root."""
-    if not pattern:
-        return ()
+def _sorted(patterns: tuple[str, ...]) -> tuple[Callable[[str], object], tuple[tuple[Segment, ...], ...]]:
+    """What tells whether the last name fits a pattern of one name, and the globs of the others, from the root."""
+    split = [_segments(pattern) for pattern in patterns if pattern]
+    single = [segments[1] for segments in split if segments[0] == "**" and len(segments) == 2]
+    longer = [segments for segments in split if segments[0] != "**" or len(segments) != 2]
+    last = re.compile("|".join(map(translate, single)) or "(?!)").match
+    compiled = (tuple(None if each == "**" else re.compile(translate(each)).match for each in one) for one in longer)
+    return last, tuple(compiled)
+
+
+def _segments(pattern: str) -> list[str]:
     anchored = pattern.lstrip("/") if "/" in pattern.rstrip("/") else f"**/{pattern}"
     segments = anchored.replace("[^", "[!").split("/")
-    if segments[-1] in ("", "**"):
-        segments[-1:] = ["**", "?*"]
-    return tuple(None if each == "**" else re.compile(translate(each)).match for each in segments)
+    return [*segments[:-1], "**", "?*"] if segments[-1] in ("", "**") else segments
 
 
 def _fits(names: list[str], globs: tuple[Segment, ...]) -> bool:

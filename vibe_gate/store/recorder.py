@@ -414,9 +414,8 @@ class RunRecorder:
         def line(seq: int) -> dict[str, Any]:
             if seq > MAX_EVENTS:
                 raise OSError(errno.EFBIG, f"{names.EVENTS} would have more than {MAX_EVENTS:,} events")
-            ts = names.iso(parts.clock())
-            event = Event(seq=seq, ts=ts, type=type, run_id=self.run_id, node_id=node_id, data=safe)
-            return event.model_dump(exclude_none=True) | {"data": safe}
+            head = {"seq": seq, "ts": names.iso(parts.clock()), "type": type, "run_id": self.run_id}
+            return head | ({} if node_id is None else {"node_id": node_id}) | {"data": safe}
 
         parts.log.append(line)
 
