@@ -49,9 +49,13 @@ class NewCommit(NamedTuple):
 
 
 class Updates:
-    """The commits of the repository that one call of a hook is about."""
+    """The commits of the repository that one call of a hook is about.
 
-    def __init__(self, start: Path, environ: Mapping[str, str]) -> None:
+    `sources` count as known, though a branch that had them may be gone.
+    """
+
+    def __init__(self, start: Path, environ: Mapping[str, str], sources: Sequence[str] = ()) -> None:
+        self._sources = sources
         self._git = Program(start, environ)
         asked = ("--git-dir", "--git-common-dir", "--git-path", "objects")
         lines = self._asked("rev-parse", "--path-format=absolute", *asked).split("\n")
@@ -75,14 +79,14 @@ class Updates:
             for (name, tree, _, author, message), above, before in zip(rows, parents, trees, strict=True)
         ]
 
-    def known(self, more: Sequence[str] = ()) -> dict[str, tuple[str, str]]:
-        """The newest known commits, and what `more` of them lead to: id -> (tree, author)."""
-        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS, more=more)
+    def known(self) -> dict[str, tuple[str, str]]:
+        """The newest known commits: id -> (tree, author)."""
+        listed = self._log(f"--max-count={MAX_KNOWN}", "--format=%H %T %ae %at", *_REFS)
         rows = (line.split(" ", 2) for line in listed.split("\n") if line)
         return {row[0]: (row[1], row[2]) for row in rows}
 
-    def _log(self, *arguments: str, mark: str = "", more: Sequence[str] = ()) -> str:
-        remembered = "".join(f"{mark}{name}\n" for name in (*more, *self._remembered()))
+    def _log(self, *arguments: str, mark: str = "") -> str:
+        remembered = "".join(f"{mark}{name}\n" for name in self._remembered())
         given = ("-c", "log.showSignature=false", "log", "--ignore-missing", "--stdin", *arguments)
         return self._asked(*given, stdin=remembered)
 
@@ -93,7 +97,7 @@ class Updates:
         lines = _lines(self.git_dir / "FETCH_HEAD")
         fetched = [(line[:40], line.rpartition("\t")[2].rpartition(" of ")[2]) for line in lines]
         own = {source for _, source in set(fetched) if self._is_own(source.removeprefix("file://"))}
-        found += [name for name, source in fetched if source not in own]
+        found += [name for name, source in fetched if source not in own] + [*self._sources]
         return [name for name in dict.fromkeys(found) if _ID.fullmatch(name) and name.strip("0")]
 
     def _is_own(self, source: str) -> bool:
@@ -108,26 +112,20 @@ class Updates:
         """Whether `git am` is running."""
         return (self.git_dir / "rebase-apply" / "applying").exists()
 
-    def made_by_git(self, commits: Sequence[str], sources: Sequence[str] = ()) -> set[str]:
-        """Those of the commits, which refs may know by now, that git made by itself of the other known commits.
-
-        `sources` are known, too, though a branch that had them may be gone.
-        """
+    def made_by_git(self, commits: Sequence[str]) -> set[str]:
+        """Those of the commits, which refs may know by now, that git made by itself of the other known commits."""
         shown = self._asked("-c", "log.showSignature=false", "log", "--no-walk", f"--format={_FIELDS}", *commits)
-        return self.by_itself(self._parsed(shown), sources=sources)
+        return self.by_itself(self._parsed(shown))
 
     def by_itself(
-        self,
-        new: list[NewCommit],
-        trees_before: Callable[[str], set[str]] = lambda tree: {tree},
-        sources: Sequence[str] = (),
+        self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}
     ) -> set[str]:
         """Those that git made of known commits by itself: clean merges, rebased, picked and reverted commits.
 
         `trees_before`: the trees from which reviewed changes lead to a commit's tree; one of them may be known, too.
         """
         made_now = {commit.id for commit in new}
-        known = {name: found for name, found in self.known(sources).items() if name not in made_now}
+        known = {name: found for name, found in self.known().items() if name not in made_now}
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
@@ -138,9 +136,9 @@ class Updates:
             trees = {tree for tree, _ in known.values()} | set(self._rebased(merging, known))
             made = set()
             for commit in reversed(new):
-                replayed = by_author.get(commit.author, [])
+                sources = by_author.get(commit.author, [])
                 reverted = [name for name in _REVERTED.findall(commit.message) if name in known]
-                if trees & trees_before(commit.tree) or _makes(merging, commit, replayed, reverted):
+                if trees & trees_before(commit.tree) or _makes(merging, commit, sources, reverted):
                     made.add(commit.id)
                     trees.add(commit.tree)
         return made

@@ -8,9 +8,8 @@ next start of Python that needs the records settles it: a hook that reviews, a p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from vibe_gate.store import State
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecords:
+class CommitRecords(NamedTuple):
     """The records of one repository's commits.
 
-    `hints`: signs in the environment that an agent made the commits; `ts`: when, as ISO time; `say` prints a line.
+    `ts`: when the commits were made, as ISO time; `hints`: signs in the environment that an agent made them; `say`
+    prints a line. `sources`: commits that git made them of, which no branch may have any more.
     """
 
     repository: Repository
@@ -36,17 +35,15 @@ class CommitRecords:
     ts: str
     hints: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda text: None
+    sources: tuple[str, ...] = ()
 
-    def settle(self, commits: Sequence[HeadCommit], sources: Sequence[str] = ()) -> None:
-        """Link each commit to the review of its tree, or record that it went past the hooks, and say so. GateError.
-
-        `sources`: the commits that git says it made them of, which no branch may have any more.
-        """
+    def settle(self, commits: Sequence[HeadCommit]) -> None:
+        """Link each commit to the review of its tree, or record that it went past the hooks, and say so. GateError."""
         records = self.state.hook_records
         linked = {made.commit: self._linked(made) for made in commits}
         # An empty commit and an amended message leave nothing to review.
         left = [made for made in commits if linked[made.commit] is None and made.tree != made.before]
-        for record in filter(None, [*linked.values(), *(self._bypasses(left, sources) if left else ())]):
+        for record in filter(None, [*linked.values(), *(self._bypasses(left) if left else ())]):
             # The hook of the message may only have repeated what the one before it was answered.
             about = (seen for seen in records.about(record.tree) if seen.tree == record.tree and not seen.blocked)
             runs = dict.fromkeys(seen.run for seen in about)
@@ -84,12 +81,11 @@ class CommitRecords:
         if not (marks := self.state.hook_records.marks()):
             return
         there = [mark for mark in marks if self.repository.has(mark.new)]  # else git has deleted it since
-        then = replace(self, ts=marks[0].ts, hints=())
+        then = self._replace(ts=marks[0].ts, hints=(), sources=tuple(mark.old for mark in there))
         made = [self.repository.made_in(mark.during, mark.new) for mark in there if mark.during]
-        then.settle(self.unrecorded(made), [mark.old for mark in there])
-        for mark in there:
-            if mark.command != "cherry-pick":
-                then.rewritten([(mark.old, mark.new)], mark.command)
+        then.settle(self.unrecorded(made))
+        for command in ("amend", "rebase"):
+            then.rewritten([(mark.old, mark.new) for mark in there if mark.command == command], command)
         self.state.hook_records.unmark(marks)
 
     def _linked(self, made: HeadCommit) -> Record | None:
@@ -100,13 +96,13 @@ class CommitRecords:
         hints = tuple(dict.fromkeys((*seen.hints, *self.hints)))
         return seen._replace(ts=self.ts, commit=made.commit, during=made.during, hints=hints)
 
-    def _bypasses(self, commits: Sequence[HeadCommit], sources: Sequence[str]) -> Iterator[Record]:
+    def _bypasses(self, commits: Sequence[HeadCommit]) -> Iterator[Record]:
         """A record of each commit that no hook let through, with the signs of an agent around it and in it."""
         # Such a commit is rare, and its files are read for this.
         from vibe_gate.gate.authorship import Authorship
 
         by_git = [made.commit for made in commits if made.during]
-        alone = Updates(self.repository.root, self.environ).made_by_git(by_git, sources) if by_git else set()
+        alone = Updates(self.repository.root, self.environ, self.sources).made_by_git(by_git) if by_git else set()
         authorship = Authorship(self.repository, {}, self.state, self.now)
         changes = self.repository.changes_of([made.commit for made in commits])
         for made in commits:

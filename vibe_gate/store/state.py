@@ -308,14 +308,14 @@ class HookRecords(_Table):
         folder = os.path.join(self._file.folder, MARKS)
         try:
             with os.scandir(folder) as entries:
-                found = [] if os.path.islink(folder) else [(entry.stat().st_mtime, entry.name) for entry in entries]
+                found = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.name) for entry in entries)
         except OSError:
             return []
-        if not found:
+        if not found or os.path.islink(folder):
             return []
         from vibe_gate.domain.provenance import Mark
 
-        return list(filter(None, (Mark.from_name(name, time) for time, name in sorted(found))))
+        return [mark for time, name in found if (mark := Mark.from_name(name, time))]
 
     def unmark(self, marks: Iterable[Mark]) -> None:
         """Delete the marks of what is recorded now."""

@@ -126,7 +126,7 @@ _REWRITTEN = """\
 is_by_git() {{
   if [ "$1" = amend ]; then return 0; fi
   while read -r step rest; do
-    case $step in pick | "#") ;; *) return 1 ;; esac
+    case $step in pick | p | "#") ;; *) return 1 ;; esac
   done <"$git_dir/rebase-merge/done"
 }}
 if [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null && may_mark; then
