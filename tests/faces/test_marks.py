@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -82,11 +83,14 @@ def test_a_branch_that_is_gone_makes_no_bypass_of_what_git_made_of_it(here):
     assert {during for during, _ in bypasses(here)} == {"cherry-pick", "rebase"}
 
 
-def test_the_next_review_settles_them_and_an_agent_gets_no_hand_in_them(here):
+def test_the_next_review_settles_them_with_their_time_and_an_agent_has_no_part_in_them(here):
     here.git("cherry-pick", "topic")
     assert (marks(here), bypasses(here)) == (["cherry-pick"], [])
+    [mark] = (here.path / ".git" / "vibe-gate" / "unrecorded").iterdir()
+    os.utime(mark, (1_700_000_000, 1_700_000_000))
     commit(here, "b", "an agent's\n", **AGENT)
     assert (marks(here), bypasses(here)) == ([], [("cherry-pick", [])])
+    assert "2023-11-14T22:13:20.000+00:00" in [record["ts"] for record in here.records()]
 
 
 @pytest.mark.parametrize("variable", ["CLAUDECODE", "AIDER_MODEL"])

@@ -25,7 +25,8 @@ class CommitRecords(NamedTuple):
     """The records of one repository's commits.
 
     `ts`: when the commits were made, as ISO time; `hints`: signs in the environment that an agent made them; `say`
-    prints a line. `sources`: commits that git made them of, which no branch may have any more.
+    prints a line. Of marks, `times`: commit id -> when it was made; `sources`: commits that git made them of, which no
+    branch may have any more.
     """
 
     repository: Repository
@@ -35,6 +36,7 @@ class CommitRecords(NamedTuple):
     ts: str
     hints: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda text: None
+    times: Mapping[str, str] = {}
     sources: tuple[str, ...] = ()
 
     def settle(self, commits: Sequence[HeadCommit]) -> None:
@@ -66,7 +68,7 @@ class CommitRecords(NamedTuple):
         """Record which commit became which, as (old, new), by `command`: amend or rebase. GateError."""
         for old, new in pairs:
             record = Record(
-                ts=self.ts,
+                ts=self._ts(new),
                 kind="rewritten",
                 stage="post-rewrite",
                 commit=new,
@@ -81,12 +83,16 @@ class CommitRecords(NamedTuple):
         if not (marks := self.state.hook_records.marks()):
             return
         there = [mark for mark in marks if self.repository.has(mark.new)]  # else git has deleted it since
-        then = self._replace(ts=marks[0].ts, hints=(), sources=tuple(mark.old for mark in there))
+        times, sources = {mark.new: mark.ts for mark in there}, tuple(mark.old for mark in there)
+        then = self._replace(hints=(), times=times, sources=sources)
         made = [self.repository.made_in(mark.during, mark.new) for mark in there if mark.during]
         then.settle(self.unrecorded(made))
         for command in ("amend", "rebase"):
             then.rewritten([(mark.old, mark.new) for mark in there if mark.command == command], command)
         self.state.hook_records.unmark(marks)
+
+    def _ts(self, commit: str) -> str:
+        return self.times.get(commit, self.ts)
 
     def _linked(self, made: HeadCommit) -> Record | None:
         seen = let_through(self.state.hook_records.about(made.tree), made.tree)
@@ -94,7 +100,7 @@ class CommitRecords(NamedTuple):
             return None
         # An agent can commit what a person had reviewed.
         hints = tuple(dict.fromkeys((*seen.hints, *self.hints)))
-        return seen._replace(ts=self.ts, commit=made.commit, during=made.during, hints=hints)
+        return seen._replace(ts=self._ts(made.commit), commit=made.commit, during=made.during, hints=hints)
 
     def _bypasses(self, commits: Sequence[HeadCommit]) -> Iterator[Record]:
         """A record of each commit that no hook let through, with the signs of an agent around it and in it."""
@@ -109,7 +115,7 @@ class CommitRecords(NamedTuple):
             signed = authorship.of(changes[made.commit], (self.repository.commit(made.commit),)).hints
             by_hand = made.during and made.commit not in alone
             yield Record(
-                ts=self.ts,
+                ts=self._ts(made.commit),
                 kind="bypassed",
                 stage="post-commit",
                 commit=made.commit,
