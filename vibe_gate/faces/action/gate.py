@@ -8,7 +8,6 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +78,6 @@ class _Job:
     span: Span
     root: Path
     folder: Path
-    began: datetime
 
     @property
     def suggests(self) -> bool:
@@ -114,7 +112,7 @@ def run(runner: Runner) -> int:
 
 def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
-    began, environ = runner.clock(), {**runner.environ, "CI": "true"}
+    environ = {**runner.environ, "CI": "true"}
     if inputs.anthropic_api_key:
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
@@ -132,7 +130,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
-        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp(), began)
+        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp())
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         try:
@@ -220,10 +218,12 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
 
 
 def _times(job: _Job) -> str:
-    """What the job spent its time on, as its summary's last line; the step before says how long it installed."""
-    installed = job.environ.get("VIBE_GATE_READY", "")
-    took = (job.runner.clock() - job.began).total_seconds()
-    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}Reviewed and posted in {took:.1f} s.\n"
+    """What the job spent its time on, as its summary's last line; step.sh says how long installing took."""
+    installed, began = job.environ.get("VIBE_GATE_READY", ""), job.environ.get("VIBE_GATE_BEGAN", "")
+    if not began.isdecimal():  # not a step of action.yml
+        return ""
+    took = job.runner.clock().timestamp() - int(began)
+    return f"\n{f'Installed in {prose(installed, 100)}. ' if installed else ''}Reviewed and posted in {took:.0f} s.\n"
 
 
 def _repeat(job: _Job) -> str:

@@ -159,6 +159,8 @@ build_step() {
 # -I: neither the current folder nor PYTHON* variables nor the user's packages say what is imported.
 gate_step() {
   local python="$VIBE_GATE_PLACE/venv/bin/python"
+  export VIBE_GATE_BEGAN
+  VIBE_GATE_BEGAN=$(date +%s)
   export TERM=dumb  # a log is no terminal, even where the runner lends it one: plain lines
   if [ -n "${VIBE_GATE_INPUT_FROM_ARTIFACT:-}" ]; then
     exec "$python" -I -m vibe_gate post --from-artifact "$VIBE_GATE_INPUT_FROM_ARTIFACT"
