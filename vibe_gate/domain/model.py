@@ -1,7 +1,8 @@
 """Documents that cross disk or wire: values whose classes cost a start next to nothing, and how they are read.
 
 A class derived from `Model` names its keys as a dataclass does. Making, copying and writing a value is plain Python.
-Reading one is pydantic's work, which is loaded when the first document is read: unknown keys are refused, or left out.
+Reading one is the work of pydantic_core (`domain.reading`), loaded when the first document is read: unknown keys are
+refused, or left out.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import date
+from functools import partial
 from itertools import islice
-from threading import RLock
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -29,51 +30,58 @@ from vibe_gate.domain.escape import expression
 if TYPE_CHECKING:
     from typing import Literal, Self
 
-    from pydantic import BaseModel, TypeAdapter
+    from pydantic import BaseModel
+    from pydantic_core import SchemaValidator
 
 T = TypeVar("T")
 
-_REQUIRED: Any = object()
+REQUIRED: Any = object()
 
 
 class ReadRule:
-    """What is required of a type when a value of it is read; `make` gives it, from the module pydantic."""
+    """What is required of a type when a value of it is read: `apply` adds it to the type's schema of pydantic_core."""
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self.make = make
+    def __init__(self, apply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self.apply = apply
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        import pydantic
-
-        wanted = self.make(pydantic)
-        if hasattr(wanted, "__get_pydantic_core_schema__"):
-            return wanted.__get_pydantic_core_schema__(source, handler)
-        return handler.generate_schema(Annotated[source, wanted])
+        return self.apply(handler(source))
 
 
-class _Key(ReadRule):
-    """A key's default, and what else is said of it, as of pydantic's `Field`."""
+class Key(ReadRule):
+    """A key's default, and what else is said of it."""
 
     def __init__(self, default: Any, make_default: Callable[[], Any] | None, about: dict[str, Any]) -> None:
-        super().__init__(lambda pydantic: pydantic.Field(**about))
+        super().__init__(partial(_limited, about))
         self.default, self.make_default, self.about = default, make_default, about
 
 
-def Field(*, default: Any = _REQUIRED, default_factory: Callable[[], Any] | None = None, **about: Any) -> Any:
-    """A key with more than a type and a default: `alias`, `description` and limits as of pydantic's `Field`."""
-    return _Key(default, default_factory, about)
+def _limited(about: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the limits and the description of a key; limits of an optional value are the value's."""
+    limits = {name: value for name, value in about.items() if name not in ("alias", "description")}
+    within = schema["type"] in ("nullable", "function-after")
+    schema = schema | ({"schema": _limited(limits, schema["schema"])} if within else limits)
+    if "description" in about:
+        schema["metadata"] = {"pydantic_js_updates": {"description": about["description"]}}
+    return schema
+
+
+def Field(*, default: Any = REQUIRED, default_factory: Callable[[], Any] | None = None, **about: Any) -> Any:
+    """A key with more than a type and a default: `alias`, `description` and limits, as of pydantic's `Field`."""
+    return Key(default, default_factory, about)
 
 
 def checked_by(check: Callable[[T], T]) -> ReadRule:
     """A type whose values `check` returns, or refuses with ValueError."""
-    return ReadRule(lambda pydantic: pydantic.AfterValidator(check))
+    function = {"type": "no-info", "function": check}
+    return ReadRule(lambda schema: {"type": "function-after", "function": function, "schema": schema})
 
 
-Many = Annotated[tuple[T, ...], ReadRule(lambda pydantic: pydantic.FailFast())]
+Many = Annotated[tuple[T, ...], ReadRule(lambda schema: schema | {"fail_fast": True})]
 """Items of a document, read until the first that is wrong: a million errors would take gigabytes."""
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """The keys of a class: attributes by the names in documents, defaults, and the attributes of type `float`."""
 
     names: dict[str, str]
@@ -82,32 +90,34 @@ class _Shape(NamedTuple):
     floats: set[str]
 
 
-_SHAPES: dict[type[Model], _Shape] = {}
+_SHAPES: dict[type[Model], Shape] = {}
 
 
-def _shape(kind: type[Model]) -> _Shape:
+def shape_of(kind: type[Model]) -> Shape:
+    """The keys of a class, its base's first."""
     if shape := _SHAPES.get(kind):
         return shape
-    shape = _Shape({}, {}, {}, set())
+    shape = Shape({}, {}, {}, set())
     if kind is not Model:
-        base = _shape(kind.__bases__[0])
-        shape = _Shape({**base.names}, {**base.defaults}, {**base.made}, {*base.floats})
+        base = shape_of(kind.__bases__[0])
+        shape = Shape({**base.names}, {**base.defaults}, {**base.made}, {*base.floats})
     for name, annotation in kind.__annotations__.items():
-        key = _key(kind, name)
+        key = key_of(kind, name)
         shape.names[key.about.get("alias", name)] = name
         if annotation.partition(" ")[0] == "float":
             shape.floats.add(name)
         if key.make_default:
             shape.made[name] = key.make_default
-        elif key.default is not _REQUIRED:
+        elif key.default is not REQUIRED:
             shape.defaults[name] = _fraction(key.default) if name in shape.floats else key.default
     _SHAPES[kind] = shape
     return shape
 
 
-def _key(kind: type, name: str) -> _Key:
-    value = vars(kind).get(name, _REQUIRED)
-    return value if isinstance(value, _Key) else _Key(value, None, {})
+def key_of(kind: type, name: str) -> Key:
+    """What a class itself says of one of its keys."""
+    value = vars(kind).get(name, REQUIRED)
+    return value if isinstance(value, Key) else Key(value, None, {})
 
 
 def _fraction(value: Any) -> Any:
@@ -122,7 +132,7 @@ class Model:
     """
 
     def __init__(self, **given: Any) -> None:
-        shape = _shape(type(self))
+        shape = shape_of(type(self))
         values = dict(shape.defaults)
         for key, value in given.items():
             name = shape.names[key]
@@ -145,7 +155,7 @@ class Model:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
-        return hash(tuple(self.__dict__[name] for name in _shape(type(self)).names.values()))
+        return hash(tuple(self.__dict__[name] for name in shape_of(type(self)).names.values()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
@@ -160,7 +170,7 @@ class Model:
         self, *, exclude_none: bool = False, exclude_defaults: bool = False, exclude: Collection[str] = ()
     ) -> dict[str, Any]:
         """The document as JSON has it, under its own keys; `exclude` are attributes."""
-        shape, document = _shape(type(self)), {}
+        shape, document = shape_of(type(self)), {}
         for key, name in shape.names.items():
             value = self.__dict__[name]
             is_default = exclude_defaults and name in shape.defaults and value == shape.defaults[name]
@@ -176,60 +186,31 @@ class Model:
     @classmethod
     def model_validate(cls, document: object, *, extra: Literal["ignore"] | None = None) -> Self:
         """The value of a document. Raises pydantic.ValidationError, a ValueError."""
-        return _reader(cls).validate_python(document, extra=extra)
+        return cast("Self", _reader(cls).validate_python(document, extra=extra))
 
     @classmethod
     def model_validate_json(cls, document: str | bytes, *, strict: bool | None = None) -> Self:
         """The same of JSON text; `strict`: nothing is converted."""
-        return _reader(cls).validate_json(document, strict=strict)
+        return cast("Self", _reader(cls).validate_json(document, strict=strict))
 
     @classmethod
     def model_json_schema(cls, *, mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
         """The document's JSON Schema."""
-        return _reader(cls).json_schema(mode=mode)
+        from vibe_gate.domain.reading import json_schema
+
+        return json_schema(cls, mode)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        with _BUILDING:
-            _as_dataclass(cls)
-            return handler(source)
+        from vibe_gate.domain.reading import schema_of
+
+        return schema_of(cls)
 
 
-M = TypeVar("M", bound=Model)
-_READERS: dict[type[Model], TypeAdapter[Any]] = {}
-_BUILDING = RLock()  # judges read their answers in threads
+def _reader(kind: object) -> SchemaValidator:
+    from vibe_gate.domain.reading import reader
 
-
-def _reader(kind: type[M]) -> TypeAdapter[M]:
-    with _BUILDING:
-        if kind not in _READERS:
-            from pydantic import TypeAdapter
-
-            _READERS[kind] = TypeAdapter(kind)
-        return _READERS[kind]
-
-
-def _as_dataclass(kind: type[Model]) -> None:
-    """Have pydantic find the keys, and what is said of them, as the fields of a dataclass."""
-    if "__pydantic_config__" in vars(kind):
-        return
-    from dataclasses import dataclass, field
-
-    import pydantic
-
-    _shape(kind)  # before the class says of its keys what a dataclass does
-    for base in kind.__bases__:
-        if base is not Model:
-            _as_dataclass(base)
-    for name in kind.__annotations__:
-        key = _key(kind, name)
-        default = {} if key.default is _REQUIRED else {"default": key.default}
-        default = {"default_factory": key.make_default} if key.make_default else default
-        setattr(kind, name, field(default=pydantic.Field(**key.about, **default)))
-    # With a limit of its length pydantic reads a text as UTF-8, so that half a surrogate pair is an error.
-    config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False, str_max_length=1 << 30)
-    kind.__pydantic_config__ = config  # type: ignore[attr-defined]
-    dataclass(init=False, repr=False, eq=False, kw_only=True)(kind)
+    return reader(kind)
 
 
 def _plain(value: Any, *without: bool) -> Any:
@@ -246,7 +227,7 @@ def keys_of(kind: type[Model | BaseModel]) -> dict[str, Any]:
     """The types of a document's values, by its keys."""
     if issubclass(kind, Model):
         hints = get_type_hints(kind)
-        return {key: hints[name] for key, name in _shape(kind).names.items()}
+        return {key: hints[name] for key, name in shape_of(kind).names.items()}
     return {info.alias or name: info.annotation for name, info in kind.model_fields.items()}
 
 
@@ -260,7 +241,8 @@ def _require_few_members(value: object) -> object:
     return value
 
 
-Named = Annotated[dict[str, T], ReadRule(lambda pydantic: pydantic.BeforeValidator(_require_few_members))]
+_FEW = {"type": "function-before", "function": {"type": "no-info", "function": _require_few_members}}
+Named = Annotated[dict[str, T], ReadRule(lambda schema: _FEW | {"schema": schema})]
 """Values of a document by name; of a dict pydantic names every wrong value, so that a million are never read."""
 
 
@@ -324,7 +306,7 @@ def read(model: type[D], document: dict[str, Any]) -> D:
 
 def first_mistake(error: ValueError) -> str:
     """The first thing that is wrong with a document, as "where: what" if pydantic says it."""
-    from pydantic import ValidationError
+    from pydantic_core import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)

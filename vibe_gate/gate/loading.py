@@ -13,7 +13,7 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
 from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
-from vibe_gate.domain.model import keys_of
+from vibe_gate.domain.model import shape_of
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.source import (
@@ -263,7 +263,7 @@ def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
 
 def _contradiction(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
     """Add what is wrong with a criterion as a whole: pydantic does not say it while one of its keys is wrong."""
-    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= keys_of(Criterion).keys():
+    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= shape_of(Criterion).names.keys():
         return  # what was meant is not known
     try:
         Criterion(**{"id": ""} | criterion)

@@ -224,7 +224,7 @@ def validated(
 
     TOML has types of its own, so nothing is converted: `must = "yes"` is a mistake. Its dates are read as ISO text.
     """
-    from pydantic import ValidationError
+    from pydantic_core import ValidationError
 
     try:
         return cast("M", model.model_validate_json(as_json(tables), strict=True))

@@ -69,7 +69,7 @@ PATIENCE_S = 2.0
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
-Timestamp = Annotated[datetime, ReadRule(lambda pydantic: pydantic.AwareDatetime)]
+Timestamp = Annotated[datetime, ReadRule(lambda schema: schema | {"tz_constraint": "aware"})]
 
 
 class CapturedEvent(NamedTuple):
