@@ -97,6 +97,16 @@ def test_a_filter_of_the_users_own_configuration_runs(seeded: Bench, holds: Hold
         assert repository.snapshot() == taken
 
 
+def test_a_file_that_vanishes_while_git_adds_is_left_out(seeded: Bench) -> None:
+    seeded.git("config", "--global", "filter.build.clean", "rm -f z-temporary; cat")
+    seeded.write(".gitattributes", "a-* filter=build\n")
+    seeded.write("a-built", "x\n")
+    seeded.write("z-temporary", "y\n")
+    with seeded.open() as repository:
+        tree = repository.tree(repository.snapshot())
+        assert (tree.read("a-built"), tree.read("z-temporary")) == (b"x\n", None)
+
+
 def test_a_required_filter_that_fails_is_one_sentence(seeded: Bench) -> None:
     seeded.git("config", "--global", "filter.bad.clean", "false")
     seeded.git("config", "--global", "filter.bad.required", "true")

@@ -123,6 +123,14 @@ def test_a_content_that_the_events_name_and_nobody_has_is_told(tmp_path: Path, r
     assert told(tmp_path) == [("corrupt", "missing", place(f"files/after/{path.stem}", run))]
 
 
+def test_a_summary_that_was_deleted_is_named(tmp_path: Path, store: Store) -> None:
+    run = store.begin(KEY, START, {"prompt": "p"})
+    run.seal(summary_of(run), attest=lambda *_: b"{}")
+    (run.directory / "summary.json").unlink()
+    (told_of,) = verify_bundles(tmp_path, NOW).problems
+    assert (told_of.state, told_of.why.partition(":")[0]) == ("incomplete", "summary.json is missing")
+
+
 def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store) -> None:
     run = left_off(store)
     with (run.directory / "events.ndjson").open("ab") as log:

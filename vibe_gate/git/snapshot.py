@@ -43,6 +43,10 @@ _SPECIAL_BYTE = expression(rb'["\\\n]')
 _ORDINARY = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _PATH_AT = len(b"H 100644 ") + 40 + len(b" 0\t")
 
+_TRIES = 5
+"""A build that runs beside takes files away between git's look at a folder and its look at the file."""
+
+_VANISHED = "No such file or directory"
 _UNREADABLE = expression(r'open\("(.*)"\): (.*)')
 _CLOSED = expression(r"could not open directory '(.*?)/?': (.*)")
 _NO_COMMIT = expression(r"'(.*?)/?' does not have a commit checked out")
@@ -114,7 +118,11 @@ class WorkingTree:
     def _add(self) -> None:
         excluded = (b":(top,exclude,literal)%s" % path for path in self._odd.submodules)
         specs = b"\0".join([*_SPECS, *excluded])
-        _check(self._index.run("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs))
+        for _ in range(_TRIES):
+            added = self._index.run("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs)
+            if _VANISHED not in added.err:
+                break
+        _check(added)
         self._index.update(self._odd.submodules, "--add", "--remove", "--replace")
         self._index.update(self._odd.artifacts, "--force-remove")
 

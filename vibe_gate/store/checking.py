@@ -159,7 +159,10 @@ class Audit:
             return
         self._sealed = bundle.has(names.SUMMARY)  # asked again: it may have been sealed just now
         if not self._sealed:
-            self._say("incomplete", "run", "", "it ended before its verdict")
+            receipted = f"{names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
+            self._say(
+                "incomplete", "run", "", receipted if bundle.has(names.RECEIPT) else "it ended before its verdict"
+            )
         elif names.SUMMARY in bundle.files():
             with self._reading(names.SUMMARY):
                 self._check_seal(bundle)

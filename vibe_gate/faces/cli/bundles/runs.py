@@ -23,6 +23,8 @@ from vibe_gate.store import Bundles, RunResult, open_state
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 
+_LIST = "`vibe-gate bundles list` shows all runs."
+
 MAX_CANDIDATES = 5
 """Runs that the sentence about an ambiguous prefix lists."""
 
@@ -139,18 +141,16 @@ def _by_revision(root: Path, found: list[RunEntry], reference: str, environ: Map
     shown = paths.quote(reference)
     with repository_at(root, environ) as repository:
         if repository is None:
-            raise UsageError(f"No run found for {shown}; `vibe-gate bundles list` shows all runs.")
+            raise UsageError(f"No run found for {shown}; {_LIST}")
         try:
             ids = _ids(repository, reference)
         except RevisionError as error:
-            raise UsageError(
-                f"No run found for {shown}, which is not a revision either; `vibe-gate bundles list` shows all runs."
-            ) from error
+            raise UsageError(f"No run found for {shown}, which is not a revision either; {_LIST}") from error
     for match in MATCHES:
         like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
         if like:
             return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
-    raise UsageError(f"No run found for {shown}")
+    raise UsageError(f"No run found for {shown}; {_LIST}")
 
 
 def _ids(repository: Repository, reference: str) -> dict[Match, str]:
