@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 from command import vibe_gate
@@ -90,12 +89,6 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
         assert vibe_gate(command, "claude", cwd=where, environ=environ).returncode == 2
 
 
-def test_without_a_target_the_command_asks_which_and_without_a_terminal_it_says_what_to_type(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    done = vibe_gate("install", cwd=where, environ=environ)
-    assert (done.returncode, "vibe-gate install git " in done.stderr) == (2, True)
-    asked, terminal = os.openpty()
-    os.write(asked, b"claude\n")
-    line = [sys.executable, "-m", "vibe_gate", "install"]
-    subprocess.run(line, cwd=where, env=environ, stdin=terminal, check=True, capture_output=True, timeout=60)
-    assert (where / ".claude" / "settings.local.json").exists()
+def test_without_a_target_the_command_says_what_to_type(tmp_path, environ):
+    done = vibe_gate("install", cwd=repository(tmp_path / "r"), environ=environ)
+    assert (done.returncode, "SUBCOMMAND: git, claude" in done.stderr) == (2, True)

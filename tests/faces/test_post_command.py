@@ -75,11 +75,10 @@ UNCLEAR = [
     ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
     (["nonsense"], {}, "No run found for nonsense"),
     (["--pr", "x"], {}, "'x' is not a whole number above zero"),
-    (["--repo", "x"], {}, "Unknown repository"),
-    (["--repo", "../.."], {}, "named owner/name"),
+    ([], {"GITHUB_REPOSITORY": "x"}, "Unknown repository"),
+    ([], {"GITHUB_REPOSITORY": "../.."}, "named owner/name"),
     (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),
     ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository"),
-    ([], {"GITHUB_API_URL": "", "GITHUB_SERVER_URL": "https://evil.example"}, "set GITHUB_API_URL"),
 ]
 
 
@@ -92,12 +91,13 @@ def test_what_is_not_clear_is_said_and_nothing_is_sent(run):
 
 def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
     config = run.checkout / ".git" / "config"
-    address = "git@gitlab.example:octo/hello.git"
-    config.write_text(config.read_text().split("[remote")[0] + f'[remote "origin"]\n\turl = {address}\n')
-    assert post(run, GITHUB_REPOSITORY="").code == 0  # GITHUB_API_URL says where
-    done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
+    own = config.read_text().split("[remote")[0]
+    config.write_text(f'{own}[remote "origin"]\n\turl = git@github.com:{events.HOME}.git\n')
+    assert post(run, GITHUB_REPOSITORY="").code == 0
+    config.write_text(f'{own}[remote "origin"]\n\turl = git@gitlab.example:{events.HOME}.git\n')
+    done = post(run, GITHUB_REPOSITORY="")
     assert done.code == 2
-    assert "origin is at https://gitlab.example; for GitHub Enterprise set GITHUB_API_URL" in done.err
+    assert "origin is not on github.com. Set GITHUB_REPOSITORY to OWNER/NAME." in done.err
 
 
 def test_several_pull_requests_with_the_commit_are_asked_about(run):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bundle_words import summary_of
-from command import Done, on_a_terminal, vibe_gate
+from command import Done, on_a_terminal, started, vibe_gate
 from program import ROOT
 from recorded import begun
 
@@ -40,13 +40,14 @@ def sealed(repo: Path) -> RunRecorder:
     return run
 
 
-def test_in_a_pipe_it_is_ascii_without_colour(sealed, viz):
+def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz, repo, environ):
     done = viz()
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0].endswith("  pass")
-    assert "| fix       |" in done.out
-    assert done.out.isascii()
+    assert "│ fix       │" in done.out
     assert "\x1b" not in done.out
+    plain = started("viz", cwd=repo, environ=environ | {"PYTHONIOENCODING": "ascii"}).out
+    assert "+-----------+\n| fix       |" in plain
     assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2] == ("DONE pass  fix  stage  fixer")
 
 
@@ -72,7 +73,7 @@ def test_a_run_that_died_is_incomplete_and_has_no_outcome(repo, viz):
     done = viz()
     assert done.code == 0
     assert done.out.splitlines()[0].endswith("  incomplete")
-    assert "| incomplete |" in done.out and "RUNNING" not in done.out
+    assert "│ incomplete │" in done.out and "RUNNING" not in done.out
     assert json.loads(viz("--json").out)["outcome"] is None
 
 

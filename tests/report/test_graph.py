@@ -54,7 +54,6 @@ def rendered(name: str) -> str:
     forms = {
         "list": listed(shown, 80),
         "dag": drawn(shown, 80),
-        "dag, Unicode": drawn(shown, 80, unicode=True),
     }
     return "\n".join(f"=== {form}\n" + "\n".join(lines) + "\n" for form, lines in forms.items())
 
@@ -67,7 +66,7 @@ def test_it_is_drawn_as_it_was(name: str) -> None:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
     for lines in (listed(GRAPHS[name], 80), drawn(GRAPHS[name], 80)):
-        assert all(len(line) <= 80 and line.isascii() and line.isprintable() for line in lines)
+        assert all(len(line) <= 80 and line.isprintable() for line in lines)
 
 
 def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
@@ -80,14 +79,14 @@ def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
     deep = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
-    assert drawn(deep, 80)[0] == "layer 1"
+    assert drawn(deep, 80) == listed(deep, 80)
 
 
 def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
     # Each of two sources stands right above what only the other leads to.
     crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")
     text = "\n".join(drawn(crossed, 80))
-    assert "layer 2" in text or text.count("+-----+-----+") == 4
+    assert "<- a" in text or text.count("┬") + text.count("┴") == 4
 
 
 if __name__ == "__main__":

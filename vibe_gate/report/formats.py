@@ -26,9 +26,6 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 MAX_RESULTS = 5_000
 """Of a run; GitHub shows no more."""
 
-MAX_RULES = 25_000
-"""Of a run; GitHub refuses more."""
-
 MAX_NOTIFICATIONS = 1_000
 """Sentences about what was not reviewed: enough to see which part of a change it was."""
 
@@ -88,7 +85,7 @@ def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
         name = _id(finding.criterion)
         told = _POLICY_RULE if name == "policy" else f"Criterion {name}."
         rules.setdefault(name, _described(name, told, "warning", "policy"))
-    return dict(list(rules.items())[:MAX_RULES])
+    return rules
 
 
 def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:

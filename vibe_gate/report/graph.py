@@ -10,7 +10,6 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
@@ -19,8 +18,7 @@ WIDEST = 32  # characters of a name
 GAP = 2  # columns between boxes
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
-_UNICODE = dict(zip(range(1, 16), "│││─┘┐┤─└┌├─┴┬┼", strict=True))
-_ASCII = dict.fromkeys(range(1, 16), "+") | dict.fromkeys((1, 2, 3), "|") | dict.fromkeys((4, 8, 12), "-")
+_LINES = dict(zip(range(1, 16), "│││─┘┐┤─└┌├─┴┬┼", strict=True))
 
 _KIND, _TREE = 2, 6
 """Columns of the list."""
@@ -29,7 +27,7 @@ Group = tuple[str, ...]
 """Nodes that stand in one place: as a rule one, else those of a cycle."""
 
 
-def listed(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
+def listed(graph: Graph, columns: int) -> list[str]:
     """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes directly after."""
     layout = _Layout(graph)
     rows = {name: layout.row(name) for group in layout.order for name in group}
@@ -37,7 +35,7 @@ def listed(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
     for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
         if sum(width + 2 for width in widths if width) > columns + 2:
             widths[spare] = 0
-    rule = ("─" if unicode else "-") * 8
+    rule = "─" * 8
     lines = []
     for group in layout.order:
         cells = [zip(rows[name], widths, strict=True) for name in group]
@@ -46,22 +44,12 @@ def listed(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
     return [_cut(line, columns) for line in lines]
 
 
-def drawn(graph: Graph, columns: int, *, unicode: bool = False) -> list[str]:
-    """Boxes in layers, and lines between them; layers as lists if the boxes do not fit, or no lines can be drawn."""
-    canvas = _TextCanvas(_UNICODE if unicode else _ASCII)
-    if paint(graph, canvas, columns):
+def drawn(graph: Graph, columns: int) -> list[str]:
+    """Boxes in layers, and lines between them; the list if the boxes do not fit, or no lines can be drawn."""
+    canvas, rows = _Canvas(), _placed(_Layout(graph), columns)
+    if rows and all(_paint(canvas, upper, lower) for upper, lower in zip(rows, [*rows[1:], []], strict=True)):
         return canvas.lines()
-    lines, layout = [], _Layout(graph)
-    for number, layer in enumerate(layout.layers(), start=1):
-        lines.append(f"layer {number}")
-        lines += [_cut("  " + "  ".join(filter(None, layout.row(name))), columns) for group in layer for name in group]
-    return lines
-
-
-def paint(graph: Graph, canvas: Canvas, columns: int) -> bool:
-    """Draw boxes and lines; False if they do not fit, or would be ambiguous: what is drawn then is no picture."""
-    rows = _placed(_Layout(graph), columns)
-    return bool(rows) and all(_paint(canvas, upper, lower) for upper, lower in zip(rows, [*rows[1:], []], strict=True))
+    return listed(graph, columns)
 
 
 def _cut(text: str, columns: int) -> str:
@@ -109,13 +97,6 @@ class _Layout:
                 waits[group] -= 1
                 if not waits[group]:
                     heapq.heappush(ready, group)
-
-    def layers(self) -> list[list[Group]]:
-        """The groups by layer, each in the order of the list."""
-        rows: dict[int, list[Group]] = defaultdict(list)
-        for group in self.order:
-            rows[self.layer[group]].append(group)
-        return [rows[number] for number in range(len(rows))]
 
     def is_cycle(self, group: Group) -> bool:
         return len(group) > 1 or group[0] in self._before[group[0]]
@@ -181,7 +162,6 @@ class Box:
     """A box in its layer, or, without texts, the place where an edge passes through it. `after`: boxes of the next."""
 
     texts: list[str] = field(default_factory=list)
-    group: Group = ()
     left: int = 0
     width: int = 1
     after: list[Box] = field(default_factory=list)
@@ -205,8 +185,8 @@ def _placed(layout: _Layout, columns: int) -> list[list[Box]]:
     )
     if sum(passed) > columns * len(layout.order):  # more edges pass by than have room; a hostile log has millions
         return []
-    rows: list[list[Box]] = [[] for _ in layout.layers()]
-    boxes = {group: Box(layout.texts(group), group) for group in layout.order}
+    rows: list[list[Box]] = [[] for _ in range(max(layout.layer.values(), default=-1) + 1)]
+    boxes = {group: Box(layout.texts(group)) for group in layout.order}
     for group in layout.order:
         rows[layout.layer[group]].append(boxes[group])
     for group in layout.order:
@@ -250,27 +230,11 @@ def _width(row: Sequence[Box]) -> int:
     return sum(box.width for box in row) + GAP * (len(row) - 1)
 
 
-class Canvas(Protocol):
-    """What a graph is drawn on, in rows and columns of characters. `height`: rows that are taken."""
-
-    height: int
-
-    def across(self, row: int, left: int, right: int) -> None:
-        """Draw a line from column to column."""
-
-    def down(self, column: int, top: int, bottom: int) -> None:
-        """Draw a line from row to row; at its ends it is joined with what it touches."""
-
-    def box(self, box: Box, top: int) -> None:
-        """Draw a box with its texts; lines begin and end in the middle of its edges."""
-
-
-class _TextCanvas:
+class _Canvas:
     """Texts and lines by row and column. Lines that cross without meeting show the upright one."""
 
-    def __init__(self, characters: Mapping[int, str]) -> None:
+    def __init__(self) -> None:
         self.height = 0
-        self._characters = characters
         self._texts: dict[int, list[tuple[int, str]]] = defaultdict(list)
         self._flat: dict[tuple[int, int], int] = {}
         self._upright: dict[tuple[int, int], int] = {}
@@ -291,9 +255,9 @@ class _TextCanvas:
 
     def box(self, box: Box, top: int) -> None:
         """A box with its texts; lines begin and end in the middle of its edges."""
-        bottom, line, side = top + len(box.texts) + 1, self._characters[_LEFT | _RIGHT], self._characters[_UP | _DOWN]
+        bottom, line, side = top + len(box.texts) + 1, _LINES[_LEFT | _RIGHT], _LINES[_UP | _DOWN]
         for row, left, right in ((top, _DOWN | _RIGHT, _DOWN | _LEFT), (bottom, _UP | _RIGHT, _UP | _LEFT)):
-            border = self._characters[left] + line * (box.width - 2) + self._characters[right]
+            border = _LINES[left] + line * (box.width - 2) + _LINES[right]
             self._texts[row].append((box.left, border))
             self._flat[row, box.middle] = _LEFT | _RIGHT
         for row, text in enumerate(box.texts, start=top + 1):
@@ -312,7 +276,7 @@ class _TextCanvas:
             bits = upright if upright and (row, column) not in self._meet else flat | upright
             cells = rows[row]
             cells += " " * (column + 1 - len(cells))
-            cells[column] = self._characters[bits]
+            cells[column] = _LINES[bits]
         return ["".join(cells) for cells in rows]
 
 
@@ -329,7 +293,7 @@ class _Bus:
         return min(self.source, *self.targets), max(self.source, *self.targets)
 
 
-def _paint(canvas: Canvas, upper: list[Box], lower: list[Box]) -> bool:
+def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> bool:
     """A layer and the channel below it; False if its lines would be ambiguous."""
     height = max(len(box.texts) for box in upper)
     top = canvas.height

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Comment, Forge, LineComment
+from vibe_gate.report import words
 from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fixed_body, is_fixed, review_comments
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
@@ -23,8 +24,6 @@ from vibe_gate.report.suggestions import merged, suggestion_of
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
-
-SHORT = 12
 
 Touched = Callable[[Finding], bool]
 
@@ -102,9 +101,10 @@ class _Telling:
             return ""
         if current == self._posting.head:
             return ""
+        now, then = current[: words.SHORT_ID], self._posting.head[: words.SHORT_ID]
         return (
-            f"The pull request is at {current[:SHORT]} by now and this run is about {self._posting.head[:SHORT]}, "
-            "so the comment is left to the run of the newer commit."
+            f"The pull request is at {now} by now and this run is about {then}, so the comment is left to the run of "
+            "the newer commit."
         )
 
     def _read_round(self, number: int) -> None:
@@ -134,9 +134,10 @@ class _Telling:
             return lambda finding: False
         touched = self._posting.touched(previous.head)
         if touched is None:
+            last = previous.head[: words.SHORT_ID]
             self._posted.downgrades.append(
-                f"The commit of the last round, {previous.head[:SHORT]}, cannot be seen any more, so every line counts "
-                "as changed since then."
+                f"The commit of the last round, {last}, cannot be seen any more, so every line counts as changed since "
+                "then."
             )
             return lambda finding: True
         return touched

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.patch import hunks, sections
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report.round import Round
 
@@ -56,8 +55,6 @@ class Links:
 DiffSide = Literal["LEFT", "RIGHT"]
 """A forge's words for the before and the after side."""
 
-_HUNK = re.compile(rb"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@")
-
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
@@ -88,58 +85,26 @@ class Anchors:
 
 
 def anchors(patch: bytes) -> Anchors:
-    """The anchors of a patch as `git diff` writes it, with `a/` and `b/` before the paths."""
+    """The anchors of a patch as git writes it. A hunk that does not add up has none: redaction made a line of several.
+
+    Both sides of a renamed file go by its new name, as findings do.
+    """
     found = Anchors()
-    old = new = ""
-    hunk = 0
-    lines = iter(patch.split(b"\n"))
-    line = next(lines, None)
-    while line is not None:
-        header = _HUNK.match(line)
-        if line.startswith(b"diff --git "):
-            old = new = ""
-        elif line.startswith(b"--- "):
-            old = _path(line[4:], b"a/")
-        elif line.startswith(b"+++ "):
-            new = _path(line[4:], b"b/")
-        elif header is not None and (old or new):
-            hunk += 1
-            line = _read_hunk(found, (old, new), header, lines, hunk)
-            continue
-        line = next(lines, None)
+    for path, start, end in sections(patch):
+        for number, hunk in enumerate(hunks(patch[start:end])):
+            left = [line for line in hunk.lines if line.origin != "+"]
+            right = [line for line in hunk.lines if line.origin != "-"]
+            if (len(left), len(right)) != (hunk.old_lines, hunk.new_lines):
+                continue
+            sides: tuple[tuple[DiffSide, int, int], ...] = (
+                ("LEFT", hunk.old_start, len(left)),
+                ("RIGHT", hunk.new_start, len(right)),
+            )
+            for side, first, count in sides:
+                places = found._places.setdefault((path, side), {})
+                places |= dict.fromkeys(range(first, first + count), number)
+            found._added.update((path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
     return found
-
-
-def _read_hunk(
-    found: Anchors, names: tuple[str, str], header: re.Match[bytes], lines: Iterator[bytes], number: int
-) -> bytes | None:
-    """Take the hunk's lines; returns the line after them."""
-    start, removed, at, added = (int(group) if group is not None else 1 for group in header.groups())
-    right: list[int] = []
-    left: list[int] = []
-    new: set[int] = set()
-    line = next(lines, None)
-    while line is not None and (line[:1] in (b" ", b"+", b"-", b"\\")):
-        if line[:1] == b"+":
-            new.add(at + len(right))
-        if line[:1] in (b" ", b"+"):
-            right.append(at + len(right))
-        if line[:1] in (b" ", b"-"):
-            left.append(start + len(left))
-        line = next(lines, None)
-    if len(right) == added and len(left) == removed:
-        name = names[1] or names[0]  # of a renamed file both sides go by the new name, as with findings
-        found._places.setdefault((name, "RIGHT"), {}).update((place, number) for place in right)
-        found._places.setdefault((name, "LEFT"), {}).update((place, number) for place in left)
-        found._added.update((name, place) for place in new)
-    return line
-
-
-def _path(raw: bytes, prefix: bytes) -> str:
-    """The path as the program holds it; "" for /dev/null."""
-    text = paths.unquote(paths.decode(raw.removesuffix(b"\t")))
-    start = paths.decode(prefix)
-    return text[len(start) :] if text.startswith(start) else ""
 
 
 @dataclass(frozen=True)

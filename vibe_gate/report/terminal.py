@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -15,40 +15,36 @@ from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricRes
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 
-MOST_CRITERIA, MOST_FINDINGS, MOST_ALIKE = 20, 8, 3
-"""What a terminal shows: the verdict line stays in sight. Alike are findings of one criterion in one file."""
+MOST_CRITERIA, MOST_FINDINGS = 20, 8
+"""What a terminal shows: the verdict line stays in sight."""
 
 
 class Row(NamedTuple):
     """One row of a page.
 
     `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
-    cut; the terminal breaks it (a path that is to be copied). `findings`: how many its block stands for.
+    cut; the terminal breaks it (a path that is to be copied).
     """
 
     rank: int
     line: Text
     indent: int = 4
     whole: bool = False
-    findings: int = 1
 
 
 def keep(blocks: Sequence[Sequence[Row]], most: int, what: str) -> list[Row]:
     """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
     order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
     rows = [row for index in sorted(order[:most]) for row in blocks[index]]
-    if left := sum(blocks[index][0].findings for index in order[most:]):
+    if left := len(order[most:]):
         rows.append(Row(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
     return rows
 
 
 def fit(line: Text, columns: int) -> Text:
     """The line, cut to the columns with an ellipsis."""
-    if cell_len(line.plain) <= columns:
-        return line
-    cut = line[: len(set_cell_size(line.plain, columns - 1).rstrip())]
-    cut.append("…")
-    return cut
+    line.truncate(columns, overflow="ellipsis")
+    return line
 
 
 def crop(text: str, columns: int) -> str:
@@ -113,9 +109,10 @@ def render(
     `then`: what to do next, if a review's own sentence does not say it; `why`: what decided, if the summary does not.
     """
     columns = max(width, MIN_WIDTH)
-    told = words.shared_error(summary)  # the headline says it
-    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, told)]
-    findings = list(_findings(summary, columns, every=every))
+    error = words.shared_error(summary)  # the headline says it
+    criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, error)]
+    told: set[str] = set()
+    findings = [_finding(one, summary, columns, told) for one in words.worst_first(summary.findings, summary)]
     most = (len(criteria), len(findings)) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
         [line for row in rows for line in ([row.line] if row.whole else wrap(row.line, columns, row.indent))]
@@ -204,22 +201,6 @@ def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
     indent = cell_len(line.plain) - cell_len(safe(told))
     line.rstrip()
     return Row(_URGENCY[criterion.outcome] + (not criterion.must), line, indent)
-
-
-def _findings(summary: Summary, columns: int, *, every: bool) -> Iterator[list[Row]]:
-    """A block a finding, the worst first; of many of one criterion in one file a terminal shows the first."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in words.worst_first(summary.findings, summary):
-        groups.setdefault((finding.level, finding.path, finding.criterion), []).append(finding)
-    told: set[str] = set()
-    for (level, path, criterion), alike in groups.items():
-        shown = len(alike) if every else MOST_ALIKE
-        blocks = [_finding(finding, summary, columns, told) for finding in alike[:shown]]
-        if len(alike) > shown:
-            more = f"    … and {len(alike) - shown} more of {safe(criterion)} in {_path(path) or 'the change'}"
-            blocks[-1][0] = blocks[-1][0]._replace(findings=1 + len(alike) - shown)
-            blocks[-1].append(Row(words.GRAVITY[level], Text(more, "dim")))
-        yield from blocks
 
 
 def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[Row]:

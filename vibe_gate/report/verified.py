@@ -8,11 +8,11 @@ from typing import Any
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.receipts.verify import Verification
+from vibe_gate.report.words import SHORT_ID
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}
 """The mark of each status; `?` for the others."""
 
-SHORT_ID = 12
 TITLE = 50
 """Columns of a commit's title."""
 

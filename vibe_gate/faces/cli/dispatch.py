@@ -247,26 +247,18 @@ def parser(name: str, found: Command) -> Parser:
     return made
 
 
-def group(
-    summary: str, examples: str, subcommands: Mapping[str, Command], ask: Callable[[], str] | None = None
-) -> Command:
-    """A command that consists of subcommands. `ask` chooses one if none is given; without it that is an error."""
+def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Command:
+    """A command that consists of subcommands."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=ask is None)
+        actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
         for name, one in subcommands.items():
             made = actions.add_parser(name, help=one.summary, description=_folded(one.summary))
             for declare in one.arguments:
                 declare(made)
 
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        chosen = subcommands[args.subcommand or (ask() if ask else "")]
-        if not args.subcommand:  # what was asked for has the defaults of its options
-            parser = argparse.ArgumentParser()
-            for declare in chosen.arguments:
-                declare(parser)
-            parser.parse_args([], args)
-        return chosen.run(args, environ)
+        return subcommands[args.subcommand].run(args, environ)
 
     return Command(summary, (add_arguments,), run, None, examples)
 

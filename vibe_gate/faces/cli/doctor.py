@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -127,17 +127,13 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
             yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
             return
         yield Point("repository", "ok", str(repository.root))
-        yield _guarded("definitions", _definitions, repository)
-        yield _guarded("hooks", _hooks, repository)
+        for name, look in (("definitions", _definitions), ("hooks", _hooks)):
+            try:
+                yield look(repository)
+            except GateError as error:
+                yield Point(name, "broken", str(error))
         yield _store(repository.root)
         yield from _sessions(repository.common_dir)
-
-
-def _guarded(name: str, look: Callable[[Repository], Point], repository: Repository) -> Point:
-    try:
-        return look(repository)
-    except GateError as error:
-        return Point(name, "broken", str(error))
 
 
 def _definitions(repository: Repository) -> Point:

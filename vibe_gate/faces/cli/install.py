@@ -146,18 +146,6 @@ def _place(args: argparse.Namespace, environ: Mapping[str, str]) -> _Place:
     return _Place(root / ".claude" / name, root)
 
 
-def _which() -> str:
-    """What to install: asked at a terminal, else a UsageError that says what to type."""
-    choices = "  vibe-gate install git      into git's own hooks\n  vibe-gate install claude   into Claude Code's hooks"
-    if not sys.stdin.isatty():
-        raise UsageError(f"Install what?\n{choices}")
-    complain(f"{choices}\nWhich one, git or claude?")
-    answer = sys.stdin.readline().strip().lower()
-    if answer not in ("git", "claude"):
-        raise UsageError(f"'{answer}' is neither git nor claude; nothing was installed.")
-    return answer
-
-
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         emit("\n".join(git_hooks.install(repository, __version__)) + "\n")
@@ -192,7 +180,6 @@ examples:
         "git": Command(GIT, (), _install),
         "claude": Command(CLAUDE, (_add_place,), _install_claude),
     },
-    _which,
 )
 
 UNINSTALL = group(

@@ -16,7 +16,7 @@ from typing import TextIO
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import StorageError
 
-ASCII = str.maketrans({"✓": "+", "✗": "x", "·": "|", "…": "~", "−": "-", "→": ">"})
+ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼", "+x|~->|-+++++++++")
 """For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
 
 COLUMNS = 80

@@ -6,18 +6,19 @@ import argparse
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.upkeep import WRONG, Verified
+from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
-from vibe_gate.faces.action.runner import API_URL, SERVER_URL, Runner
+from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.bundles.runs import bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
@@ -37,8 +38,8 @@ _REMOTE = re.compile(
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runner = _runner(environ)
     if args.from_artifact is not None:
-        if args.run or args.repo or args.pr:
-            raise UsageError("--from-artifact reads run, repository and pull request from the event; omit them.")
+        if args.run or args.pr:
+            raise UsageError("--from-artifact reads run and pull request from the event; omit them.")
         return relay(runner, Path(args.from_artifact))
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
     if not token:
@@ -48,12 +49,12 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     bundle = root / found.entry.bundle
     summary = _sealed(root, found.entry, environ)
     with open_repository(root, environ) as repository:
-        server, name = _home(repository, args.repo, environ)
+        name, server = _name(repository, runner), runner.server_url
     head, base = summary.change.head_commit, summary.change.base_commit
     links = Links(server, name, head, runner.run_url(name), base)
     notes = tuple(filter(None, [capture_note(read_bundle(bundle))]))
     report = report_of_run(summary, bundle, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
-    with open_forge(_api(server, environ), token, name, environ=environ) as forge:
+    with open_forge(runner.api_url, token, name, environ=environ) as forge:
         posting = Posting(
             head=head,
             number=_pull(forge, args.pr, head).number,
@@ -76,7 +77,12 @@ def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
     result = read_bundle(root / entry.bundle)
     if result.state != "sealed":
         raise StorageError(f"Run {run_id} is {result.state}: it has no verdict to post.")
-    _require_sound(bundles_of(root, environ).verify([entry]), run_id)
+    problems = bundles_of(root, environ).verify([entry]).problems
+    if wrong := next((problem for problem in problems if problem.state in WRONG), None):
+        raise IntegrityError(
+            f"Run {run_id} was not posted: {paths.quote(wrong.place)}: {wrong.why} "
+            f"(`vibe-gate bundles verify {run_id}` lists all)."
+        )
     summary = result.summary
     if not summary.change.head_commit:
         raise UsageError(
@@ -87,38 +93,14 @@ def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
     return summary
 
 
-def _require_sound(found: Verified, run_id: str) -> None:
-    """Raise IntegrityError with the first problem that `vibe-gate bundles verify RUN` lists."""
-    wrong = [problem for problem in found.problems if problem.state in WRONG]
-    if not wrong:
-        return
-    rest = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-    raise IntegrityError(
-        f"Run {run_id} was not posted: {paths.quote(wrong[0].place)}: {wrong[0].why}{rest} "
-        f"(`vibe-gate bundles verify {run_id}` lists all)."
-    )
-
-
-def _home(repository: Repository, wanted: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    origin = _REMOTE.match(repository.config("remote.origin.url") or "")
-    host, path = (origin["host"], origin["path"]) if origin else ("", "")
-    name = wanted or environ.get("GITHUB_REPOSITORY") or path
-    server = environ.get("GITHUB_SERVER_URL") or (f"https://{host}" if host and not wanted else SERVER_URL)
+def _name(repository: Repository, runner: Runner) -> str:
+    """GITHUB_REPOSITORY, else what origin is on GitHub: the token is never sent elsewhere because a remote says so."""
+    origin, server = _REMOTE.match(repository.config("remote.origin.url") or ""), urlsplit(runner.server_url).hostname
+    here = origin["path"] if origin and origin["host"].lower() == server else ""
+    name = runner.environ.get("GITHUB_REPOSITORY") or here
     if name.count("/") != 1:
-        raise UsageError("Unknown repository: origin is not on GitHub. Use --repo OWNER/NAME.")
-    return server.rstrip("/"), name
-
-
-def _api(server: str, environ: Mapping[str, str]) -> str:
-    """The API's address. The token is never sent to a server only because a remote names it."""
-    given = environ.get("GITHUB_API_URL")
-    if given:
-        return given
-    if server.lower() != SERVER_URL:
-        raise UsageError(
-            f"origin is at {paths.quote(server)}; for GitHub Enterprise set GITHUB_API_URL, as https://HOST/api/v3."
-        )
-    return API_URL
+        raise UsageError(f"Unknown repository: origin is not on {server}. Set GITHUB_REPOSITORY to OWNER/NAME.")
+    return name
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -139,13 +121,12 @@ POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
     (
         argument("run", nargs="?", metavar="RUN", help="run id, prefix of one or revision (default: newest)"),
-        argument("--repo", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else the remote origin"),
         argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit"),
         argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
         argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
     ),
     _run,
-    "vibe-gate post [RUN] [--repo OWNER/NAME] [--pr N] | --from-artifact DIR",
+    "vibe-gate post [RUN] [--pr N] | --from-artifact DIR",
     """\
 examples:
   vibe-gate post                      the newest run, to the pull request of its

@@ -77,6 +77,10 @@ def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], 
     return carried_out(asked, Path.cwd(), environ, quiet=quiet)
 
 
+_AS_REVIEW: dict[str, object] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
+"""Options of a review that a run does not have."""
+
+
 def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
     words = list(args.words)
     if args.agent is None and not words:
@@ -86,13 +90,7 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
     if args.prompt is not None and not args.prompt.strip():
         raise UsageError("The prompt is empty; say what the agent is to do.")
     workflow = "" if args.agent is not None else words.pop(0)
-    review = request_of(
-        argparse.Namespace(
-            **{**vars(args), "revision": words, "rubric": [], "commit": None, "no_judge": False, "strict": False},
-            force=False,
-        ),
-        environ,
-    )
+    review = request_of(argparse.Namespace(**{**vars(args), **_AS_REVIEW, "revision": words}), environ)
     goes_on = getattr(args, "resume", "")
     return RunRequest(
         review=review,

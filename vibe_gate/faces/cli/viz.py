@@ -85,7 +85,7 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(graph_of(result), columns, unicode=is_terminal() and _has_lines())
+    drawing = draw(graph_of(result), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
     head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
     return [head, "", *(drawing or ["no nodes yet"])]
@@ -106,15 +106,6 @@ def _document(result: RunResult, meant: Named) -> dict[str, object]:
         "outcome": result.summary.outcome if result.complete else None,
         "graph": json.loads(result.graph().to_json()),
     }
-
-
-def _has_lines() -> bool:
-    """Whether the terminal's encoding has the characters of lines."""
-    try:
-        "│┼".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _coloured(lines: list[str], environ: Mapping[str, str]) -> list[str]:

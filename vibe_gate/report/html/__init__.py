@@ -1,7 +1,7 @@
 """A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data, never markup.
 
 markup     elements, with everything escaped      view     what is shown, read from the bundle
-document   the page as it is without scripts      picture  the graph as SVG
+document   the page as it is without scripts
 app/       what scripts add, in TypeScript; built by `nox -s page` into page.js and page.css
 """
 
@@ -117,7 +117,6 @@ def _data(view: View) -> dict[str, Any]:
                 "id": document.finding_id(number),
                 "path": finding.path,
                 "line": finding.line,
-                "end_line": finding.end_line,
                 "side": "before" if words.is_removed(finding) else "after",
                 "level": finding.level,
                 "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
@@ -129,14 +128,6 @@ def _data(view: View) -> dict[str, Any]:
         else []
     )
     return {
-        "schema": 1,
-        "run": {
-            "id": view.graph.run_id,
-            "key": summary.key if summary else "",
-            "workflow": summary.workflow if summary else "",
-            "outcome": summary.outcome if summary else "",
-            "state": view.state,
-        },
         "files": [asdict(file) for file in view.files],
         "turns": [asdict(turn) for turn in view.turns],
         "findings": findings,

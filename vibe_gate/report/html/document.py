@@ -12,9 +12,12 @@ from vibe_gate.domain.summary import PolicyChange, Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import words
+from vibe_gate.report.graph import drawn
 from vibe_gate.report.html.markup import Html, block, facts, joined, table, tag
-from vibe_gate.report.html.picture import picture
 from vibe_gate.report.html.view import FileView, TurnView, View
+
+WIDEST = 400
+"""Columns of the graph's boxes; a wider graph is listed."""
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""
@@ -341,7 +344,7 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> tu
 def _run(view: View) -> Iterator[Html]:
     if view.graph.nodes:
         yield tag("h2", "Graph")
-        yield picture(view.graph, lambda node: _link("e", f"nodes/{node.id}/{node.turns[-1]}") if node.turns else "")
+        yield block("\n".join(drawn(view.graph, WIDEST)), class_="graph", tabindex="0")
     yield tag("h2", "Run")
     yield facts(_about(view))
     if view.left_out:

@@ -7,8 +7,8 @@ from html import escape
 
 from vibe_gate.domain.escape import safe, show_block
 
-VOID = frozenset({"meta", "br", "rect", "path"})
-"""Elements that are written without an end tag: HTML's own, and shapes of an SVG picture."""
+VOID = frozenset({"meta", "br"})
+"""Elements that are written without an end tag."""
 
 
 class Html(str):

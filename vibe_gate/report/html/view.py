@@ -73,7 +73,6 @@ class CallView:
     end: int | None
     use: str
     agent: str
-    parent: str
     pre: int | None
     post: int | None
 
@@ -292,7 +291,6 @@ def _turn(
                 call.ended_at,
                 call.tool_use_id,
                 call.agent_id,
-                call.parent_tool_use_id,
                 call.hook_ref.pre,
                 call.hook_ref.post,
             )

@@ -48,7 +48,7 @@ from vibe_gate.faces.cli.review import screen
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.trust import trusted_revision
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, documents, lines, table
+from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
 from vibe_gate.review import Review
 from vibe_gate.store import RunResult, read_bundle
 
@@ -62,18 +62,10 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     root = root_of(environ)
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
     runs = bundles_of(root, environ).find(args.limit, **wanted)
-    if args.json:
-        emit(documents(runs))
-    else:
-        emit(_shown(runs) if runs else NO_MATCHES if wanted else NO_RUNS)
+    width = shutil.get_terminal_size().columns if is_terminal() else None
+    lines = [] if args.json else table(runs, width, now(), _titles(runs))
+    emit_result(args, {"bundles": list(map(document, runs))}, lines if runs else [NO_MATCHES if wanted else NO_RUNS])
     return PASS
-
-
-def _shown(runs: Sequence[RunEntry]) -> str:
-    """The list for whoever reads stdout: a table on a terminal, a line of everything in a pipe."""
-    if not is_terminal():
-        return lines(runs)
-    return table(runs, shutil.get_terminal_size().columns, now(), _titles(runs))
 
 
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:

@@ -20,7 +20,6 @@ export interface FileEntry {
   type: string;
   added: number;
   deleted: number;
-  binary: boolean;
   /** Ids of the contents. */
   before: string | null;
   after: string | null;
@@ -36,7 +35,6 @@ export interface Call {
   end: number | null;
   use: string;
   agent: string;
-  parent: string;
   pre: number | null;
   post: number | null;
 }
@@ -65,7 +63,6 @@ export interface Finding {
   id: string;
   path: string;
   line: number;
-  end_line: number;
   side: "after" | "before";
   level: string;
   criterion: string;
@@ -73,8 +70,6 @@ export interface Finding {
 }
 
 export interface Data {
-  schema: 1;
-  run: { id: string; key: string; workflow: string; outcome: string; state: string };
   files: FileEntry[];
   turns: Turn[];
   findings: Finding[];

@@ -24,6 +24,6 @@ test("durations are for people", () => {
 
 test("calls at the same time stand below each other", () => {
   const call = (start: number, end: number | null): Call =>
-    ({ name: "Read", state: "completed", start, end, use: "", agent: "", parent: "", pre: null, post: null });
+    ({ name: "Read", state: "completed", start, end, use: "", agent: "", pre: null, post: null });
   assert.deepEqual(stack([call(0, 10), call(5, 8), call(6, 7), call(10, 12), call(11, null)], 2), [0, 1, 1, 0, 1]);
 });
