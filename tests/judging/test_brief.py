@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -171,8 +170,7 @@ def every_word() -> str:
         {"id": "narrow", "kind": "judge", "question": "Q?", "paths": ["*.py", "*.sh", "*.bin"]},
     ]
     held = Rubric.model_validate({"schema": 1, "id": "r", "criterion": asked})
-    shown_parts, _ = brief.parts(change(*files), held, {})
-    parts = [dataclasses.replace(part, message="It is\nright.") for part in shown_parts]
+    parts, _ = brief.parts(change(*files), held, {}, "It is\nright.")
     prompts = [brief.prompt(change(*files), part, ["a fact"], NONCE) for part in parts]
     return "\n".join([brief.system_prompt(NONCE), json.dumps(brief.answer_schema(held.judged)), *prompts])
 

@@ -88,7 +88,7 @@ class BriefPart:
     pieces: tuple[BriefPiece, ...]
     number: int
     of: int
-    message: str | None = None
+    message: str
 
 
 class QuotedLine(PydanticModel):
@@ -178,12 +178,12 @@ def concerned(change: Change, rubric: Rubric) -> Change:
 
 
 def parts(
-    change: Change, rubric: Rubric, hunks: Mapping[str, tuple[Hunk, ...]]
+    change: Change, rubric: Rubric, hunks: Mapping[str, tuple[Hunk, ...]], message: str = ""
 ) -> tuple[tuple[BriefPart, ...], tuple[Unreviewed, ...]]:
     """The conversations that show every changed line of a change that the rubric is `concerned` with.
 
-    `hunks` by path, with as much around them as is to be shown. Returns the parts, and what of those files cannot be
-    shown at all.
+    `hunks` by path, with as much around them as is to be shown; `message` is shown if there is one. Returns the parts,
+    and what of those files cannot be shown at all.
     """
     groups: list[list[BriefPiece]] = []
     cut: list[Unreviewed] = []
@@ -201,7 +201,7 @@ def parts(
     for number, group in enumerate(groups, start=1):
         files = {piece.path for piece in group}
         asked = tuple(c for c in rubric.judged if any(c.concerns(f) for f in change.files if f.path in files))
-        made.append(BriefPart(asked, tuple(group), number, len(groups)))
+        made.append(BriefPart(asked, tuple(group), number, len(groups), message))
     return tuple(made), tuple(cut)
 
 
@@ -225,7 +225,7 @@ def prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: str) ->
         "Facts, computed from the tree after the change (names, paths and quoted lines are the repository's):\n\n"
         + fence("\n".join(f"| {fact}" for fact in facts), nonce),
     ]
-    if part.message is not None:
+    if part.message:
         said = "\n".join("| " + escape.show_text(line) for line in part.message.split("\n"))
         sections.append(f"What the author says about it (claims, not facts):\n\n{fence(said, nonce)}")
     return "\n\n".join(sections) + "\n"

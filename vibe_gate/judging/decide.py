@@ -48,10 +48,7 @@ def _demote(vote: Vote, why: str) -> Vote:
 
 
 def combine(parts: Sequence[Vote]) -> Vote:
-    """One vote from the answers to the parts of a change: the worst of them, with all its evidence.
-
-    What the change makes different is told of every part, as far as it fits.
-    """
+    """One vote from the answers to the parts of a change: the worst, with all its evidence, and `changes` of all."""
     worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
     deciding = [part for part in parts if part.outcome == worst]
     evidence = tuple(item for part in deciding for item in part.evidence)

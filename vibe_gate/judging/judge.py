@@ -29,6 +29,7 @@ from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
+from vibe_gate.judging import brief
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.surroundings import surroundings
 from vibe_gate.judging.votes import (
@@ -38,7 +39,6 @@ from vibe_gate.judging.votes import (
     RubricQuestion,
     RubricVotes,
     VoteContext,
-    brief_of,
     cast_votes,
     question_key,
     together,
@@ -148,13 +148,16 @@ class JudgeContext:
                 asked.append(RubricQuestion(rubric, message, self._key(rubric, message, trees, sdk)))
         return tuple(asked)
 
-    def briefs(self, questions: Iterable[RubricQuestion]) -> tuple[RubricBrief, ...]:
+    def briefs(self, questions: Iterable[RubricQuestion]) -> list[RubricBrief]:
         """What a judge is shown for each question; rubrics about the same files share what stands around them."""
-        around = cache(partial(surroundings, self.repository))
-        return tuple(
-            brief_of(question, self.subject.change, around, partial(self._key, question.rubric, question.message))
-            for question in questions
-        )
+        around, made = cache(partial(surroundings, self.repository)), []
+        for question in questions:
+            change = brief.concerned(self.subject.change, question.rubric)
+            parts, unshown = brief.parts(change, question.rubric, around(change).hunks, question.message)
+            shown = RubricBrief(question, change, around(change), parts, unshown, "")
+            prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
+            made.append(shown._replace(key=self._key(question.rubric, question.message, prompts)))
+        return made
 
     def keys(self, sdk: str | None = None) -> dict[str, str]:
         """By rubric id, the key of both trees of the question that shows the most."""
@@ -192,7 +195,7 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
     answers = run.state.answers
     # A recording must hold the conversation and a replay must show it: neither uses what is known.
     reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
-    known = _known(answers, questions, run.clock()) if reads else {}
+    known = _known(context, questions) if reads else {}
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _result(questions, known)
@@ -204,19 +207,19 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
     with run.deadline.interrupting():
         briefs = context.briefs(missing)
     if reads:
-        known |= _known_as_shown(context, briefs)
-        briefs = tuple(brief for brief in briefs if brief.question.key not in known)
+        known |= _known(context, (), briefs)
+        briefs = [each for each in briefs if each.question.key not in known]
     if not briefs:
         return _result(questions, known)
     if request.answered:
         return _result(questions, known)._replace(silence=NOT_NOW)
-    async with _claimed(answers, [brief.key for brief in briefs] if reads else [], run, tell):
+    async with _claimed(answers, [each.key for each in briefs] if reads else [], run, tell):
         if reads:
-            known |= _known(answers, missing, run.clock()) | _known_as_shown(context, briefs)
-            briefs = tuple(brief for brief in briefs if brief.question.key not in known)
+            known |= _known(context, missing, briefs)
+            briefs = [each for each in briefs if each.question.key not in known]
         if not briefs:
             return _result(questions, known)
-        tell(f"asking about {', '.join(dict.fromkeys(brief.question.rubric.id for brief in briefs))}")
+        tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
         asked = await _ask(context, briefs, wire, upstream, tell)
         notes = (*_keep(answers, asked, briefs, context), *asked.notes) if writes else asked.notes
     result = _result(questions, known, asked.votes)._replace(cost=asked.cost, notes=notes, intact=asked.intact)
@@ -247,16 +250,14 @@ async def _claimed(
             answers.release(keys)
 
 
-def _known(answers: AnswerCache, questions: Iterable[RubricQuestion], now: datetime) -> dict[str, RubricVotes]:
-    """By key of the question, what was answered about the same trees."""
-    return {question.key: votes for question in questions if (votes := _kept(answers, question.key, now))}
-
-
-def _known_as_shown(context: JudgeContext, briefs: Iterable[RubricBrief]) -> dict[str, RubricVotes]:
-    """By key of the question, what a judge that was shown the same answered without looking further."""
+def _known(
+    context: JudgeContext, questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief] = ()
+) -> dict[str, RubricVotes]:
+    """By key of the question, what was answered about the same trees, or without tools to one of these briefs."""
     answers, now, read = context.run.state.answers, context.run.clock(), cache(context.repository.read)
-    kept = ((brief, _kept(answers, brief.key, now)) for brief in briefs)
-    return {brief.question.key: votes for brief, votes in kept if votes and brief.supports(votes, read)}
+    shown = ((each, _kept(answers, each.key, now)) for each in briefs)
+    same = {each.question.key: votes for each, votes in shown if votes and each.supports(votes, read)}
+    return same | {each.key: votes for each in questions if (votes := _kept(answers, each.key, now))}
 
 
 def _kept(answers: AnswerCache, key: str, now: datetime) -> RubricVotes | None:
@@ -282,8 +283,8 @@ async def _ask(
         with run.deadline.interrupting():
             after, before = _export(context, folder / TREES)
         votes_of = VoteContext(context, session, cache(context.repository.read), folder)
-        cast = await together(cast_votes(brief, votes_of) for brief in briefs)
-        votes = dict(zip((brief.question.key for brief in briefs), cast, strict=True))
+        cast = await together(cast_votes(each, votes_of) for each in briefs)
+        votes = dict(zip((each.question.key for each in briefs), cast, strict=True))
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
         spent = session.gateway.spent()
@@ -309,11 +310,11 @@ def _tell_budget(run: RunContext, budget: float, spent: Cost, votes: Mapping[str
 def _keep(answers: AnswerCache, asked: _Asked, briefs: Iterable[RubricBrief], context: JudgeContext) -> tuple[str, ...]:
     """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
     now, problem = context.run.clock(), ""
-    for brief in briefs:
-        votes = asked.votes[brief.question.key]
+    for each in briefs:
+        votes = asked.votes[each.question.key]
         if asked.intact and votes.is_final:
             entry = context.run.redactor.value(votes.from_bundle(context.run.record.relative).model_dump(mode="json"))
-            for key in (brief.question.key, *(() if votes.used_tools else (brief.key,))):
+            for key in (each.question.key,) if votes.used_tools else (each.question.key, each.key):
                 problem = answers.put(key, entry, now) or problem
     answers.prune(now)
     return (f"The answers are kept nowhere, so the same question is paid for again ({problem}).",) if problem else ()

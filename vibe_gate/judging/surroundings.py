@@ -7,7 +7,7 @@ what is computed here is told as facts, and decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,11 +74,8 @@ class Surroundings:
     has_tests: bool
     mentions: Mapping[str, tuple[NamedLine, ...]]
 
-    def facts(self, shown: Collection[str]) -> Iterator[str]:
-        """What is told about the files with these paths, a line each; the repository's text is made visible.
-
-        Without line numbers: they would differ, and the question with them, whenever such a file has a line more.
-        """
+    def facts(self, shown: Iterable[str]) -> Iterator[str]:
+        """What is told about the files with these paths, a line each; the repository's text is made visible."""
         yield f"test files in the tree, by their names: {'some' if self.has_tests else 'none'}"
         for name in dict.fromkeys(name for path in shown for name in self.names.get(path, ())):
             yield from self._about(name)
@@ -93,7 +90,7 @@ class Surroundings:
         yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
         for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
-            yield f"    {paths.quote(mention.path)}: {text}"
+            yield f"    {paths.quote(mention.path)}: {text}"  # no line number: it moves with every line above
 
 
 def _lines(count: int) -> str:

@@ -11,9 +11,9 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext, ModelSession
 
 T = TypeVar("T")
+Quoted = QuotedLine | CheckedEvidence
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""
@@ -76,8 +77,7 @@ def question_key(
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class RubricQuestion:
+class RubricQuestion(NamedTuple):
     """A rubric as it is asked once: with the author's `message`, or without it (""). `key` is that of both trees."""
 
     rubric: Rubric
@@ -85,8 +85,7 @@ class RubricQuestion:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class RubricBrief:
+class RubricBrief(NamedTuple):
     """All that a judge is shown for one question, and the `key` of that: the same for all trees that show the same.
 
     `change` has the files that the rubric's judge criteria concern, no others. `unshown` is what of them no part shows.
@@ -97,43 +96,21 @@ class RubricBrief:
     around: Surroundings
     parts: tuple[BriefPart, ...]
     unshown: tuple[Unreviewed, ...]
-    key: str = ""
+    key: str
 
     def prompt(self, part: BriefPart, nonce: str) -> str:
         """The judge's prompt for a part, or for some of its criteria."""
-        shown = dict.fromkeys(piece.path for piece in part.pieces)
-        return brief.prompt(self.change, part, self.around.facts(shown), nonce)
+        return brief.prompt(self.change, part, self.around.facts(piece.path for piece in part.pieces), nonce)
 
     def supports(self, votes: RubricVotes, read: Callable[[FileVersion], bytes]) -> bool:
         """Whether what counted as evidence in these votes, given about other trees, stands in this change, too."""
-        criteria = {criterion.id: criterion for criterion in self.question.rubric.judged}
-
-        def stands(criterion: Criterion, kept: CheckedEvidence) -> bool:
-            quoted = QuotedLine.model_construct(path=kept.path, line=kept.line, quote=kept.quote, side=kept.side)
-            return kept.standing == "void" or _check(criterion, quoted, self.change, read).standing == "holds"
-
-        return votes.votes.keys() <= criteria.keys() and all(
-            stands(criteria[name], kept)
+        asked = {criterion.id: criterion for criterion in self.question.rubric.judged}
+        return votes.votes.keys() <= asked.keys() and all(
+            kept.standing == "void" or _check(asked[name], kept, self.change, read).standing == "holds"
             for name, cast in votes.votes.items()
             for vote in cast
             for kept in vote.evidence
         )
-
-
-def brief_of(
-    question: RubricQuestion,
-    change: Change,
-    around: Callable[[Change], Surroundings],
-    key: Callable[[Sequence[str]], str],
-) -> RubricBrief:
-    """What is shown for the question about the change, under the `key` of its prompts."""
-    change = brief.concerned(change, question.rubric)
-    surroundings = around(change)
-    parts, unshown = brief.parts(change, question.rubric, surroundings.hunks)
-    if question.message:
-        parts = tuple(replace(part, message=question.message) for part in parts)
-    made = RubricBrief(question, change, surroundings, parts, unshown)
-    return replace(made, key=key([made.prompt(part, "") for part in parts]))  # the nonce is another in every run
 
 
 class RubricVotes(PydanticModel):
@@ -169,8 +146,7 @@ class RubricVotes(PydanticModel):
         return self.model_copy(update={"votes": votes})
 
 
-@dataclass(frozen=True, slots=True)
-class VoteContext:
+class VoteContext(NamedTuple):
     """What every conversation of the run's judges shares.
 
     `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
@@ -183,8 +159,7 @@ class VoteContext:
     folder: Path
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
+class _Reply(NamedTuple):
     status: str
     detail: str
     votes: dict[str, Vote]
@@ -285,7 +260,7 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
         limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
         detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
-    return replace(_reply(part, end.ending.answer, end.folder, context), used_tools=end.ending.used_tools)
+    return _reply(part, end.ending.answer, end.folder, context)._replace(used_tools=end.ending.used_tools)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
@@ -329,7 +304,7 @@ def _vote(criterion: Criterion, given: brief.JudgeAnswers, turn: str, context: V
 
 
 def _check(
-    criterion: Criterion, evidence: QuotedLine, change: Change, read: Callable[[FileVersion], bytes]
+    criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
     file = _file_of(evidence, change)
     if file is None or not criterion.concerns(file):
@@ -338,7 +313,7 @@ def _check(
     return check_evidence(evidence, file, read(version) if version else b"")
 
 
-def _file_of(evidence: QuotedLine, change: Change) -> FileDiff | None:
+def _file_of(evidence: Quoted, change: Change) -> FileDiff | None:
     path = paths.unquote(evidence.path)
     file = change.file(path) or change.file(path.removeprefix(f"{evidence.side}/"))  # as the judge's tools name it
     if file is None and evidence.side == "before":
@@ -357,7 +332,7 @@ MIN_RELOCATED = 8
 """Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every page."""
 
 
-def check_evidence(evidence: QuotedLine, file: FileDiff | None, content: bytes) -> CheckedEvidence:
+def check_evidence(evidence: Quoted, file: FileDiff | None, content: bytes) -> CheckedEvidence:
     """Whether the quoted line stands where it is said to stand, and was changed.
 
     `file` is the changed file that `evidence.path` names (None: not part of the
@@ -409,7 +384,7 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def _checked(evidence: QuotedLine, standing: Standing, why: str = "", line: int = 0) -> CheckedEvidence:
+def _checked(evidence: Quoted, standing: Standing, why: str = "", line: int = 0) -> CheckedEvidence:
     return CheckedEvidence(
         path=evidence.path,
         line=line or evidence.line,
