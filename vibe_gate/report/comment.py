@@ -89,7 +89,7 @@ def why(report: Report) -> str:
         text = text.replace("--no-judge", 'judge: "false"')
     if summary.exit_code == INCONCLUSIVE and (reason := cause(summary)):
         fact = _ADVICE.sub("", reason).removeprefix("not asked: ").removesuffix(".")
-        left = words.unanswered(summary)
+        left = sum(one.kind == "judge" for one in words.unanswered(summary))
         missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
         text = f"{fact}. {missing}" if left else f"{text}: {fact}"
     return f"{text[0].upper()}{text[1:]}." if text else ""

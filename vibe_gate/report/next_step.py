@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from vibe_gate.domain.escape import counted
@@ -118,7 +117,7 @@ def _decide(report: Report) -> str:
 
 def _cause(summary: Summary) -> tuple[re.Match[str], str] | None:
     """The first reason with a remedy that is known, and this remedy."""
-    reasons = list(unanswered(summary))
+    reasons = [*(one.reason for one in words.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
     found = ((pattern.search(reason), advice) for pattern, advice in _CAUSES for reason in reasons)
     return next(((match, advice) for match, advice in found if match), None)
 
@@ -126,13 +125,4 @@ def _cause(summary: Summary) -> tuple[re.Match[str], str] | None:
 def cause(summary: Summary) -> str:
     """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it."""
     caught = _cause(summary)
-    return caught[0].string if caught else next(unanswered(summary), "")
-
-
-def unanswered(summary: Summary) -> Iterator[str]:
-    """Reasons of ours, never a model's words, why questions have no answer."""
-    for rubric in summary.rubrics:
-        for criterion in rubric.criteria:
-            if criterion.outcome in ("abstain", "error") and all(vote.said is None for vote in criterion.votes):
-                yield criterion.reason
-    yield from (place.reason for place in summary.unreviewed)
+    return caught[0].string if caught else next((one.reason for one in words.unanswered(summary)), "")

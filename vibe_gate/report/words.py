@@ -123,10 +123,11 @@ def missed(summary: Summary) -> tuple[Unreviewed, ...]:
     return tuple(summary.unreviewed) if judges(summary) else ()
 
 
-def unanswered(summary: Summary) -> int:
-    """How many judge questions have no answer, by a judge or by an earlier verdict."""
-    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria if criterion.kind == "judge"]
-    return sum(one.outcome in ("abstain", "error") and all(vote.said is None for vote in one.votes) for one in criteria)
+def unanswered(summary: Summary) -> list[CriterionResult]:
+    """The criteria without an answer, whose reasons are our own words and never a model's."""
+    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+    undecided = [criterion for criterion in criteria if criterion.outcome in ("abstain", "error")]
+    return [one for one in undecided if all(vote.said is None for vote in one.votes)]
 
 
 def waiting(summary: Summary) -> tuple[str, tuple[str, ...]]:
