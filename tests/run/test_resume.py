@@ -111,7 +111,7 @@ def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
         environ = {**repo.environ, **model.environ}
         assert vibe_gate("run", "--agent", "reviewer", "--prompt", "Look.", cwd=repo.path, environ=environ).code == 0
     (first,) = tried
-    assert first.code == 3 and "is being written by process " in first.err
+    assert first.code == 3 and "is being written by another process" in first.err
 
 
 def test_a_run_that_waits_goes_on_when_a_person_approves(repo):

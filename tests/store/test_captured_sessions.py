@@ -1,4 +1,4 @@
-"""Captured sessions in the store: verify looks at them, clean takes those that nobody needs any more."""
+"""Captured sessions in the store: clean takes those that nobody needs any more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from bundle_words import START
 
 from vibe_gate.domain.bundles import Provenance
@@ -37,37 +36,12 @@ def bundles(root: Path) -> Bundles:
     return Bundles(root, Provenance(NOW))
 
 
-def flaws(root: Path) -> list[tuple[str, str, str]]:
-    return [(one.state, one.place.partition("/")[2], one.why) for one in bundles(root).verify().problems]
-
-
 def clean(root: Path, dry_run: bool = False) -> Cleaned:
     return bundles(root).clean(WEEK, dry_run)
 
 
 def left(root: Path) -> list[str]:
     return sorted(path.name.rpartition("_")[2] for path in (root / ".vibe-artifacts/captures").iterdir())
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "why"),
-    [
-        ("meta.json", "{", "meta.json: it is not JSON"),
-        ("meta.json", '{"schema": 1, "schema": 1}', "meta.json: it has a name twice in one object"),
-        ("meta.json", '{"schema": 1}', "meta.json: session_id: Field required"),
-        ("events.jsonl", "", "events.jsonl is shorter than meta.json says"),
-    ],
-)
-def test_a_damaged_session_is_corrupt_and_repair_puts_it_aside_whole(
-    tmp_path: Path, name: str, content: str, why: str
-) -> None:
-    folder = session(tmp_path, 1)
-    (folder / name).write_text(content)
-    assert flaws(tmp_path) == [("corrupt", folder.name, why)]
-    bundles(tmp_path).repair()
-    assert flaws(tmp_path) == []
-    assert not folder.exists()
-    assert (next((tmp_path / ".vibe-artifacts/quarantine").rglob(folder.name)) / name).read_text() == content
 
 
 def test_a_session_goes_by_its_recorded_age_a_month_after_the_runs_that_may_name_it(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def killed(tmp_path: Path) -> str:
         assert writer.stdout
         run_id = writer.stdout.readline().strip()
         store = open_store(tmp_path, Hush(), Clock())
-        with pytest.raises(StorageError, match=rf"is being written by process {writer.pid}\."):
+        with pytest.raises(StorageError, match="is being written by another process"):
             store.reopen(KEY, run_id)
         writer.send_signal(signal.SIGKILL)
     return run_id
@@ -138,7 +138,7 @@ def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
         time.sleep(0.05)
     said = [one.communicate()[0].strip() for one in all_ten]
     assert said.count("won") == 1
-    assert sum("is being written by" in one for one in said) == 9, said  # a lock may not say yet whose it is
+    assert sum("is being written by" in one for one in said) == 9, said
     run = open_store(tmp_path, Hush(), Clock()).reopen(KEY, killed)
     run.seal(summary_of(run))
     assert read_bundle(run.directory).summary.outcome == "pass"

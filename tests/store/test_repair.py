@@ -18,7 +18,7 @@ from bundle_words import (
     tree,
     verify_bundles,
 )
-from test_verify import NOW, content_of, left_off, place, sealed
+from test_verify import NOW, content_of, place, sealed
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
@@ -68,17 +68,6 @@ def test_a_run_whose_content_is_nowhere_is_put_aside_whole(tmp_path: Path, run: 
     assert list_runs(tmp_path) == []
     assert (tmp_path / QUARANTINE / place("summary.json", run)).is_file()
     assert done.quarantine == QUARANTINE.removeprefix(".vibe-artifacts/")
-
-
-def test_a_torn_tail_is_cut_and_kept(tmp_path: Path, store: Store) -> None:
-    run = left_off(store)
-    log = run.directory / "events.ndjson"
-    whole = log.read_bytes()
-    log.write_bytes(whole + b'{"seq": 99')
-    done = mend(tmp_path)
-    assert (place("events.ndjson", run), "the torn 10 bytes cut and kept in quarantine") in said(done)
-    assert log.read_bytes() == whole
-    assert (tmp_path / QUARANTINE / place("events.ndjson.torn", run)).read_bytes() == b'{"seq": 99'
 
 
 def test_a_running_run_is_left_alone(tmp_path: Path, store: Store) -> None:

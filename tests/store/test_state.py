@@ -191,16 +191,19 @@ def without_a_table(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [garbage, half, without_a_table])
-def test_a_damaged_file_is_put_aside_and_begun_anew(folder, spoil):
+def test_a_damaged_file_is_named_with_the_way_to_a_new_one(folder, spoil):
     path = folder / "state.db"
     spoil(path)
     with open_state(folder.parent) as state:
         use(state)
+        assert state.problem.startswith(f"{path} cannot be used (")
+        assert state.problem.endswith(f"It is damaged: delete {path}* to begin a new one.")
+        with pytest.raises(StorageError, match="It is damaged"):
+            state.hook_records.append(SEEN)
+    for part in folder.glob("state.db*"):
+        part.unlink()
+    with open_state(folder.parent) as state:
         state.hook_records.append(SEEN)
-        assert state.problem.startswith(f"{path} was damaged (")
-        assert f"it is kept as {path}.damaged-1, and a new one was begun." in state.problem
-        assert state.hook_records.all() == [SEEN]
-    assert (folder / "state.db.damaged-1").stat().st_size
     with open_state(folder.parent) as state:
         use(state)
         assert (state.hook_records.all(), state.problem) == ([SEEN], "")
@@ -240,7 +243,6 @@ def test_a_file_that_cannot_be_used_stays_as_it_is_and_blocks_nothing(folder, sp
     assert state.answers.put(KEY, {}, NOW) == state.spending.add(1.0, "run", NOW) == state.problem
     with pytest.raises(StorageError):
         state.hook_records.append(SEEN)
-    assert not list(folder.parent.rglob("*.damaged-*"))
     for theirs in (folder.parent / "theirs", folder.parent / "elsewhere"):
         assert not theirs.exists() or not (theirs.read_bytes() if theirs.is_file() else list(theirs.iterdir()))
 

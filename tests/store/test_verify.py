@@ -131,14 +131,6 @@ def test_a_summary_that_was_deleted_is_named(tmp_path: Path, store: Store) -> No
     assert (told_of.state, told_of.why.partition(":")[0]) == ("incomplete", "summary.json is missing")
 
 
-def test_a_torn_tail_of_an_unfinished_run_is_untidy(tmp_path: Path, store: Store) -> None:
-    run = left_off(store)
-    with (run.directory / "events.ndjson").open("ab") as log:
-        log.write(b'{"seq": 99, "ts"')
-    assert ("untidy", "torn", place("events.ndjson", run)) in told(tmp_path)
-    assert verify_bundles(tmp_path, NOW).is_sound
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

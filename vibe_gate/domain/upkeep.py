@@ -14,7 +14,7 @@ ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
 """
 
 ProblemKind = Literal[
-    "run", "entry", "temporary", "digest", "document", "log", "torn", "sessions", "turn", "content",
+    "run", "entry", "temporary", "digest", "document", "log", "turn", "content",
     "missing", "unreadable", "tracked",
 ]  # fmt: skip
 

@@ -271,7 +271,7 @@ def _verify(stage: Folder, runs: Collection[RunEntry], provenance: Provenance) -
         audit.check(stage.below(run.place))
         _require_readable(audit.problems)
         for problem in audit.problems:
-            if problem.state in WRONG or problem.what == "torn":
+            if problem.state in WRONG:
                 raise _refused(f"{paths.quote(problem.place)}: {problem.why}")
 
 

@@ -7,7 +7,6 @@ the files, the contents and the torn ends of logs are looked at.
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -26,10 +25,9 @@ from vibe_gate.store.bundle import (
     receipt_fault,
     seal_fault,
 )
-from vibe_gate.store.captures import EVENTS, META, read_meta
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
-from vibe_gate.store.log import lines, whole_lines
+from vibe_gate.store.log import lines
 from vibe_gate.store.names import Entry, part_of, walk
 from vibe_gate.store.runs import bare_entries, is_running, open_store_folder
 from vibe_gate.store.turn_summary import TurnSummary
@@ -47,7 +45,7 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     count = contents = 0
     try:
         if runs is None:
-            found += [*_top(store), *_keys(store), *_captured(store)]
+            found += [*_top(store), *_keys(store)]
         for entry in bare_entries(store) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:
@@ -58,35 +56,6 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     except OSError as error:
         raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
     return Verified(count, contents, tuple(sorted(found, key=lambda problem: (problem.place, problem.what))))
-
-
-def _captured(store: Folder) -> Iterator[Problem]:
-    """What is wrong with the captured sessions of a store, whole sessions as their place. OSError."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        captures = store.folder(names.CAPTURES)
-        for name, status in captures.entries():
-            place = f"{names.CAPTURES}/{name}"
-            if name.startswith(TEMPORARY):
-                yield Problem("untidy", "temporary", place, "it is temporary, and nobody finished it")
-            elif not stat.S_ISDIR(status.st_mode):
-                yield Problem("corrupt", "entry", place, "it is not a captured session")
-            elif why := _why_unreadable(captures, name):
-                yield Problem("corrupt", "sessions", place, why)
-
-
-def _why_unreadable(captures: Folder, name: str) -> str:
-    """Why a captured session cannot be read; "" if it can. What its writer has not finished yet is none of it."""
-    try:
-        session = captures.folder(name)
-        finished = read_meta(session).bytes if session.has(META) else 0
-        size = session.status(EVENTS).st_size if session.has(EVENTS) else 0
-    except ValueError as error:
-        return f"{META}: {reason(error)}"
-    except FileNotFoundError:
-        return ""  # cleaned meanwhile
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
-    return f"{EVENTS} is shorter than {META} says" if size < finished else ""
 
 
 def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | None:
@@ -225,8 +194,6 @@ class Audit:
                 self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
         elif self._sealed:
             self._note_references(entry)
-        elif entry.part == "log" and (torn := _torn_bytes(entry.folder, entry.base)):
-            self._say("untidy", "torn", entry.name, f"its last line is torn: {torn:,} bytes without an end")
 
     def _note_references(self, entry: Entry) -> None:
         """The contents that the run's events or a turn's summary name. OSError, ValueError: neither can be read."""
@@ -251,13 +218,6 @@ class Audit:
         for turn in sorted(turns):
             if f"{turn}/{names.SUMMARY}" not in self._there:
                 self._say("incomplete", "turn", turn, "the turn has no summary: its session did not end")
-
-
-def _torn_bytes(folder: Folder, name: str) -> int:
-    """The length of the log's last line if it has no end. OSError."""
-    with open(folder.reading(name), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        return size - whole_lines(file.fileno(), size)[0]
 
 
 def _unsuffixed(content: str) -> str:

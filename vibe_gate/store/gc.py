@@ -132,7 +132,7 @@ def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         captures = store.folder(names.CAPTURES)
         for name in captures.folders():
-            with contextlib.suppress(OSError, ValueError):  # `verify` names it; its age is not known
+            with contextlib.suppress(OSError, ValueError):  # its age is not known
                 session = captures.folder(name)
                 if read_meta(session).updated_at < before and not session.has(names.KEEP):
                     yield name, captures.size(name)

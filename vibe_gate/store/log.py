@@ -9,7 +9,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from vibe_gate.domain.model import require_few
@@ -20,8 +19,6 @@ MAX_DOCUMENT_BYTES = 64 << 20
 
 MAX_LINE_BYTES = 128 << 20
 """Of a log: the CLI sends at most 16 MiB in one message, and JSON may write a byte as six."""
-
-_ID_BYTES = 20  # of a process id in a lock
 
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
@@ -155,7 +152,7 @@ def lines(folder: Folder, name: str) -> Iterator[bytes]:
 
 
 class Lock:
-    """Says that a run's writer lives: locked until `release`, or until the process dies. The file says its id."""
+    """Says that a run's writer lives: locked until `release`, or until the process dies."""
 
     def __init__(self, folder: Folder, name: str = LOCK) -> None:
         """BlockingIOError: another process has the lock. OSError."""
@@ -165,27 +162,10 @@ class Lock:
         except OSError:
             let_go(self._descriptor)
             raise
-        self._says_id = name == LOCK
-        if self._says_id:
-            with suppress(OSError):  # a full disk is cleaned under this lock, too
-                os.ftruncate(self._descriptor, 0)
-                write_all(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         """The run is not being written any more."""
-        if self._says_id:
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, 0)
         let_go(self._descriptor)
-
-    @staticmethod
-    def holder(folder: Folder) -> str:
-        """The id of the process that writes the run in `folder`, as its lock says; "" if it does not."""
-        try:
-            said = folder.read(LOCK, _ID_BYTES).strip()
-        except OSError:
-            return ""
-        return said.decode() if said.isdigit() and len(said) < _ID_BYTES else ""
 
     @staticmethod
     def is_held(folder: Folder) -> bool:

@@ -37,7 +37,9 @@ def reopen(
     names.as_folder_name(key, "the key of a change"), names.as_folder_name(run_id, "a run id")
     try:
         folder = store.below(f"{key}/{run_id}")
-        lock = _locked(folder, run_id)
+        lock = Lock(folder)
+    except BlockingIOError:
+        raise StorageError(f"Run {run_id} is being written by another process; wait for its end.") from None
     except OSError as error:
         raise StorageError(f"Run {run_id} cannot be opened: {error.strerror}.") from error
     try:
@@ -49,15 +51,6 @@ def reopen(
         if isinstance(error, OSError):
             raise StorageError(f"Run {run_id} cannot be written: {error.strerror}.") from error
         raise
-
-
-def _locked(folder: Folder, run_id: str) -> Lock:
-    try:
-        return Lock(folder)
-    except BlockingIOError:
-        holder = Lock.holder(folder)
-        who = f"process {holder}" if holder else "another process"
-        raise StorageError(f"Run {run_id} is being written by {who}.") from None
 
 
 def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float) -> RunRecorder:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Collection
 from pathlib import Path
 
@@ -12,8 +10,8 @@ from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.checking import verify
-from vibe_gate.store.folder import Folder, let_go
-from vibe_gate.store.log import Lock, whole_lines
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.log import Lock
 from vibe_gate.store.runs import open_store_folder
 
 
@@ -58,16 +56,12 @@ class _Work:
                 self.done.append(Mended(problem, f"moved to quarantine{whole}"))
 
     def tidy(self, problems: Collection[Problem]) -> None:
-        """Temporary files, and the torn ends of logs without a seal."""
+        """Temporary files."""
         for problem in problems:
-            if (problem.run or problem.place) in self._left or self._is_running(problem.run):
-                continue
-            if problem.what == "temporary":
+            is_left = (problem.run or problem.place) in self._left or self._is_running(problem.run)
+            if problem.what == "temporary" and not is_left:
                 self._move(problem.place)
                 self.done.append(Mended(problem, "moved to quarantine"))
-            elif problem.what == "torn":
-                size = self._cut(problem.place)
-                self.done.append(Mended(problem, f"the torn {size:,} bytes cut and kept in quarantine"))
 
     def _is_running(self, run: str) -> bool:
         return bool(run) and Lock.is_held(self._store.below(run))
@@ -75,19 +69,6 @@ class _Work:
     def _move(self, place: str) -> None:
         parent, _, name = place.rpartition("/")
         self._store.below(parent).move(name, self._aside(parent), name)
-
-    def _cut(self, place: str) -> int:
-        parent, _, name = place.rpartition("/")
-        descriptor = self._store.below(parent).appending(name)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            size = os.fstat(descriptor).st_size
-            whole, _ = whole_lines(descriptor, size)
-            self._aside(parent).place(f"{name}.torn", os.pread(descriptor, size - whole, whole))
-            os.ftruncate(descriptor, whole)
-        finally:
-            let_go(descriptor)
-        return size - whole
 
     def _aside(self, parent: str) -> Folder:
         return self._store.below(f"{self.quarantine}/{parent}", create=True)

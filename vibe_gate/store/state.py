@@ -6,9 +6,9 @@
     answers        what a model answered
     spending       USD by day
 
-A damaged file is put aside, and the next use begins a new one; one that is locked, read-only, on a full disk or
-written by another version is left as it is, and `State.problem` says that this process writes nothing there. Only
-records and overrides that are not written raise. A commit is never blocked by it.
+A file that is damaged, locked, read-only, on a full disk or written by another version is left as it is, and
+`State.problem` says that this process writes nothing there. Only records and overrides that are not written raise. A
+commit is never blocked by it.
 """
 
 from __future__ import annotations
@@ -170,38 +170,16 @@ class StateFile:
         return self._connection
 
     def _note(self, error: OSError | sqlite3.Error) -> None:
-        """After a failure: a damaged file is put aside, any other is only read from now on."""
+        """After a failure the file is only read."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error) and not hasattr(error, "sqlite_errorcode"):
+            raise error  # a mistake of ours: SQLite never saw it
+        self._unwritten = True
         why = str(getattr(error, "strerror", None) or error)
-        if _is_damage(error) and (aside := self._put_aside()):
-            self.problem = f"{self.path} was damaged ({why}); it is kept as {aside}, and a new one was begun."
-        else:
-            self._unwritten = True
-            self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there."
-
-    def _put_aside(self) -> str:
-        """Rename the file with what belongs to it; the new name, "" if that cannot be done."""
-        self.close()
-        number = 1
-        while os.path.lexists(aside := f"{self.path}.damaged-{number}"):
-            number += 1
-        try:
-            for part in ("-wal", "-shm", "-journal", ""):  # the file last: a stray log would be read into the new one
-                if os.path.lexists(self.path + part):
-                    os.rename(self.path + part, aside + part)
-        except OSError:
-            return ""
-        return aside
-
-
-def _is_damage(error: OSError | sqlite3.Error) -> bool:
-    """Whether the file is not a whole database; False for one that only cannot be used now."""
-    if isinstance(error, OSError):
-        return False
-    if not hasattr(error, "sqlite_errorcode"):
-        raise error  # a mistake of ours: SQLite never saw it
-    return error.sqlite_errorcode & 0xFF in _DAMAGED
+        is_damaged = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in _DAMAGED
+        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_damaged else ""
+        self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there.{advice}"
 
 
 def _opened(folder: str, path: str) -> sqlite3.Connection:
