@@ -43,7 +43,7 @@ LATER = START + timedelta(hours=1)
 
 
 def broken(root: Path) -> None:
-    """A store with something for every hand that heals: a corrupt run, a torn log, a stray, a temporary file."""
+    """A store with something for every hand that heals: a corrupt run, a torn log, a temporary file."""
     review(root)
     one = review(root)
     two = open_store(root, Hush(), Clock()).begin(KEY, START, {})
@@ -51,7 +51,6 @@ def broken(root: Path) -> None:
     two.event("node.added", "judge", kind="judge")
     two.close()
     (one.directory / "run.json").unlink()
-    (one.directory.parent / "stray").touch()
     with (two.directory / "events.ndjson").open("ab") as log:
         log.write(b'{"seq"')
     (root / ".vibe-artifacts/.tmp-1").write_text("half")

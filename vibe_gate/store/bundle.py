@@ -140,12 +140,8 @@ class BundleLocation(NamedTuple):
             raise corrupt(self.path(name), "it was changed after sealing" if known else "it was added after sealing")
 
     def state(self) -> BundleState:
-        """`sealed` has a summary, `running` a living writer, `incomplete` neither. StorageError."""
-        if self.has(names.SUMMARY):
-            return "sealed"
-        if Lock.is_held(open_folder(self.root)):
-            return "running"
-        return "sealed" if self.has(names.SUMMARY) else "incomplete"  # it may have been sealed between two looks
+        """As `state_of`. StorageError."""
+        return state_of(self.folder(), open_folder(self.root))
 
     def bare(self) -> BundleLocation:
         """The run's own folder, with nobody to vouch for what is read."""
@@ -316,9 +312,9 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
     """A sealed run's documents as they are stored, after every file was compared. StorageError, IntegrityError."""
     bare = run.bare()
     folder = bare.folder()
-    if not folder.has(names.SUMMARY):
-        state = "is still running" if Lock.is_held(folder) else "is incomplete: it ended before its verdict"
-        raise StorageError(f"The run in {_shown(bare.root)} {state}; there is no outcome to show.")
+    if (state := state_of(folder)) != "sealed":
+        what = "is still running" if state == "running" else "is incomplete: it ended before its verdict"
+        raise StorageError(f"The run in {_shown(bare.root)} {what}; there is no outcome to show.")
     document = bare.document(names.SUMMARY, parse_object)
     files = _digests(bare, document)
     missing = dict(files)
@@ -342,6 +338,16 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
     from vibe_gate.domain.upkeep import SealedDocuments
 
     return SealedDocuments(document, files, vouching)
+
+
+def state_of(bundle: Folder, run: Folder | None = None) -> BundleState:
+    """`sealed` has a summary, `running` a living writer, `incomplete` neither. OSError. `run`: that of a turn."""
+    if not bundle.has(names.SUMMARY):
+        if Lock.is_held(run or bundle):
+            return "running"
+        if not bundle.has(names.SUMMARY):  # it may have been sealed between two looks
+            return "incomplete"
+    return "sealed"
 
 
 def open_folder(root: Path) -> Folder:

@@ -7,12 +7,11 @@ the files, the contents and the torn ends of logs are looked at.
 from __future__ import annotations
 
 import contextlib
-import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from vibe_gate.domain import model, receipt
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_run_id
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
@@ -24,12 +23,13 @@ from vibe_gate.store.bundle import (
     reason,
     receipt_fault,
     seal_fault,
+    state_of,
 )
 from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import lines
 from vibe_gate.store.names import Entry, part_of, walk
-from vibe_gate.store.runs import bare_entries, is_running, open_store_folder
+from vibe_gate.store.runs import bare_entries, open_store_folder
 from vibe_gate.store.turn_summary import TurnSummary
 
 MAX_PROBLEMS = 20_000
@@ -45,7 +45,9 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     count = contents = 0
     try:
         if runs is None:
-            found += [*_top(store), *_keys(store)]
+            why = "unfinished file of a writer that ended"
+            left = (name for name, _ in store.entries() if name.startswith(TEMPORARY))
+            found += [Problem("untidy", "temporary", name, why) for name in left]
         for entry in bare_entries(store) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:
@@ -78,23 +80,6 @@ def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | 
     return audit
 
 
-def _top(store: Folder) -> Iterator[Problem]:
-    for name, status in store.entries():
-        is_folder = stat.S_ISDIR(status.st_mode)
-        if name.startswith(TEMPORARY):
-            yield Problem("untidy", "temporary", name, "unfinished file of a writer that ended")
-        elif not is_folder and (not stat.S_ISREG(status.st_mode) or name in names.OWN_FOLDERS):
-            yield Problem("corrupt", "entry", name, "not a folder or file of a store")
-
-
-def _keys(store: Folder) -> Iterator[Problem]:
-    for key in filter(names.is_key, store.folders()):
-        for name, status in store.folder(key).entries():
-            is_mark = name == names.KEEP and stat.S_ISREG(status.st_mode)  # keeps every run of the key
-            if not is_mark and not (stat.S_ISDIR(status.st_mode) and is_run_id(name)):
-                yield Problem("corrupt", "entry", f"{key}/{name}", "not a run")
-
-
 def _tracked(found: list[Problem], provenance: Provenance) -> Iterator[Problem]:
     """What git tracks of the store besides whole runs, which are foreign."""
     runs = {problem.place.casefold() for problem in found if problem.state == "foreign"}
@@ -123,10 +108,11 @@ class Audit:
 
     def check(self, bundle: Folder) -> None:
         """Look at the run in `bundle`; a running one is left alone. OSError."""
-        if is_running(bundle):
+        state = state_of(bundle)
+        if state == "running":
             self._say("running", "run", "", "it is still running")
             return
-        self._sealed = bundle.has(names.SUMMARY)  # asked again: it may have been sealed just now
+        self._sealed = state == "sealed"
         if not self._sealed:
             receipted = f"{names.SUMMARY} is missing: it was deleted, or the run ended right after its receipt"
             self._say(

@@ -22,11 +22,12 @@ from vibe_gate.domain.model import first_mistake
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
+from vibe_gate.store.bundle import state_of
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 from vibe_gate.store.recorder import require_untracked
-from vibe_gate.store.runs import bare_entries, is_kept, is_running, open_store_folder
+from vibe_gate.store.runs import bare_entries, is_kept, open_store_folder
 
 MB = 1_000_000
 
@@ -118,7 +119,7 @@ def _planned(store: Folder, rules: Retention, now: datetime, known: Provenance) 
             continue
         with _noting(plan, entry.run_id):
             key = store.folder(entry.key)
-            if not is_kept(store, entry) and not is_running(key.folder(entry.run_id)):
+            if not is_kept(store, entry) and state_of(key.folder(entry.run_id)) != "running":
                 size = key.size(entry.run_id)
                 plan.runs.append((entry, size))
                 free += size

@@ -253,11 +253,6 @@ def bare_entries(store: Folder) -> list[RunEntry]:
     return sorted(found, reverse=True)
 
 
-def is_running(bundle: Folder) -> bool:
-    """Whether the run in this folder has no verdict yet, and a living writer. OSError."""
-    return not bundle.has(names.SUMMARY) and Lock.is_held(bundle)
-
-
 def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
     """The newest runs, among others.
 
