@@ -100,13 +100,6 @@ def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store)
     assert read_summary(run.directory) == summary
 
 
-def test_a_run_with_one_node_and_no_session_takes_no_file_for_either(store: Store) -> None:
-    run = store.begin(KEY, START, {})
-    run.event("node.added", "checks", kind="checks")
-    run.seal(summary_of(run))
-    assert set(document(run.directory / "summary.json")["digests"]) == {"events.ndjson", "run.json"}
-
-
 def test_sessions_json_maps_nodes_to_their_sessions_in_order(store: Store) -> None:
     run = store.begin(KEY, START, {})
     for number in (1, 2):

@@ -367,9 +367,8 @@ class RunRecorder:
         return self.begun_turn(node_id, number) or TurnRecorder(self.run_id, node_id, number, None, self._status)
 
     def seal(self, summary: Summary, attest: Attest | None = None) -> Summary | None:
-        """Append run.completed, write the receipt, and summary.json last, durably.
+        """Append run.completed, write graph, sessions.json and the receipt, and summary.json last, durably.
 
-        graph.json is written of a run with several nodes, sessions.json of one with sessions.
         Returns the summary as it was written, without secrets; None if the run is not recorded.
         """
         with self._status.lock:
@@ -454,13 +453,9 @@ class RunRecorder:
         require_possible(written)
         document = written.model_dump()
         events = list(own_events(lines(parts.folder, names.EVENTS)))
-        graph, sessions = fold(events), _sessions(events)
-        if len(graph.nodes) > 1:
-            parts.folder.place(names.GRAPH, graph.to_json().encode())
-        if sessions:
-            listed = {"schema": 1, "nodes": sessions}
-            safe = unredacted_fields.redacted(listed, unredacted_fields.SESSIONS, parts.redact.value)
-            parts.folder.place(names.SESSIONS, encode_document(safe))
+        parts.folder.place(names.GRAPH, fold(events).to_json().encode())
+        safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
+        parts.folder.place(names.SESSIONS, encode_document(safe))
         document["redacted"] = tally(parts.redact)
         vouched = digests(parts.folder)
         if attest is not None:
@@ -479,13 +474,13 @@ class RunRecorder:
             self._append(parts, "run.completed", None, {"status": "incomplete", "reason": reason})
 
 
-def _sessions(events: Iterable[Event]) -> dict[str, list[str]]:
-    """The sessions of each node, in the order in which their turns ended."""
+def _sessions(events: Iterable[Event]) -> dict[str, Any]:
+    """sessions.json: the sessions of each node, in the order in which their turns ended."""
     nodes: dict[str, list[str]] = {}
     for event in events:
         if event.type == "turn.completed" and event.data.get("session_id"):
             nodes.setdefault(event.node_id or "", []).append(event.data["session_id"])
-    return nodes
+    return {"schema": 1, "nodes": nodes}
 
 
 def _readable(name: str, data: bytes, limit: int) -> bytes:
