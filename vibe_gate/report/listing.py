@@ -24,14 +24,8 @@ def table(entries: Iterable[RunEntry], width: int | None, now: datetime, titles:
     rows = [_cells(run, length if width else None, now, titles) for run in runs]
     rows = [_HEADS, *rows] if width else rows
     widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        padded = [
-            one.rjust(most) if at in _NUMBERS else one.ljust(most)
-            for at, (one, most) in enumerate(zip(row, widest, strict=True))
-        ]
-        lines.append(safe("  ".join(padded).rstrip())[:width])
-    return lines
+    padded = ([one.ljust(most) for one, most in zip(row, widest, strict=True)] for row in rows)
+    return [safe("  ".join(row).rstrip())[:width] for row in padded]
 
 
 def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:
@@ -60,7 +54,6 @@ def outcome(entry: RunEntry) -> str:
 
 _RUN, _SECOND = 18, 15  # of a run id: the time it began, to the millisecond or the second
 _HEADS = ("ago", "outcome", "by", "change", "found", "run", "title")
-_NUMBERS = (0, 4)  # columns whose text stands to the right
 
 
 def document(entry: RunEntry) -> dict[str, object]:

@@ -36,7 +36,7 @@ _REMOTE = re.compile(
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runner = _runner(environ)
+    runner = Runner(environ, Path.cwd(), now, emit_to_runner)
     if args.from_artifact is not None:
         if args.run or args.pr:
             raise UsageError("--from-artifact reads run and pull request from the event; omit them.")
@@ -113,10 +113,6 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
     return pulls[0]
 
 
-def _runner(environ: Mapping[str, str]) -> Runner:
-    return Runner(environ, Path.cwd(), now, emit_to_runner)
-
-
 POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
     (
@@ -139,6 +135,6 @@ examples:
 ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
     (),  # everything it reads is in the environment (docs/cli.md)
-    lambda args, environ: run_job(_runner(environ)),
+    lambda args, environ: run_job(Runner(environ, Path.cwd(), now, emit_to_runner)),
     "vibe-gate action",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,18 +102,16 @@ def _lines(message: Mapping[str, Any], place: str) -> Iterator[str]:
         yield from cut.splitlines()
 
 
-def _copied(*, newest: bool) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
-    def copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        with _opened(environ) as sessions:
-            source = sessions.find(args.id)
-            turn = args.turn if args.turn is not None else len(source.turns)
-            made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
-        what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
-        on = "continue PROMPT" if newest else f"resume {made.id} PROMPT"
-        emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
-        return PASS
-
-    return copy
+def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    newest = args.subcommand == "rewind"
+    with _opened(environ) as sessions:
+        source = sessions.find(args.id)
+        turn = args.turn if args.turn is not None else len(source.turns)
+        made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
+    what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
+    on = "continue PROMPT" if newest else f"resume {made.id} PROMPT"
+    emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
+    return PASS
 
 
 def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -182,7 +180,7 @@ examples:
         "fork": Command(
             "copy a session; the copy goes on by itself, the original stays as it is",
             (ID, argument("--at", dest="turn", type=whole_number, metavar="TURN", help="copy up to this turn"), JSON),
-            _copied(newest=False),
+            _copy,
         ),
         "rewind": Command(
             "go back to a turn: a copy up to there, which `continue` goes on with, from that turn's files",
@@ -191,7 +189,7 @@ examples:
                 argument("--to", dest="turn", type=whole_number, required=True, metavar="TURN", help="the last turn"),
                 JSON,
             ),
-            _copied(newest=True),
+            _copy,
         ),
         "rename": Command(
             "give a session another title", (ID, argument("title", metavar="TITLE", help="the new one"), JSON), _rename

@@ -230,10 +230,8 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
     yield tag("h2", "Not judged")
     places = words.missed(summary)
     if not places:
-        everything = (
-            "Every changed line was shown to a judge." if words.judges(summary) else "No criterion asks a judge."
-        )
-        yield tag("p", everything, class_="none")
+        seen = "Every changed line was shown to a judge."
+        yield tag("p", seen if words.judges(summary) else "No criterion asks a judge.", class_="none")
         return
     items = [
         tag(
@@ -285,12 +283,8 @@ def _name(file: FileView) -> str:
 def _activity(view: View) -> Iterator[Html]:
     yield tag("h2", "Turns of agents and judges")
     if not view.turns:
-        alone = not view.graph.run_id
-        why = (
-            "This page holds the verdict alone; the bundle has the rest."
-            if alone
-            else "No agent and no judge was asked."
-        )
+        alone = "This page holds the verdict alone; the bundle has the rest."
+        why = "No agent and no judge was asked." if view.graph.run_id else alone
         yield tag("p", why, class_="none")
         return
     cost = "Cost when recorded" if view.summary and words.recorded(view.summary) else "Cost"
