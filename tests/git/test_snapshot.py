@@ -60,6 +60,10 @@ STATES = {
     r"git add -A; git commit -qm x; echo '/* $Id: 0123456789 $ */' >x.c; printf 'h\0i\0\r\0\n\0' >y.u",
     "a file with both flags that is not there": "git update-index --assume-unchanged a.txt; "
     "git update-index --skip-worktree a.txt; rm a.txt",
+    "names that git quotes": r"""mkdir 'a "b'; for n in '"q"' 'back\\slash\n' 'a "b/é' "$(printf 'new\nline')"; """
+    r"""do echo x >"$n"; done; git add -A; git commit -qm x; rm '"q"'; for n in *; do [ -d "$n" ] || """
+    r"""echo y >"$n"; done; echo y >'a "b/é'""",
+    "nothing left": "git rm -qr --cached .; rm -r $(ls)",
     "names of other case": "git config core.ignoreCase true; echo x >A.TXT; mkdir SRC; echo x >SRC/new; echo x >a.txt",
 }
 """What people do in the working tree of `seeded`."""
@@ -69,6 +73,25 @@ STATES = {
 def test_a_snapshot_is_what_git_would_add_in_every_state(seeded: Bench, holds: Holds, state: str) -> None:
     subprocess.run(STATES[state], shell=True, check=True, cwd=seeded.root, env=seeded.environ)
     holds(seeded)
+
+
+def test_a_second_look_sees_whatever_differs_from_the_snapshot(seeded: Bench) -> None:
+    seeded.write("untracked", "x\n")
+    with seeded.open() as repository:
+        taken = repository.snapshot()
+        assert repository.still_holds(taken)
+        for change, undo in {
+            "echo two >a.txt": "git checkout -q a.txt", "rm a.txt": "git checkout -q a.txt", "echo y >new": "rm new",
+            "echo y >untracked": "echo x >untracked", "rm untracked": "echo x >untracked",
+            "chmod +x a.txt": "chmod -x a.txt", "ln -sf tool.sh link": "ln -sf a.txt link",
+        }.items():  # fmt: skip
+            subprocess.run(change, shell=True, check=True, cwd=seeded.root, env=seeded.environ)
+            assert not repository.still_holds(taken), change
+            subprocess.run(undo, shell=True, check=True, cwd=seeded.root, env=seeded.environ)
+            assert repository.still_holds(taken), undo
+    with seeded.open() as repository:
+        assert repository.still_holds(taken)
+        assert not repository.still_holds(seeded.git("rev-parse", "HEAD^{tree}"))
 
 
 def test_links_of_every_kind(seeded: Bench, holds: Holds, tmp_path: Path) -> None:

@@ -23,10 +23,13 @@ MAX_LINE_BYTES = 128 << 20
 _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line is in them
 
 
+_ONE_LINE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=repr)
+
+
 def dumps(value: dict[str, Any]) -> str:
     """ASCII JSON on one line: no control character, direction mark or lone surrogate stays raw. Else the repr."""
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=repr)
+        return _ONE_LINE.encode(value)
     except (ValueError, TypeError):
         # NaN and infinity are not JSON, and keys may be no text. Rare, so looked for only now.
         return json.dumps(_finite(value), separators=(",", ":"), default=repr)
