@@ -14,7 +14,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from answers import HANDLER, answers, fails, passes, said
+from answers import CHANGES, HANDLER, answers, fails, passes, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
 from wire import answer, answering
@@ -90,6 +90,7 @@ def test_a_good_change_passes(walk):
     summary = judged(walk, PASSES)
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     assert summary.rubrics[0].score == 1.0
+    assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [CHANGES] * 2
 
 
 def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):

@@ -73,6 +73,12 @@ def test_the_parts_of_a_large_change_give_the_worst_of_their_answers(parts, wors
     assert combine(votes(*parts)).outcome == worst
 
 
+def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
+    parts = zip(votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True)
+    told = combine([part.model_copy(update={"changes": changes}) for part, changes in parts]).changes
+    assert told == "It reads. It writes."
+
+
 def fail(counterexample: str | None, *standings: str) -> Vote:
     evidence = tuple(
         CheckedEvidence(path="a", line=1, end_line=1, quote="x", standing=s, why="not there" if s == "void" else "")

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 import repos
-from answers import answers, fails, passes
+from answers import CHANGES, answers, fails, passes
 from repos import GATE, Repo
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
+from vibe_gate.report import words
 from vibe_gate.review import ReviewRequest, review
 
 pytestmark = pytest.mark.slow
@@ -176,6 +177,7 @@ def test_a_fail_that_is_reused_has_its_finding_and_counts_as_from_the_cache(aski
     reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
     assert len(again.requests) == 1
     assert (reused.exit_code, reused.findings) == (1, first.findings)
+    assert words.changes(reused) == words.changes(first) == CHANGES
     assert (reused.cache.hits, reused.cache.misses, reused.cost.usd) == (1, 0, 0)
 
 
