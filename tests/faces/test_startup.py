@@ -44,6 +44,12 @@ def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_impo
     assert not modules & {"claude_agent_sdk", "github3"}
 
 
+def test_a_judged_review_loads_the_sdk_without_mcp(tmp_path, environ):
+    modules = full_path_modules("demo", cwd=tmp_path, environ=environ)
+    assert "claude_agent_sdk" in modules
+    assert not [name for name in modules if name.partition(".")[0] == "mcp"]
+
+
 @pytest.mark.parametrize("command", ["review", "doctor"])
 def test_the_help_of_a_command_does_not_import_the_sdk(tmp_path, environ, command):
     assert not full_path_modules(command, "--help", cwd=tmp_path, environ=environ) & {"claude_agent_sdk", "github3"}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from vibe_gate import __version__
-from vibe_gate.agent import sdk_version
+from vibe_gate.agent import load_without_mcp, sdk_version
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
@@ -276,6 +276,8 @@ async def _ask(
 ) -> _Asked:
     run = context.run
     shared = context.shared or partial(model_session, run, budget=context.budget)
+    if context.request.alone:
+        load_without_mcp()
     with shared(wire, upstream) as session:
         session.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
         folder = session.folder / context.subject.stage

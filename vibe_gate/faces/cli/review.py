@@ -91,6 +91,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     write = _writer(args, environ)
     if args.workflow is not None:
         return _run_workflow(args, request, environ, write)
+    request = request._replace(alone=True)
     with progress.shown(environ, quiet=args.quiet) as show:
         done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=now, progress=show))
     return _ended(args, done, write(done), lambda: _present(args, done, request, environ))
