@@ -72,12 +72,12 @@ NOT_SHOWN: dict[str, tuple[Files, Files]] = {
     ),
     "a caller stands a line further down": (BASE | {"app/shop.py": f"import os\n{SHOP}"}, CHANGE),
     "there is another test, of something else": (BASE | {"tests/test_docs.py": "def test_docs():\n    pass\n"}, CHANGE),
+}  # fmt: skip
+SHOWN: dict[str, tuple[Files, Files]] = {
     "a line of the file that is too far away to be shown is another": (
         BASE | {"src/load.py": LOAD.replace("LIMIT_0 = 0", "LIMIT_0 = 9")},
         {"src/load.py": SWALLOWS.replace("LIMIT_0 = 0", "LIMIT_0 = 9")},
     ),
-}  # fmt: skip
-SHOWN: dict[str, tuple[Files, Files]] = {
     "a line near the same hunk is another": (
         BASE | {"src/load.py": LOAD.replace("LIMIT_39 = 39", "LIMIT_39 = 9")},
         {"src/load.py": SWALLOWS.replace("LIMIT_39 = 39", "LIMIT_39 = 9")},
@@ -164,6 +164,29 @@ def test_nothing_outside_of_the_paths_is_shown_but_callers_and_tests_by_name(ask
     assert asked(change=CHANGE | {"db/a.sql": "SELECT 1;\n", "docs/more.md": "More.\n"}) == 1
     assert "db/a.sql" in asked.requests[-1].all_text
     assert "docs/more.md" not in asked.requests[-1].all_text
+
+
+MOVED = {"lib/more.py": "", "src/more.py": SWALLOWS}
+
+
+def test_a_file_that_moves_to_where_a_question_looks_is_shown_whole(asking):
+    asked = asking(judge)
+    assert asked(BASE | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+
+
+def test_a_quote_of_a_file_that_moves_there_holds(asking):
+    asked = asking(lambda _: answer(answers(fails(HANDLER | {"path": "src/more.py"}))))
+    (finding,) = asked.review(BASE | {"lib/more.py": SWALLOWS}, MOVED).findings
+    assert (finding.path, finding.line) == ("src/more.py", 46)
+
+
+def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):
+    again = asking(judge)
+    inside = {"src/more.py": "", "src/moved.py": LOAD}
+    other = LOAD.replace("LIMIT_0 = 0", "LIMIT_0 = 9")
+    assert again(BASE | {"src/more.py": LOAD}, inside) == 1
+    assert again(BASE | {"src/more.py": other}, inside | {"src/moved.py": other}) == 1
 
 
 def test_a_judge_that_used_tools_is_asked_again_about_other_trees(asking):

@@ -177,6 +177,15 @@ def concerned(change: Change, rubric: Rubric) -> Change:
     return change._replace(files=tuple(files))
 
 
+def moves_in(file: FileDiff, rubric: Rubric) -> bool:
+    """Whether the file comes from where a judge criterion of the rubric does not look, so that no judge was asked."""
+    asked = (criterion for criterion in rubric.judged if criterion.paths)
+    return file.after is not None and any(
+        paths.matches(file.path, criterion.paths) and not paths.matches(file.old_name, criterion.paths)
+        for criterion in asked
+    )
+
+
 def parts(
     change: Change, rubric: Rubric, hunks: Mapping[str, tuple[Hunk, ...]], message: str = ""
 ) -> tuple[tuple[BriefPart, ...], tuple[Unreviewed, ...]]:

@@ -153,10 +153,16 @@ class JudgeContext:
         around, made = cache(partial(surroundings, self.repository)), []
         for question in questions:
             change = brief.concerned(self.subject.change, question.rubric)
-            parts, unshown = brief.parts(change, question.rubric, around(change).hunks, question.message)
+            new = (file for file in change.files if brief.moves_in(file, question.rubric))
+            whole = {file.path: self.repository.with_all_lines(file) for file in new}
+            change = change._replace(files=tuple(whole.get(file.path, file) for file in change.files))
+            hunks = {**around(change).hunks, **{path: file.hunks for path, file in whole.items()}}
+            parts, unshown = brief.parts(change, question.rubric, hunks, question.message)
             shown = RubricBrief(question, change, around(change), parts, unshown, "")
             prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
-            made.append(shown._replace(key=self._key(question.rubric, question.message, prompts)))
+            sides = (side for file in change.files for side in (file.before, file.after))
+            blobs = [side.blob if side else "" for side in sides]
+            made.append(shown._replace(key=self._key(question.rubric, question.message, [*blobs, *prompts])))
         return made
 
     def keys(self, sdk: str | None = None) -> dict[str, str]:

@@ -62,8 +62,8 @@ def question_key(
 ) -> str:  # fmt: skip
     """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
 
-    `about`: the trees before and after, or the prompts that a judge is shown. `message` is "" unless it is shown;
-    `versions` by program.
+    `about`: the trees before and after, or the prompts that a judge is shown and the blobs that they are about.
+    `message` is "" unless it is shown; `versions` by program.
     """
     plain = {
         "about": about,
@@ -260,7 +260,7 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
         limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
         detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
-    return _reply(part, end.ending.answer, end.folder, context)._replace(used_tools=end.ending.used_tools)
+    return _reply(part, end.ending.answer, shown.change, end.folder, context)._replace(used_tools=end.ending.used_tools)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
@@ -270,23 +270,23 @@ def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
     return _Reply(status, short(detail), {criterion.id: vote for criterion in part.criteria})
 
 
-def _reply(part: BriefPart, answer: object, turn: str, context: VoteContext) -> _Reply:
+def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
     try:
         given = brief.JudgeAnswers.model_validate(answer)
     except ValidationError as error:
         return _no_answer(part, "no_answer", f"the answer does not fit its form ({error.error_count()} faults)", turn)
     if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
-    votes = {criterion.id: _vote(criterion, given, turn, context) for criterion in part.criteria}
+    votes = {criterion.id: _vote(criterion, given, change, turn, context) for criterion in part.criteria}
     return _Reply("answered", "", votes)
 
 
-def _vote(criterion: Criterion, given: brief.JudgeAnswers, turn: str, context: VoteContext) -> Vote:
+def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn: str, context: VoteContext) -> Vote:
     answers = [answer for answer in given.answers if answer.criterion == criterion.id]
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer, redact, change = answers[0], context.asked.run.redactor.text, context.asked.subject.change
+    answer, redact = answers[0], context.asked.run.redactor.text
     said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
     evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(
