@@ -478,6 +478,9 @@ def test_only_somebody_else_with_write_access_can_approve_and_only_this_commit(m
         made.github.add_review(7, login, "APPROVED", policy)
     assert made.review_pull(policy).code == 4
     assert conclusions(made) == ["action_required"]
+    assert (made.outputs["verdict"], made.outputs["score"]) == ("needs-approval", "")
+    assert made.review_pull(policy, VIBE_GATE_INPUT_MODE="warn").code == 0
+    assert made.outputs["verdict"] == "needs-approval"
     made.github.add_review(7, "bob", "APPROVED", policy)
     later = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softest\n'})
     made.pull(later)

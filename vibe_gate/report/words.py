@@ -189,9 +189,16 @@ def lines(summary: Summary) -> tuple[int, int]:
     return sum(file.added for file in texts), sum(file.deleted for file in texts)
 
 
+def outcome(summary: Summary) -> str:
+    """The verdict for programs: the outcome, "needs-approval" of a change of the gate, or "nothing" to review."""
+    if not summary.run_id:
+        return "nothing"
+    return "needs-approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
+
+
 def score(summary: Summary) -> float | None:
     """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
-    if summary.outcome not in ("pass", "fail"):
+    if summary.exit_code not in (PASS, FAIL):
         return None
     return min((rubric.score for rubric in summary.rubrics if applies(rubric) and rubric.coverage), default=None)
 

@@ -294,7 +294,7 @@ def _outputs(job: _Job, posted: Posted, files: Mapping[str, tuple[str, str]]) ->
     score = words.score(summary)
     kept = posted.report.artifact
     job.runner.output(
-        verdict=summary.outcome if summary.run_id else "nothing",
+        verdict=words.outcome(summary),
         score="" if score is None else f"{score:g}",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,

@@ -19,7 +19,7 @@ from vibe_gate.receipts.verify_artifact import verify_artifact
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links
-from vibe_gate.report.words import is_approval
+from vibe_gate.report.words import is_approval, outcome
 
 
 def relay(runner: Runner, folder: Path) -> int:
@@ -150,6 +150,6 @@ def explanation(summary: Summary, holds: bool, why: str) -> str:
 
 def _tell(runner: Runner, posted: Posted) -> None:
     runner.summarize(job_summary(posted.report, tuple(posted.downgrades)))
-    runner.output(verdict=posted.report.summary.outcome, comment_url=posted.comment_url)
+    runner.output(verdict=outcome(posted.report.summary), comment_url=posted.comment_url)
     for sentence in posted.downgrades:
         runner.command("warning", f"vibe-gate: {sentence}")
