@@ -147,6 +147,11 @@ def begin(
     if request.stage and not change.head_commit:
         commits = (repository.pending_commit(request.message),)
     _, unread = captures.fold(world.state, store.captures(), redactor, world.clock())
+    if world.state.hook_records.marks():
+        from vibe_gate.receipts.committed import CommitRecords
+
+        with suppress(GateError):
+            CommitRecords(repository, world.state, world.environ, world.clock()).settle_marks()
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     versions = {"vibe-gate": __version__}

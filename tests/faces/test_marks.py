@@ -1,4 +1,4 @@
-"""A person's picks, rebases and amended messages start no Python: sh notes them, and the next start records them."""
+"""Picks, rebases and amended messages start no Python: sh notes them, and the next start records them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from command import started as fresh
 from hooked import Hooked, again, put_in
 
 AGENT = {"CLAUDECODE": "1"}
+LATER = {"GIT_COMMITTER_DATE": "2031-01-01T00:00:00Z"}
+"""Else a rebase makes the very commits that a cherry-pick made."""
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def verified(here: Hooked, span: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_git_makes_by_itself_for_a_person_starts_no_python(here):
+def test_what_git_makes_by_itself_starts_no_python(here):
     done = fresh("install", "git", cwd=here.path, environ=here.environ | here.more)
     assert done.code == 0, done.err
     for name in ("pre-commit", "commit-msg", "post-commit", "post-rewrite"):
@@ -61,7 +63,7 @@ def test_what_git_makes_by_itself_for_a_person_starts_no_python(here):
     for at in (here, linked):
         at.git("cherry-pick", "topic~1", "topic")
         at.git("commit", "-q", "--amend", "-m", f"in {at.path.name}")
-    here.git("rebase", "-q", "main~2", "topic")
+    here.git("rebase", "-q", "main~2", "topic", **LATER)
     put_in(here, "install git")
     assert marks(here) == ["amend"] * 2 + ["cherry-pick"] * 4 + ["rebase"] * 2
     assert verified(here, "HEAD~1..HEAD") == ["reviewed"]  # its patch was
@@ -74,7 +76,7 @@ def test_what_git_makes_by_itself_for_a_person_starts_no_python(here):
 def test_a_branch_that_is_gone_makes_no_bypass_of_what_git_made_of_it(here):
     here.git("cherry-pick", "topic~1")
     here.git("checkout", "-q", "-b", "rebased", "topic")
-    here.git("rebase", "-q", "main~1")
+    here.git("rebase", "-q", "main~1", **LATER)
     here.git("rebase", "-q", "main")
     here.git("checkout", "-q", "main")
     here.git("reset", "-q", "--hard", "rebased")
@@ -94,13 +96,30 @@ def test_the_next_review_settles_them_with_their_time_and_an_agent_has_no_part_i
 
 
 @pytest.mark.parametrize("variable", ["CLAUDECODE", "AIDER_MODEL"])
-def test_of_an_agent_they_are_recorded_at_once_with_its_signs(here, variable):
-    here.git("cherry-pick", "topic", **{variable: "x"})
-    here.git("commit", "-q", "--amend", "-m", "other words", **{variable: "x"})
-    assert marks(here) == []
-    [(during, hints)] = bypasses(here)
-    assert (during, variable in str(hints)) == ("cherry-pick", True)
-    assert [record["kind"] for record in here.records()][-1] == "rewritten"
+def test_of_an_agent_they_keep_its_signs(here, variable):
+    agent = {variable: "x y"}
+    here.git("cherry-pick", "topic", **agent)
+    here.git("commit", "-q", "--amend", "-m", "other words", **agent)
+    here.git("rebase", "-q", "main~1", "topic", **agent, **LATER)
+    assert set(marks(here)) == {"amend", "cherry-pick", "rebase"}
+    verified(here, "HEAD~1..HEAD")
+    told = [(during, variable in str(hints)) for during, hints in bypasses(here)]
+    assert sorted(told) == [("cherry-pick", True), ("rebase", True), ("rebase", True)]
+
+
+def test_what_an_agent_picked_is_an_agents_when_a_person_commits_it(here):
+    here.git("cherry-pick", "topic", **AGENT)
+    here.git("reset", "-q", "--soft", "HEAD~1")
+    here.git("commit", "-q", "-m", "a person's")
+    assert "CLAUDECODE" in str(here.records()[-1]["hints"])
+
+
+def test_an_agent_goes_on_from_what_it_picked_without_a_branch(here):
+    here.git("checkout", "-q", "--detach", **AGENT)
+    here.git("cherry-pick", "topic", **AGENT)
+    here.write(c="more\n")
+    here.git("commit", "-q", "-a", "--amend", "--no-edit", **AGENT)
+    here.git("branch", "-f", "main", "HEAD", **AGENT)
 
 
 def test_what_a_person_commits_past_the_hooks_after_a_conflict_is_told_at_once(here):
@@ -135,7 +154,7 @@ def test_nothing_is_written_through_a_link(here, tmp_path):
     assert bypasses(here) == [("cherry-pick", [])]
 
 
-def test_a_review_knows_before_it_settles_them_what_a_commit_was_before(here):
+def test_a_review_knows_what_a_commit_was_before(here):
     commit(here, "b", "an agent's\n", "--no-verify", AIDER_MODEL="x")
     here.git("commit", "-q", "--amend", "-m", "a person's words")
     assert marks(here) == ["amend"]

@@ -165,12 +165,16 @@ class Record(NamedTuple):  # pydantic takes longer to load than most git hooks t
 
 
 class Mark(NamedTuple):
-    """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO, UTC)."""
+    """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO, UTC).
+
+    `hints`: signs of an agent in the environment.
+    """
 
     ts: str
     command: Literal["amend", "rebase", "cherry-pick"]
     old: str
     new: str
+    hints: tuple[str, ...]
 
     @property
     def during(self) -> Operation:
@@ -178,11 +182,15 @@ class Mark(NamedTuple):
         return "" if self.command == "amend" else self.command
 
     @classmethod
-    def from_name(cls, name: str, time: float) -> Mark | None:
-        """The mark in a file of this name, written at this time (seconds since 1970); None if it is something else."""
+    def from_file(cls, name: str, time: float, text: str) -> Mark | None:
+        """The mark in a file: its name, when it was written (seconds since 1970), the variables that it lists.
+
+        None if it is something else.
+        """
         match = _MARK.match(name)
         ts = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
-        return cls(ts, *match.groups()) if match else None  # type: ignore[arg-type]
+        hints = agent_hints(dict.fromkeys(text.split(), "set"), (), uncommitted=True)
+        return cls(ts, *match.groups(), hints) if match else None  # type: ignore[arg-type,call-arg]
 
 
 _MARK = expression(r"(amend|rebase|cherry-pick)\.([0-9a-f]{40})\.([0-9a-f]{40})\Z")

@@ -1,8 +1,8 @@
 """Record of each new commit which review it came from, or that no hook let it through.
 
-post-commit and post-rewrite do so at once for an agent, and for whatever a person may have put into a commit. Of what
-git does by itself for a person (clean picks, rebases, amended messages) sh only leaves a mark (`install.py`), and the
-next start of Python that needs the records settles it: a hook that reviews, a push, `verify`.
+post-commit and post-rewrite do so at once for whatever somebody may have put into a commit. Of what git does by itself
+(clean picks, rebases, the rewrite of an amended commit) sh only leaves a mark (`faces/git_hook/install.py`), which is
+settled before a review or `verify` reads the records.
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 class CommitRecords(NamedTuple):
     """The records of one repository's commits.
 
-    `ts`: when the commits were made, as ISO time; `hints`: signs in the environment that an agent made them; `say`
-    prints a line. Of marks, `times`: commit id -> when it was made; `sources`: commits that git made them of, which no
-    branch may have any more.
+    `hints`: signs in the environment that an agent made the commits; `say` prints a line. Of marks, `times`: commit
+    id -> when it was made, as ISO time; `sources`: commits that git made them of, which no branch may have any more.
     """
 
     repository: Repository
     state: State
     environ: Mapping[str, str]
     now: datetime
-    ts: str
     hints: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda text: None
     times: Mapping[str, str] = {}
@@ -79,20 +77,26 @@ class CommitRecords(NamedTuple):
             self.state.hook_records.append(record)
 
     def settle_marks(self) -> None:
-        """Record what sh left marks of, as a person's work, and delete the marks. GateError."""
+        """Record what sh left marks of, with the signs of that time, and delete the marks. GateError."""
         if not (marks := self.state.hook_records.marks()):
             return
-        there = [mark for mark in marks if self.repository.has(mark.new)]  # else git has deleted it since
+        has, parents = self.repository.has, self.repository.parents  # git may have deleted some since
+        there = [mark for mark in marks if has(mark.new) and all(map(has, parents(mark.new)))]
         times, sources = {mark.new: mark.ts for mark in there}, tuple(mark.old for mark in there)
-        then = self._replace(hints=(), times=times, sources=sources)
-        made = [self.repository.made_in(mark.during, mark.new) for mark in there if mark.during]
-        then.settle(self.unrecorded(made))
+        then = self._replace(times=times, sources=sources)
+        hints: dict[str, tuple[str, ...]] = {}
+        for mark in there:
+            hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
+        made = {mark.new: self.repository.made_in(mark.during, mark.new) for mark in there if mark.during}
+        new = self.unrecorded([*made.values()])
+        for signs in dict.fromkeys(hints.values()):
+            then._replace(hints=signs).settle([one for one in new if hints[one.commit] == signs])
         for command in ("amend", "rebase"):
             then.rewritten([(mark.old, mark.new) for mark in there if mark.command == command], command)
         self.state.hook_records.unmark(marks)
 
     def _ts(self, commit: str) -> str:
-        return self.times.get(commit, self.ts)
+        return self.times.get(commit) or self.now.isoformat(timespec="milliseconds")
 
     def _linked(self, made: HeadCommit) -> Record | None:
         seen = let_through(self.state.hook_records.about(made.tree), made.tree)

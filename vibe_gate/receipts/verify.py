@@ -99,7 +99,7 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environ) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
-            CommitRecords(repository, open_state(repository.common_dir), environ, now, now.isoformat()).settle_marks()
+            CommitRecords(repository, open_state(repository.common_dir), environ, now).settle_marks()
         span = _span(repository, request.range)
         if len(span.commits) > COMMITS_AT_ONCE:
             more = " or more" if len(span.commits) == MAX_COMMITS else ""

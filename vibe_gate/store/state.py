@@ -37,7 +37,7 @@ FOLDER = "vibe-gate"
 NAME = "state.db"
 
 MARKS = "unrecorded"
-"""Folder of what sh left to be recorded: empty files `COMMAND.OLD.NEW`, whose time is that of the commit."""
+"""Folder of what sh left to be recorded: files `COMMAND.OLD.NEW`, which list the variables of agents that were set."""
 
 CLAIMS = "asking"
 """Folder of the questions that are being asked just now, a locked file each."""
@@ -272,28 +272,17 @@ class HookRecords(_Table):
         self._add(f"The {record.stage} hook", "hook_records (commit_id, tree, old, line) VALUES (?, ?, ?, ?)", *row)
 
     def all(self) -> list[Record]:
-        """Every record; what marks say of rewritten commits comes last."""
-        from vibe_gate.domain.provenance import Record
-
-        rewritten = [
-            Record(mark.ts, "rewritten", "post-rewrite", mark.new, old=mark.old, during=mark.during)
-            for mark in self.marks() if mark.command != "cherry-pick"
-        ]  # fmt: skip
-        return self._select("SELECT line FROM hook_records ORDER BY id") + rewritten
+        """Every record."""
+        return self._select("SELECT line FROM hook_records ORDER BY id")
 
     def marks(self) -> list[Mark]:
         """What sh left to be recorded, oldest first."""
         folder = os.path.join(self._file.folder, MARKS)
         try:
-            with os.scandir(folder) as entries:
-                found = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.name) for entry in entries)
+            names = [] if os.path.islink(folder) else os.listdir(folder)
         except OSError:
             return []
-        if not found or os.path.islink(folder):
-            return []
-        from vibe_gate.domain.provenance import Mark
-
-        return [mark for time, name in found if (mark := Mark.from_name(name, time))]
+        return sorted(mark for name in names if (mark := _mark(os.path.join(folder, name))))
 
     def unmark(self, marks: Iterable[Mark]) -> None:
         """Delete the marks of what is recorded now."""
@@ -310,6 +299,14 @@ class HookRecords(_Table):
         from vibe_gate.domain.provenance import Record
 
         return list(_parsed(Record.from_line, self._file.read(sql, *values)))
+
+
+def _mark(path: str) -> Mark | None:
+    from vibe_gate.domain.provenance import Mark
+
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | _CAREFUL), encoding="ascii", errors="replace") as file:
+        return Mark.from_file(os.path.basename(path), os.fstat(file.fileno()).st_mtime, file.read(1_000))
+    return None
 
 
 def _parsed(read: Callable[[str], T], rows: Iterable[tuple[str]]) -> Iterator[T]:

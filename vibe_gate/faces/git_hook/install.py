@@ -3,8 +3,8 @@
 They are small sh scripts, because sh starts in a tenth of Python's time. With nothing staged git and sh answer alone;
 settings that could hide a staged change are switched off for that look. After a review without a judge Python leaves
 `passed` for the next hooks of the same git process (`reviewing.py`): commit-msg then only looks for words that name an
-agent, and post-commit whether the commit has the tree that was reviewed. What git makes by itself for a person is
-marked, to be recorded by the next start of Python. Every other commit is looked at by Python.
+agent, and post-commit whether the commit has the tree that was reviewed. What git makes by itself is marked, to be
+recorded by the next start of Python. Every other commit is looked at by Python.
 """
 
 from __future__ import annotations
@@ -91,6 +91,32 @@ if [ "$tree" ]; then
 fi
 """
 
+_MARKS = """\
+marks=$state/unrecorded
+mark() {{
+  [ ! -h "$state" ] && [ ! -h "$marks" ] && {{ [ -d "$marks" ] || mkdir -p "$marks"; }} &&
+    for sign in {signs}; do case $sign in *=?*) echo "${{sign%%=*}}" ;; esac; done >"$marks/$1"
+}}
+"""
+"""Of what git makes by itself, sh only notes the commits and the variables of agents that are set; Python settles them
+(`receipts/committed.py`) before anything reads the records."""
+
+_PICKED = """\
+if [ -f "$git_dir/CHERRY_PICK_HEAD" ]; then
+  read -r old <"$git_dir/CHERRY_PICK_HEAD"
+  read -r new <"$git_dir/HEAD"
+  ref="${{state%/*}}/${{new#ref: }}"
+  if [ "${{new#ref: }}" != "$new" ] && [ -f "$ref" ]; then read -r new <"$ref"; fi
+  command=cherry-pick
+  if [ -f "$git_dir/rebase-merge/onto" ] && [ ! -f "$git_dir/rebase-merge/stopped-sha" ]; then command=rebase; fi
+  case $old$new in
+    *[!0-9a-f]*) ;;
+    *) if [ ${{#old}} -eq 40 ] && [ ${{#new}} -eq 40 ] && mark "$command.$old.$new"; then exit 0; fi ;;
+  esac
+fi
+"""
+"""Git deletes CHERRY_PICK_HEAD before the hook of a commit that it did not make by itself (after a conflict, say)."""
+
 _REBASING = """\
 if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && [ ! -f "$git_dir/rebase-merge/stopped-sha" ] &&
   read -r head <"$git_dir/HEAD" && [ "${{head#ref:}}" = "$head" ]
@@ -99,29 +125,6 @@ then exit 0; fi
 """A person's rebase is on no branch. At its end post-rewrite looks at all that it made by itself; what a person made
 where it stopped is looked at when it is made."""
 
-_MARKS = """\
-marks=$state/unrecorded
-may_mark() {{
-  [ -z "{variables}" ] && [ ! -h "$state" ] && [ ! -h "$marks" ] && {{ [ -d "$marks" ] || mkdir -p "$marks"; }}
-}}
-"""
-"""Of what git makes by itself for a person, sh only notes the commits; Python settles them (`receipts/committed.py`)
-when it has to start anyway. An agent's are settled at once, with the signs in its environment."""
-
-_PICKED = """\
-if [ -f "$git_dir/CHERRY_PICK_HEAD" ] && may_mark; then
-  read -r old <"$git_dir/CHERRY_PICK_HEAD"
-  read -r new <"$git_dir/HEAD"
-  ref="${{state%/*}}/${{new#ref: }}"
-  if [ "${{new#ref: }}" != "$new" ] && [ -f "$ref" ]; then read -r new <"$ref"; fi
-  case $old$new in
-    *[!0-9a-f]*) ;;
-    *) if [ ${{#old}} -eq 40 ] && [ ${{#new}} -eq 40 ] && true >"$marks/cherry-pick.$old.$new"; then exit 0; fi ;;
-  esac
-fi
-"""
-"""Git deletes CHERRY_PICK_HEAD before the hook of a commit that it did not make by itself (after a conflict, say)."""
-
 _REWRITTEN = """\
 is_by_git() {{
   if [ "$1" = amend ]; then return 0; fi
@@ -129,9 +132,9 @@ is_by_git() {{
     case $step in pick | p | "#") ;; *) return 1 ;; esac
   done <"$git_dir/rebase-merge/done"
 }}
-if [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null && may_mark; then
+if [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null; then
   while read -r old new rest; do
-    true >"$marks/$1.$old.$new" || input="$input$old $new
+    mark "$1.$old.$new" || input="$input$old $new
 "
   done
   if [ -z "$input" ]; then exit 0; fi
@@ -372,7 +375,7 @@ def script(name: str, state: str) -> bytes:
         "pre-commit": [_CHAIN, _STATE, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
         "commit-msg": [_CHAIN, _STATE, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _STATE, _REBASING, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
+        "post-commit": [_CHAIN, _STATE, _MARKS, _PICKED, _REBASING, _PASSED, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
@@ -383,7 +386,7 @@ def script(name: str, state: str) -> bytes:
         state=state,
         words=shlex.quote(HINTS),
         agents="".join(f"${name}" for name in AGENT_COMMANDS),
-        variables="".join(f"${name}" for name in AGENT_VARIABLES),
+        signs=" ".join(f'{name}="${name}"' for name in AGENT_VARIABLES),
         refused=REFUSED,
         python=shlex.quote(sys.executable),
         package=shlex.quote(str(PACKAGE)),

@@ -42,7 +42,7 @@ vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the
 def commit_records(hook: Hook, repository: Repository) -> CommitRecords:
     """The records of the repository's commits, as this call by git adds to them."""
     state = hook.state(repository.common_dir)
-    return CommitRecords(repository, state, hook.environ, hook.clock(), hook.now, hook.hints, hook.say)
+    return CommitRecords(repository, state, hook.environ, hook.clock(), hook.hints, hook.say)
 
 
 def settle_marks(hook: Hook, repository: Repository) -> None:
@@ -57,8 +57,8 @@ def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
+            settle_marks(hook, repository)
             records = commit_records(hook, repository)
-            records.settle_marks()
             records.settle([repository.head_commit()])
     except GateError as error:
         return _only_say(hook, error)
@@ -69,8 +69,8 @@ def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
     try:
         with open_repository(hook.start, hook.environ) as repository:
+            settle_marks(hook, repository)
             records = commit_records(hook, repository)
-            records.settle_marks()
             # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
             # other, so that the work of post-commit may not be done yet.
             made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
@@ -123,20 +123,26 @@ def move(hook: Hook) -> int:
 def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     """The new commits of a branch that no hook, no review and no work of git itself accounts for, newest first."""
     new = updates.new(tip)
-    if new and hook.state(updates.common_dir).hook_records.marks():
-        with suppress(GateError), open_repository(hook.start, hook.environ) as repository:  # not from inside .git
-            commit_records(hook, repository).settle_marks()
     records = hook.state(updates.common_dir).hook_records.all() if new else []
     if not new or not _is_gated(updates, records):
         return []
     if updates.is_applying():
         _note_made(hook, updates, [commit.id for commit in new], "made by `git am`, which runs no other hook")
         return []
-    reviewed = partial(trees_before, changes_let_through(records))
-    left = [commit for commit in new if commit.before not in reviewed(commit.tree)]
-    made = updates.by_itself(left, reviewed) if left else set()
-    left = [commit for commit in left if commit.id not in made]
+    left = _not_recorded(updates, new, records)
+    if left and hook.state(updates.common_dir).hook_records.marks():
+        with suppress(GateError), open_repository(hook.start, hook.environ) as repository:  # not from inside .git
+            commit_records(hook, repository).settle_marks()
+            left = _not_recorded(updates, left, hook.state(updates.common_dir).hook_records.all())
     return [commit for commit in left if not _is_reviewed(hook, commit)]
+
+
+def _not_recorded(updates: Updates, commits: list[NewCommit], records: list[Record]) -> list[NewCommit]:
+    """Those that no hook let through, by the records, and that git did not make by itself."""
+    reviewed = partial(trees_before, changes_let_through(records))
+    left = [commit for commit in commits if commit.before not in reviewed(commit.tree)]
+    made = updates.by_itself(left, reviewed) if left else set()
+    return [commit for commit in left if commit.id not in made]
 
 
 def _is_gated(updates: Updates, records: list[Record]) -> bool:

@@ -84,6 +84,7 @@ def review_change(
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()
+        _settle_marks(hook, repository)
         walk = review_in(
             repository,
             request,
@@ -104,7 +105,6 @@ def review_change(
             if not (reported is _judged(done.summary) and _adds_nothing(done.summary, what)):
                 _report(hook, done, what, again=bool(reported))
             _record(hook, _record_of(hook, done, what), repository)
-        _settle_marks(hook, repository)
     return what
 
 
