@@ -375,7 +375,7 @@ def script(name: str, state: str) -> bytes:
         "pre-commit": [_CHAIN, _STATE, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
         "commit-msg": [_CHAIN, _STATE, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _STATE, _MARKS, _PICKED, _REBASING, _PASSED, _SETTLED, _FIND, _RUN],
+        "post-commit": [_CHAIN, _STATE, _REBASING, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
         "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
