@@ -24,7 +24,7 @@ def named(message: str = "", author: str = "", known: dict[str, str] | None = No
 def test_githubs_own_addresses_name_the_account(address, login, number):
     for part, found in {
         "wrote one of the commits": named(author=address),
-        "is a co-author": named(f"Fix\n\nCo-authored-by: Bob <{address}>"),
+        "a co-author": named(f"Fix\n\nCo-authored-by: Bob <{address}>"),
     }.items():
         assert found.logins[login] == part
         assert found.ids == ({number: part} if number else {})
@@ -41,7 +41,7 @@ def test_githubs_own_addresses_name_the_account(address, login, number):
     ],
 )
 def test_a_co_author_is_somebody_who_wrote_it(line):
-    assert named(f"Fix\n\n{line}\n", known={"bob@example.org": "bob"}).logins == {"bob": "is a co-author"}
+    assert named(f"Fix\n\n{line}\n", known={"bob@example.org": "bob"}).logins == {"bob": "a co-author"}
 
 
 def test_what_only_speaks_of_a_trailer_is_none():
