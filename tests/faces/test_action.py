@@ -304,6 +304,7 @@ def test_a_job_of_dependabots_names_the_page_of_its_secrets_and_the_permission_t
     done = made.review_pull(head, GITHUB_ACTOR="dependabot[bot]")
     assert done.code == 3, done.err
     assert "Secrets and variables → Dependabot" in made.ours[0]
+    assert "--no-judge" not in made.ours[0] + made.summary + done.out
     assert "the token lacks `checks: write`" in made.ours[0] and "the token lacks `checks: write`" in made.summary
 
 
@@ -418,6 +419,7 @@ def test_mode_warn_says_what_it_would_have_been(made):
     assert conclusions(made) == ["neutral"]
     assert made.github.check_runs[0].sent["output"]["title"].startswith("would have failed: FAIL")
     assert made.ours[0].splitlines()[1] == "### vibe-gate: FAIL · does not block (`mode: warn`)"
+    assert "✗ FAIL · does not block (mode: warn) · Rubric quality: " in done.out
 
 
 def test_questions_wait_for_a_check_unless_they_are_asked_anyway(tmp_path, environ, github):

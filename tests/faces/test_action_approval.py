@@ -48,6 +48,7 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
     for login in ("bob", "dave", "eve"):
         github.add_review(7, login, "APPROVED", head)
     github.add_review(7, "gil", "DISMISSED", head)
+    github.add_review(7, "carol", "CHANGES_REQUESTED", head)
     assert made.review_pull(head).code == 4
     told = made.ours[0].partition("<details>")[0].replace("`", "")
     assert "vibe-gate: NEEDS APPROVAL" in told
@@ -57,10 +58,17 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
         "bob": "a co-author",
         "dave": "no write access",
         "eve": "wrote one of the commits",
-        "fay": f"of another commit, {old[:12]}; a new approval is needed",
+        "fay": f"of {old[:12]}, before the last push",
         "gil": "dismissed",
     }.items():
         assert f"@{login} ({why})" in told
+    assert "not count: @gil" in told, "the newest first"
+    assert "Changes are requested by @carol." in told
+    assert told.index("not count") < told.index("Next:")
+    github.permissions["hal"] = "write"
+    github.add_review(7, "hal", "DISMISSED", head)
+    assert made.review_pull(head).code == 4
+    assert re.search(r"6 approvals do not count: `@hal` \(dismissed\).* and 1 more\.", made.ours[0])
 
     github.add_review(7, "carol", "APPROVED", head)
     assert made.review_pull(head).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,15 +86,17 @@ def answered(made: Project, author: str, body: str) -> str:
 @pytest.mark.slow
 def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made, head):
     first, second = findings(made)
-    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b>\nthanks")
+    asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks")
     obeyed(made, asked)
     answer = made.ours[-1]
-    assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>`" in answer
+    assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>" in answer
     assert made.github.actions_runs[0].again == 1
-    assert made.review_pull(head).code == 0
-    assert "overridden by `@bob`: a `@fixture <b>`" in made.ours[0]
+    done = made.review_pull(head)
+    assert done.code == 0 and re.search(r"no-todo +must  accepted", done.out)
+    assert "overridden by `@bob`: a `@fixture <b> /` gone" in made.ours[0]
+    assert "Accepted (2)" in made.ours[0] and "Still open" not in made.ours[0]
     assert made.ours[0].splitlines()[1] == "### vibe-gate: PASS · 2 findings overridden by `@bob`"
-    assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob · Passed ")
+    assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob · rubric ")
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
     github = made.github
     github.read_only.add(github.token)
@@ -215,5 +218,6 @@ def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked
         answer = answered(made, "bob", f"/vibe-gate explain {findings(made)[0][:6]}")
         assert "src/load.py:4" in answer
         assert "Quoted from the change:" in answer and "except" in answer
-        assert "- fail: The error is dropped." in answer
+        assert "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
+        assert f"/vibe-gate override {findings(made)[0][:8]} REASON" in answer
         assert github.actions_runs == []

@@ -8,6 +8,9 @@ import pytest
 from command import vibe_gate
 from repos import GATE, Repo
 
+from vibe_gate.domain.gate import STEERING
+from vibe_gate.domain.paths import matches
+
 CHECKED = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "no-secrets"\nkind = "check"\ncheck = "no-secrets"\n'
 WORKFLOW, HOOKS = ".github/workflows/ci.yml", ".pre-commit-config.yaml"
 LISTED = GATE + '[policy]\nblock = [".github/workflows/**"]\n'
@@ -149,3 +152,12 @@ def test_a_change_of_definitions_that_bind_needs_approval_whatever_is_named(tmp_
     repo.commit("edit")
     for named in ((), ("--definitions", "worktree"), ("--definitions", old), ("--base", old)):
         assert reviewed(repo, *named)[0] == 4, named
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["CLAUDE.md", "web/.cursor/rules/a.mdc", ".github/actions/x/action.yml", "web/.vscode/tasks.json",
+     ".devcontainer/devcontainer.json", ".husky/pre-commit", "web/.envrc", "web/.claude/settings.json"],
+)  # fmt: skip
+def test_of_files_that_steer_agents_or_run_by_themselves_nothing_is_suggested(path):
+    assert matches(path, STEERING)

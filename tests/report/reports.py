@@ -214,8 +214,15 @@ CASES = {
     "gate changed": lambda: told(changed_gate()),
     "gate changed, approval lapsed": lambda: told(
         changed_gate(),
-        remarks=(f"1 approval does not count: @bob (of another commit, {BASE[:12]}; a new approval is needed).",),
+        remarks=(f"1 approval does not count: @bob (of {BASE[:12]}, before the last push).",),
     ),
+    "gate changed, no key": lambda: told(
+        undecided(NO_KEY).summary.model_copy(update={"exit_code": 4, "policy_changes": (policy(),)})
+    ),
+    "gate changed, by a fork": lambda: told(
+        undecided(NO_KEY).summary.model_copy(update={"exit_code": 4, "policy_changes": (policy(),)}), fork=True
+    ),
+    "gate changed, failed": lambda: told(failed(1, policy_changes=(policy(),))),
     "gate changed and approved": lambda: told(
         summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))
     ),

@@ -69,6 +69,12 @@ POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude", "**/.claude/**", "**/.mcp
                "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
 """Changes here can steer agents, diffs or test runs: a warning finding, at any depth. `.claude` may be a link."""
 
+STEERING = (*POLICY_BLOCK, *POLICY_WARN, "**/.cursor/**", ".cursorrules", ".windsurfrules", ".clinerules",
+            "GEMINI.md", "**/.gemini/**", "**/.codex/**", ".github/copilot-instructions.md", ".github/instructions/**",
+            ".github/actions/**", "**/.vscode/**", "**/.devcontainer/**", ".husky/**", ".githooks/**",
+            ".envrc")  # fmt: skip
+"""Of these files no agent's change is applied or suggested, whatever the gate's lists say."""
+
 JudgeWhen = Literal["always", "agent-authored", "never"]
 HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg"]
 

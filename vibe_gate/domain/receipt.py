@@ -55,7 +55,8 @@ class Waiver(Model):
         approval = "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
         how = "overridden" if self.local else approval
         until = f" until {self.expires}" if self.expires else ""
-        return f"{how} by {self.by}{until}: {self.reason}"
+        # `judging.decide` puts " | " between it and what a finding says.
+        return f"{how} by {self.by}{until}: {self.reason}".replace("|", "/")
 
 
 class RubricClaim(Model):

@@ -210,8 +210,9 @@ def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts:
         return part
     if not review.person:
         return "an app's"
-    other = f"of another commit, {review.commit[:12] or 'unknown'}; a new approval is needed"
-    return "" if review.commit == head_sha != "" else other
+    return (
+        "" if review.commit == head_sha != "" else f"of {review.commit[:12] or 'another commit'}, before the last push"
+    )
 
 
 def may_write(answer: Json, account: int) -> bool:

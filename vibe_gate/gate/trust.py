@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from vibe_gate.domain import escape, in_ci, nearest, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
-from vibe_gate.domain.gate import POLICY, POLICY_BLOCK, POLICY_WARN, Gate, Waivers
+from vibe_gate.domain.gate import POLICY, POLICY_BLOCK, STEERING, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import PolicyChange
@@ -315,7 +315,7 @@ def _diverts(file: FileDiff, gate: Gate) -> bool:
 def steering(gate: Gate, files: Iterable[FileDiff]) -> tuple[FileDiff, ...]:
     """Those that decide about a gate, or steer agents, diffs or test runs, by its lists and by the usual ones."""
     policy = gate.file.policy
-    globs = (*POLICY_BLOCK, *POLICY_WARN, *policy.block, *policy.warn)
+    globs = (*STEERING, *policy.block, *policy.warn)
     return tuple(file for file in files if _is_listed(file, globs))
 
 

@@ -13,8 +13,8 @@ from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import words
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import cause, next_step
@@ -55,8 +55,8 @@ _ADVICE = re.compile(r"; [^();]+(?= \(|\Z)")
 
 def opening(report: Report) -> Block:
     """The verdict, why, and what to do next; then what is new in this round."""
-    told = [_headline(report), _why(report), _next(report), _waiting(report.summary)]
-    told += [*map(prose, report.remarks), _round_line(report.round)]
+    told = [_headline(report), _why(report), *map(prose, report.remarks), _next(report)]
+    told += [_waiting(report), _round_line(report.round)]
     return Block("\n\n".join(filter(None, told)), 0)
 
 
@@ -64,8 +64,13 @@ def _headline(report: Report) -> str:
     name = f" ({prose(report.name, 100)})" if report.name else ""
     let_pass = words.passed_by(report.summary)
     approved = f" · {prose(let_pass)}" if let_pass else ""
-    free = "" if report.blocks or report.summary.exit_code == PASS else " · does not block (`mode: warn`)"
+    free = f" · {unblocked(report)}" if unblocked(report) else ""
     return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}{free}"
+
+
+def unblocked(report: Report) -> str:
+    """That the verdict does not stop the change, where it would otherwise; else ""."""
+    return "" if report.blocks or report.summary.exit_code == PASS else "does not block (`mode: warn`)"
 
 
 def _why(report: Report) -> str:
@@ -78,7 +83,8 @@ def _why(report: Report) -> str:
 
 def decided(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
-    return list(filter(None, [words.passed_by(report.summary), why(report).removesuffix(".").replace(" (must)", "")]))
+    reason = why(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
+    return list(filter(None, [words.passed_by(report.summary), reason]))
 
 
 def why(report: Report) -> str:
@@ -87,11 +93,19 @@ def why(report: Report) -> str:
     text = words.why(summary, sentence=True)
     if report.links:  # a job's option
         text = text.replace("--no-judge", 'judge: "false"')
-    if summary.exit_code == INCONCLUSIVE and (reason := cause(summary)):
+    if summary.exit_code == FAIL and words.needs_approval(summary):
+        text += f". This change also edits {words.edited(summary)}, which needs approval"
+    undecided = summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass"
+    if undecided and (reason := cause(summary)):
         fact = _ADVICE.sub("", reason).removeprefix("not asked: ").removesuffix(".")
+        fact = "a fork's job gets no API key" if report.fork and reason == NO_KEY else fact
         left = sum(one.kind == "judge" for one in words.unanswered(summary))
         missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
-        text = f"{fact}. {missing}" if left else f"{text}: {fact}"
+        fact = f"{fact}. {missing}" if left else fact
+        if summary.exit_code == POLICY_CHANGED:
+            text += f". {fact[0].upper()}{fact[1:]}"
+        else:
+            text = fact if left else f"{text}: {fact}"
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
@@ -101,12 +115,13 @@ def _next(report: Report) -> str:
     return f"**Next:** {next_step(report)}. [What this means]({DOCS}/github.md#the-comment)."
 
 
-def _waiting(summary: Summary) -> str:
-    check, asked = words.waiting(summary)
+def _waiting(report: Report) -> str:
+    check, asked = words.waiting(report.summary)
     if not asked:
         return ""
     named = _first([code(id, 64) for id in asked], 3)
-    return f"Not asked until {code(check, 64)} passes: {counted(len(asked), 'judge question')}, {named}."
+    how = ' `ask-anyway: "true"` asks all the same.' if report.links and check != "no-secrets" else ""
+    return f"Not asked until {code(check, 64)} passes: {counted(len(asked), 'judge question')}, {named}.{how}"
 
 
 def commit(id: str, links: Links | None) -> str:
@@ -124,7 +139,9 @@ def _round_line(told: Round) -> str:
     fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
     if not (told.held or told.unanswered or (told.number > 1 and (told.new or told.open or fixed_now))):
         return ""
-    parts = [f"{len(told.new)} new", f"{len(told.open)} still open", f"{fixed_now} fixed"]
+    new, still = (sum(not words.waiver(one) for one in group) for group in (told.new, told.open))
+    parts = [f"{new} new", f"{still} still open", f"{fixed_now} fixed"]
+    parts += [f"{len(told.shown) - new - still} accepted"] if len(told.shown) > new + still else []
     parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
@@ -184,10 +201,10 @@ def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -
     `held`: those too that are otherwise only counted; `but`: without those of these identities.
     """
     told = report.round
-    groups = (("New findings", told.new), ("Still open", told.open), ("Held back", told.held if held else ()))
-    for title, group in groups:
-        title = "Findings" if title == "New findings" and told.number == 1 else title
-        kept = [finding for finding in group if identity(finding) not in but]
+    held_back = told.held if held else ()
+    first = [("Findings", told.shown)] if told.number == 1 else [("New findings", told.new), ("Still open", told.open)]
+    for title, group in (*first, ("Held back", held_back), ("Accepted", (*told.shown, *held_back))):
+        kept = [one for one in group if identity(one) not in but and bool(words.waiver(one)) is (title == "Accepted")]
         alike: dict[object, list[Finding]] = {}
         for finding in words.worst_first(kept, report.summary):
             against = words.counterexample(finding, report.summary)
@@ -200,10 +217,10 @@ def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -
 
 
 def item(equal: Sequence[Finding], report: Report) -> str:
-    """Equal findings as an item of a list: their places, and the fingerprint of a single one."""
+    """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal[0]
     back = " (back)" if identity(finding) in report.round.back else ""
-    name = code(finding.fingerprint[: words.SHORT_FINGERPRINT]) if len(equal) == 1 else counted(len(equal), "finding")
+    name = _first([code(each.fingerprint[: words.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
     asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
     waived = words.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
@@ -227,7 +244,8 @@ def _where(finding: Finding, links: Links | None) -> str:
 def fixed(report: Report) -> Iterator[Block]:
     """What was said before and is gone, and since which commit; what this run could not look for."""
     told = report.round
-    for title, group in (("Fixed", told.fixed), ("Not found again, and not known to be fixed", told.unanswered)):
+    unknown = "Not found again, but the commit is the same or there is no answer this time"
+    for title, group in (("Fixed", told.fixed), (unknown, told.unanswered)):
         lines = [_seen(seen, report.links) for seen in group[:MAX_SENTENCES]]
         lines += [f"- and {len(group) - MAX_SENTENCES:,} more."] if len(group) > MAX_SENTENCES else []
         yield Block(fold(f"{title} ({len(group):,})", "\n".join(lines)) if group else "", 4, "earlier findings")

@@ -41,6 +41,8 @@ _WORD = re.compile(r"`[^`]+`[.,;:!?)]*(?= |\Z)|[^ ]+")
 
 _QUOTED = re.compile(r"`([^`]+)`([.,;:!?)]*)")
 
+_BRACKETED = re.compile(r"\(([^()]+)\)")
+
 _OPENS = re.compile(r"[-+=.:]+\Z|[0-9]+[.)]\Z")
 """A first word that would begin a list, a heading's line or a table's."""
 
@@ -64,8 +66,9 @@ def _phrases(text: str) -> Iterable[str]:
         elif acts[1]:
             run = _QUOTED.sub(lambda match: _span(match[1]) + match[2], run)
         elif acts[0]:
-            inside = run.rstrip(".,:;!?")  # what ends a sentence is not part of a name
-            run = _span(inside) + run[len(inside) :] if inside else _span(run)
+            inside = run.rstrip(".,:;!?") or run  # what ends a sentence is not part of a name
+            name = match[1] if (match := _BRACKETED.fullmatch(inside)) else inside
+            run = run.replace(name, _span(name), 1)
         yield run if first else f" {run}"
         first = False
 

@@ -48,17 +48,20 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
 """Why a run did not decide, as the reasons say it; `{0}` is what the expression caught."""
 
 
+_THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
+
+
 def next_step(report: Report) -> str:
     """What to do, without a full stop."""
     summary = report.summary
     if summary.exit_code != PASS and not report.blocks:
-        return f"nothing is blocked; without `mode: warn`: {next_step(replace(report, blocks=True))}"
+        return f"nothing is blocked. To pass: {next_step(replace(report, blocks=True))}"
     if summary.exit_code == PASS:
         return _after_pass(summary)
     if summary.exit_code == FAIL:
-        return _repair(report)
+        return _repair(report) + (_THEN_APPROVE if words.needs_approval(summary) else "")
     if summary.exit_code == POLICY_CHANGED:
-        return _approve(report)
+        return _approve(report) if summary.outcome == "pass" else _decide(report) + _THEN_APPROVE
     if summary.exit_code == INTEGRITY:
         return "re-run this job; if it happens again, find the step that writes to the checkout during the review"
     return _decide(report)
@@ -105,7 +108,7 @@ def _decide(report: Report) -> str:
     if report.fork:
         return (
             "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
-            "from there: a fork's job gets no API key"
+            "from there"
         )
     if caught := _cause(report.summary):
         advice = caught[1]

@@ -179,7 +179,8 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     if len(reasons) == 1 < len(rubric.criteria) and (reason := reasons.pop()).startswith("not asked"):
         header.append(safe(f" · {len(rubric.criteria)} questions {reason}"))
         return [Row(0, header)]
-    rows = [_criterion(c, min(widest, 28), reason) for c, reason in zip(rubric.criteria, told, strict=True)]
+    waived = [one.outcome == "fail" and words.is_waived(one.id, findings) for one in rubric.criteria]
+    rows = [_criterion(*row, widest=min(widest, 28)) for row in zip(rubric.criteria, told, waived, strict=True)]
     return [Row(0, header), *rows]
 
 
@@ -188,13 +189,15 @@ def _is_plain(criterion: CriterionResult) -> bool:
     return criterion.outcome == "not_applicable" or (criterion.kind == "check" and criterion.outcome == "pass")
 
 
-def _criterion(criterion: CriterionResult, widest: int, told: str) -> Row:
-    mark, style = _MARKS[criterion.outcome]
+def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> Row:
+    mark, style = _MARKS["not_applicable" if waived else criterion.outcome]
     name = crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = criterion.outcome.replace("_", " ")
     if criterion.outcome == "not_applicable":
         outcome = "n/a"
+    if waived:
+        outcome = "accepted"
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
     reason = (safe(told), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)

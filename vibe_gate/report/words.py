@@ -83,7 +83,7 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     if summary.exit_code == POLICY_CHANGED:
         if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
             return f"{gate(summary)}; its own outcome: {summary.outcome}"
-        return f"this change edits {_edited(summary)}, which controls the gate; everything else: {summary.outcome}"
+        return f"this change edits {edited(summary)}, which controls the gate; everything else: {summary.outcome}"
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
@@ -142,7 +142,8 @@ def joined(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def _edited(summary: Summary) -> str:
+def edited(summary: Summary) -> str:
+    """The files that control the gate: the first, and how many more."""
     paths = [change.path for change in summary.policy_changes if change.level == "block"]
     return (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")) if paths else ".vibe-gate"
 
@@ -267,6 +268,12 @@ def passed_by(summary: Summary) -> str:
     approved = f"gate change approved by {approver(summary)}" if approver(summary) else ""
     overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
     return "; ".join(filter(None, [approved, overridden]))
+
+
+def needs_approval(summary: Summary) -> bool:
+    """Whether it changes the gate itself, and nobody let that pass."""
+    let_pass = any((one.criterion, one.level) == ("policy", "notice") for one in summary.findings)
+    return not let_pass and any(change.level == "block" for change in summary.policy_changes)
 
 
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:

@@ -117,14 +117,16 @@ class Approvals:
             return None
         found = forge.approvals(number, head, authors=authors.logins, accounts=authors.ids)
         counting = [each.login for each in found if not each.flaw]
+        against = ", ".join(f"@{login}" for login in forge.objections(number))
         if not counting:
-            told = [f"@{each.login} ({each.flaw})" for each in found[:MOST_TOLD]]
+            told = [f"@{each.login} ({each.flaw})" for each in reversed(found)]  # the newest first
+            more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
             many = counted(len(found), "approval does", "approvals do")
-            self.notes += [f"{many} not count: {'; '.join(told)}."] if told else []
+            self.notes += [f"{many} not count: {'; '.join(told[:MOST_TOLD])}{more}."] if told else []
+            self.notes += [f"Changes are requested by {against}."] if against else []
             return None
-        if against := forge.objections(number):
-            names = ", ".join(f"@{login}" for login in against)
-            self.notes.append(f"The approval by @{counting[0]} does not count while {names} asks for changes.")
+        if against:
+            self.notes.append(f"The approval by @{counting[0]} does not count while {against} asks for changes.")
             return None
         reason = f"their review of {head[:12]} approves it"
         return Waiver(finding="policy-", reason=reason, by=f"@{counting[0]}", expires=None)

@@ -257,11 +257,14 @@ def _named(seen: ReportedFinding, links: Links) -> str:
 
 def _explained(seen: ReportedFinding, links: Links) -> str:
     """A finding with its evidence and votes, as the review that posted it kept them."""
-    parts = [f"**{seen.level}** · {code(seen.criterion, 64)} · {_named(seen, links)}", prose(seen.message)]
+    parts = [f"**{seen.level}** · {code(seen.criterion, 64)} · {_named(seen, links)}"]
+    parts += [] if any(one.reason == seen.message for one in seen.votes) else [prose(seen.message)]
     parts += [f"Quoted from the change:\n\n{fence(seen.quote)}"] if seen.quote else []
     parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
     votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
     parts += [f"Votes:\n\n{votes}"] if votes else []
     if not seen.votes and not seen.quote:
         parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
-    return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}."])
+    accept = f"{COMMAND} override {seen.fingerprint[: words.SHORT_FINGERPRINT]} REASON"
+    accepts = f"Accept it for the newest commit: `{accept}`."
+    return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}. {accepts}"])

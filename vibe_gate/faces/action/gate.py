@@ -34,7 +34,7 @@ from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import terminal, words
 from vibe_gate.report.annotations import MAX_COMMENTS, commands
-from vibe_gate.report.comment import decided, job_summary
+from vibe_gate.report.comment import decided, job_summary, unblocked
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import prose
@@ -188,7 +188,8 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     """Everything that people and later steps read of the review; returns workflow commands to print."""
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
-    notes = (*job.span.notes, *done.notes)
+    # "Next" says what to do without a key, in the words of a workflow.
+    notes = (*job.span.notes, *(note for note in done.notes if not note.startswith("No API key")))
     told = report_of_run(
         summary,
         bundle,
@@ -237,7 +238,9 @@ def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
     """The verdict in the job's log, which is what people open first when a job is red."""
     summary = posted.report.summary
     then = _MARKUP.sub("", next_step(posted.report)) if summary.run_id else ""
-    screen = terminal.render(summary, notes, LOG_WIDTH, then=then, why=" · ".join(decided(posted.report))).plain
+    free = _MARKUP.sub("", unblocked(posted.report))
+    why = " · ".join(filter(None, [free, *decided(posted.report)]))
+    screen = terminal.render(summary, notes, LOG_WIDTH, then=then, why=why).plain
     where = [f"  posted  {url}" for url in (posted.comment_url, posted.check_run_url) if url]
     job.runner.say("\n".join(["", screen, *where, ""]))
 
