@@ -253,7 +253,7 @@ def test_an_advisory_pass_of_a_fork_asks_for_a_human_and_one_with_another_exit_c
     assert forked.github.requests == 0
     done = relayed(forked, altered(forked, exit_code=4))
     assert done.code == 0, done.out + done.err
-    assert forked.outputs["verdict"] == "inconclusive"
+    assert forked.outputs["verdict"] == "needs-approval"
     assert conclusions(forked) == ["action_required"]
 
 
