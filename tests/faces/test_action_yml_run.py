@@ -195,7 +195,7 @@ def test_a_fork_is_never_green_and_its_second_workflow_posts_what_the_first_uplo
         # What a pull request controls may claim a pass; it never makes anything green.
         summary = next(first.artifacts.rglob("summary.json"))
         summary.write_text(
-            summary.read_text().replace('"inconclusive"', '"pass"').replace('"exit_code": 3', '"exit_code": 0')
+            summary.read_text().replace('"inconclusive"', '"pass"').replace('"exit_code":3', '"exit_code":0')
         )
         forged = posted(runner, swallowing, github)
         assert forged.code == 0, forged.log
