@@ -58,7 +58,7 @@ def test_approvals_that_do_not_count_are_named_with_their_reason_and_the_one_tha
         "bob": "a co-author",
         "dave": "no write access",
         "eve": "wrote one of the commits",
-        "fay": f"of {old[:12]}, before the last push",
+        "fay": f"of {old[:12]}: needs a new approval",
         "gil": "dismissed",
     }.items():
         assert f"@{login} ({why})" in told

@@ -214,7 +214,7 @@ CASES = {
     "gate changed": lambda: told(changed_gate()),
     "gate changed, approval lapsed": lambda: told(
         changed_gate(),
-        remarks=(f"1 approval does not count: @bob (of {BASE[:12]}, before the last push).",),
+        remarks=(f"1 approval does not count: @bob (of {BASE[:12]}: needs a new approval).",),
     ),
     "gate changed, no key": lambda: told(
         undecided(NO_KEY).summary.model_copy(update={"exit_code": 4, "policy_changes": (policy(),)})

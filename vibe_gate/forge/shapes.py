@@ -210,9 +210,9 @@ def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts:
         return part
     if not review.person:
         return "an app's"
-    return (
-        "" if review.commit == head_sha != "" else f"of {review.commit[:12] or 'another commit'}, before the last push"
-    )
+    if review.commit == head_sha != "":
+        return ""
+    return f"of {review.commit[:12] or 'another commit'}: needs a new approval"
 
 
 def may_write(answer: Json, account: int) -> bool:
