@@ -181,6 +181,36 @@ def test_a_quote_of_a_file_that_moves_there_holds(asking):
     assert (finding.path, finding.line) == ("src/more.py", 46)
 
 
+def test_a_line_that_a_move_removes_is_shown_and_counts_as_evidence(asking):
+    removed = {"path": "src/more.py", "line": 40, "quote": "LIMIT_39 = 39", "side": "before"}
+    asked = asking(lambda _: answer(answers(fails(removed))))
+    moved = MOVED | {"src/more.py": SWALLOWS.replace("LIMIT_39 = 39\n", "")}
+    summary = asked.review(BASE | {"lib/more.py": SWALLOWS}, moved)
+    assert "    40        -|LIMIT_39 = 39" in asked.requests[-1].all_text
+    assert "           40 +|" in asked.requests[-1].all_text
+    assert summary.outcome == "fail"
+
+
+def test_a_file_that_is_too_large_to_be_shown_whole_is_listed_and_its_changed_lines_are_shown(asking):
+    large = "".join(f"LIMIT_{number} = {number}\n" for number in range(60_000))
+    asked = asking(judge)
+    summary = asked.review(BASE | {"lib/more.py": large}, MOVED | {"src/more.py": f"{large}LAST = 1\n"})
+    assert "+|LAST = 1" in asked.requests[-1].all_text
+    assert [(item.path, item.reason) for item in summary.unreviewed if item.path.startswith("src")] == [
+        ("src/more.py", "moved here, and too large to be shown whole")
+    ]
+
+
+def test_a_file_that_moves_into_the_scope_of_a_rubric_is_shown_whole(asking):
+    scoped = {
+        ".vibe-gate/gate.toml": 'schema = 1\n[[scope]]\npaths = ["src/**"]\nrubrics = ["quality"]\n',
+        ".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', ""),
+    }
+    asked = asking(judge)
+    assert asked(BASE | scoped | {"lib/more.py": SWALLOWS}, MOVED) == 1
+    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+
+
 def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):
     again = asking(judge)
     inside = {"src/more.py": "", "src/moved.py": LOAD}

@@ -213,6 +213,11 @@ class Gate(NamedTuple):
         by_id = {rubric.id: rubric for rubric in self.rubrics}
         return tuple(by_id[name] for name in wanted)
 
+    def reach(self, rubric: str) -> tuple[str, ...]:
+        """The globs of the scopes that bring the rubric of this id; none if it is for every change."""
+        scopes = () if rubric in self.file.rubrics else self.file.scope
+        return tuple(glob for scope in scopes if rubric in scope.rubrics for glob in scope.paths)
+
 
 POLICY = "policy-"
 """Before the fingerprint of changes of the gate itself: what an override of an exit code 4 names."""

@@ -347,11 +347,6 @@ class ChangeQueries(HookQueries):
         )  # fmt: skip
         return {path: patches.hunks(section) for path, section in patches.by_path(done.out).items()}
 
-    def with_all_lines(self, file: FileDiff) -> FileDiff:
-        """The file as if all its lines were added, as text; without hunks if it is too large for that."""
-        hunks = _hunks_as_text(self._objects, None, file.after)
-        return file._replace(hunks=hunks, added=sum(hunk.new_lines for hunk in hunks), deleted=0)
-
     def search(self, tree: str, words: Sequence[str]) -> list[NamedLine]:
         """The lines of a tree's text files that hold one of the words as a whole word, in the order of the paths.
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, HunkLine, Side
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -29,6 +31,11 @@ MAX_PART = 120_000
 
 MAX_ROW = 2_000
 """Characters of one shown row; a longer line goes on in further rows, so that nothing hides beyond a column."""
+
+MAX_NEW = 1_000_000
+"""Bytes of a moved file that is shown whole."""
+
+_LINES = expression(rb"[^\n]*\n|[^\n]+")
 
 SYSTEM_PROMPT = """\
 You are a judge at a code gate. You are shown one change of a repository and asked binary questions about it.
@@ -177,13 +184,37 @@ def concerned(change: Change, rubric: Rubric) -> Change:
     return change._replace(files=tuple(files))
 
 
-def moves_in(file: FileDiff, rubric: Rubric) -> bool:
-    """Whether the file comes from where a judge criterion of the rubric does not look, so that no judge was asked."""
-    asked = (criterion for criterion in rubric.judged if criterion.paths)
+def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
+    """Whether the file comes from where a judge criterion of the rubric does not look, so that no judge was asked.
+
+    `reach`: the globs that bring the rubric, if it is not for every change.
+    """
+    looks = (reach, *(criterion.paths for criterion in rubric.judged))
     return file.after is not None and any(
-        paths.matches(file.path, criterion.paths) and not paths.matches(file.old_name, criterion.paths)
-        for criterion in asked
+        paths.matches(file.path, globs) and not paths.matches(file.old_name, globs) for globs in looks if globs
     )
+
+
+def as_new(file: FileDiff, content: bytes) -> FileDiff:
+    """The file with all lines of `content`, its after side, as added ones, between them those that were removed."""
+    lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
+    hunks, shown = list[Hunk](), 0
+    for hunk in file.hunks:
+        old, new = hunk.old_start + (not hunk.old_lines), hunk.new_start + (not hunk.new_lines)
+        for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
+            some = tuple(run)
+            if is_removed:
+                hunks += [_added(lines, shown, new - 1), Hunk(old, len(some), new - 1, 0, some)]
+                shown = new - 1
+            else:
+                new += len(some)
+            old += sum(line.origin != "+" for line in some)
+    hunks.append(_added(lines, shown, len(lines)))
+    return file._replace(hunks=tuple(hunk for hunk in hunks if hunk.lines), added=len(lines))
+
+
+def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
+    return Hunk(0, 0, start + 1, end - start, lines[start:end])
 
 
 def parts(

@@ -22,10 +22,11 @@ from pydantic import ValidationError
 from vibe_gate import __version__
 from vibe_gate.agent import load_without_mcp, sdk_version
 from vibe_gate.domain import in_ci
+from vibe_gate.domain.change import Change, Hunk
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import Cost
+from vibe_gate.domain.summary import Cost, Unreviewed
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Export, Repository
@@ -153,17 +154,32 @@ class JudgeContext:
         around, made = cache(partial(surroundings, self.repository)), []
         for question in questions:
             change = brief.concerned(self.subject.change, question.rubric)
-            new = (file for file in change.files if brief.moves_in(file, question.rubric))
-            whole = {file.path: self.repository.with_all_lines(file) for file in new}
-            change = change._replace(files=tuple(whole.get(file.path, file) for file in change.files))
-            hunks = {**around(change).hunks, **{path: file.hunks for path, file in whole.items()}}
-            parts, unshown = brief.parts(change, question.rubric, hunks, question.message)
-            shown = RubricBrief(question, change, around(change), parts, unshown, "")
+            near = around(change)
+            change, hunks, large = self._with_moved_in(change, question.rubric)
+            parts, unshown = brief.parts(change, question.rubric, {**near.hunks, **hunks}, question.message)
+            shown = RubricBrief(question, change, near, parts, (*unshown, *large), "")
             prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
             sides = (side for file in change.files for side in (file.before, file.after))
             blobs = [side.blob if side else "" for side in sides]
             made.append(shown._replace(key=self._key(question.rubric, question.message, [*blobs, *prompts])))
         return made
+
+    def _with_moved_in(
+        self, change: Change, rubric: Rubric
+    ) -> tuple[Change, dict[str, tuple[Hunk, ...]], list[Unreviewed]]:
+        """The change with whole files where they move in, by path their hunks, and which are too large for that."""
+        files = {file.path: file for file in change.files}
+        whole, large = {}, []
+        for path, file in files.items():
+            if not (file.after and brief.moves_in(file, rubric, self.subject.gate.reach(rubric.id))):
+                continue
+            if file.after.size > brief.MAX_NEW:
+                why = "moved here, and too large to be shown whole"
+                large.append(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why))
+            else:
+                whole[path] = brief.as_new(file, self.repository.read(file.after))
+        hunks = {path: file.hunks for path, file in whole.items()}
+        return change._replace(files=tuple({**files, **whole}.values())), hunks, large
 
     def keys(self, sdk: str | None = None) -> dict[str, str]:
         """By rubric id, the key of both trees of the question that shows the most."""
