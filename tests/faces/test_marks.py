@@ -146,6 +146,30 @@ def test_a_fake_mark_makes_no_bypass_innocent(here):
     assert marks(here) == ["x"]
 
 
+def test_an_agents_own_mark_moves_no_branch(here):
+    here.write(b="past\n")
+    here.git("add", "b")
+    tree = here.git("write-tree")
+    first, second = (here.git("commit-tree", tree, "-p", "HEAD", "-m", title).strip() for title in "xy")
+    folder = here.path / ".git" / "vibe-gate" / "unrecorded"
+    folder.mkdir(exist_ok=True)
+    (folder / f"cherry-pick.{first}.{second}").touch()
+    assert here.run("git", "update-ref", "refs/heads/main", second, **AGENT).code != 0
+
+
+def test_a_mark_of_a_commit_that_git_has_not_whole_stops_no_other(here):
+    here.git("cherry-pick", "topic")
+    tree = here.git("rev-parse", "HEAD^{tree}").strip()
+    folder = here.path / ".git" / "vibe-gate" / "unrecorded"
+    person = "P <p@example.org> 1 +0000"
+    for line in (f"tree {tree}\nparent {'1' * 40}", f"tree {'2' * 40}"):
+        (here.path / "made").write_text(f"{line}\nauthor {person}\ncommitter {person}\n\nm\n")
+        made = here.git("hash-object", "-t", "commit", "-w", "--literally", "made").strip()
+        (folder / f"rebase.{here.git('rev-parse', 'HEAD~1').strip()}.{made}").touch()
+    assert verified(here, "HEAD~1..HEAD") == ["reviewed"]
+    assert (marks(here), len(bypasses(here))) == ([], 1)
+
+
 def test_nothing_is_written_through_a_link(here, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (here.path / ".git" / "vibe-gate" / "unrecorded").symlink_to(tmp_path / "elsewhere")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
+from vibe_gate.errors import GateError
 from vibe_gate.git import HeadCommit, Repository, Updates
 from vibe_gate.receipts.let_through import let_through
 from vibe_gate.receipts.notes import share_run
@@ -76,13 +77,15 @@ class CommitRecords(NamedTuple):
             )
             self.state.hook_records.append(record)
 
-    def settle_marks(self) -> None:
-        """Record what sh left marks of, with the signs of that time, and delete the marks. GateError."""
+    def settle_marks(self, *, by_agent: bool = False) -> None:
+        """Record what sh left marks of, with the signs of that time, and delete the marks. GateError.
+
+        `by_agent`: for an agent, which can write a mark itself: commits that only a mark names count as unknown.
+        """
         if not (marks := self.state.hook_records.marks()):
             return
-        has, parents = self.repository.has, self.repository.parents  # git may have deleted some since
-        there = [mark for mark in marks if has(mark.new) and all(map(has, parents(mark.new)))]
-        times, sources = {mark.new: mark.ts for mark in there}, tuple(mark.old for mark in there)
+        there = [mark for mark in marks if self._is_there(mark.new)]
+        times, sources = {mark.new: mark.ts for mark in there}, () if by_agent else tuple(mark.old for mark in there)
         then = self._replace(times=times, sources=sources)
         hints: dict[str, tuple[str, ...]] = {}
         for mark in there:
@@ -94,6 +97,17 @@ class CommitRecords(NamedTuple):
         for command in ("amend", "rebase"):
             then.rewritten([(mark.old, mark.new) for mark in there if mark.command == command], command)
         self.state.hook_records.unmark(marks)
+
+    def _is_there(self, commit: str) -> bool:
+        """Whether git still has the commit, its parents and their trees; no branch holds one without."""
+        if not self.repository.has(commit):
+            return False
+        try:
+            for one in (commit, *self.repository.parents(commit)):
+                self.repository.tree(self.repository.tree_of(one))
+        except GateError:
+            return False
+        return True
 
     def _ts(self, commit: str) -> str:
         return self.times.get(commit) or self.now.isoformat(timespec="milliseconds")

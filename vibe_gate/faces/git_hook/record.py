@@ -132,7 +132,7 @@ def _not_let_through(hook: Hook, updates: Updates, tip: str) -> list[NewCommit]:
     left = _not_recorded(updates, new, records)
     if left and hook.state(updates.common_dir).hook_records.marks():
         with suppress(GateError), open_repository(hook.start, hook.environ) as repository:  # not from inside .git
-            commit_records(hook, repository).settle_marks()
+            commit_records(hook, repository).settle_marks(by_agent=True)
             left = _not_recorded(updates, left, hook.state(updates.common_dir).hook_records.all())
     return [commit for commit in left if not _is_reviewed(hook, commit)]
 
