@@ -33,7 +33,7 @@ MAX_ROW = 2_000
 """Characters of one shown row; a longer line goes on in further rows, so that nothing hides beyond a column."""
 
 MAX_NEW = 1_000_000
-"""Bytes of a moved file that is shown whole."""
+"""Bytes of a moved file that is shown whole; a larger one is data, as a binary file of that size is for git's door."""
 
 _LINES = expression(rb"[^\n]*\n|[^\n]+")
 
