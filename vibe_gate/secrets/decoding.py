@@ -121,20 +121,19 @@ def _joined(parts: Iterable[DecodedPart], below: DecodedView | None) -> Iterator
         yield DecodedView(held, below)
 
 
-# Escapes: a set first, which the search jumps to; what the character is decides how it goes on.
+# Escapes: each alternative begins with a character of its own, so that the search jumps from one of these to the next.
 _ESCAPE = expression(
-    r"[\\%=&\x1b\xad\xc2\xe2\xef\xf3](?:"
-    r"(?<=\\)(?:[nrtbfe\"'/\\`$_.:=+-]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
+    r"\\(?:[nrtbfe\"'/\\`$_.:=+-]|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|"
     r"\r?\n(?:[ \t]{0,20}[0-9]{1,7}(?:(?:[ \t]{1,9}[0-9]{1,7})?[ \t]{0,9}[ +-]?\||\xe2\x86\x92|\t))?"
     r"[ \t]{0,200}[+-]?[ \t]{0,200})"
-    r"|(?<=%)(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})"
-    r"|(?<==)(?:\r?\n|3[Dd]|20|2[1-9A-F]|3[A-CEF]|40|5[B-F]|60|7[B-E])"
-    r"|(?<=&)(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp|lowbar|hyphen|dash|period|plus);"
-    r"|(?<=\x1b)(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
+    r"|%(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})"
+    r"|=(?:\r?\n|3[Dd]|20|2[1-9A-F]|3[A-CEF]|40|5[B-F]|60|7[B-E])"
+    r"|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|quot|apos|amp|lt|gt|sol|num|equals|colon|nbsp|lowbar|hyphen|dash|period|plus);"
+    r"|\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[\]PX^_][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[ -/]{0,4}[0-Z\\^-~])"
     # Invisible characters, letters and digits of full width, and what `escape` writes for what cannot be seen.
-    r"|(?<=\xad)|(?<=\xc2)\xad|(?<=\xe2)(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9])"
-    r"|(?<=\xef)(?:\xbb\xbf|\xb8[\x80-\x8f]|\xbc[\x8d\x90-\x99\xa1-\xba\xbf]|\xbd[\x81-\x9a])"
-    r"|(?<=\xf3)\xa0[\x80-\x87][\x80-\xbf]|(?<=\xe2)\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7)"
+    r"|\xad|\xc2\xad|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa9]|\x9f\xa6U\+[0-9A-F]{4,6}\xe2\x9f\xa7)"
+    r"|\xef(?:\xbb\xbf|\xb8[\x80-\x8f]|\xbc[\x8d\x90-\x99\xa1-\xba\xbf]|\xbd[\x81-\x9a])"
+    r"|\xf3\xa0[\x80-\x87][\x80-\xbf]"
 )
 _GOES_ON = "(goes on)"
 _ROW_BREAK = expression(r"\n {4}\(goes on\) [ +-]\|")
