@@ -94,6 +94,14 @@ def test_a_second_look_sees_whatever_differs_from_the_snapshot(seeded: Bench) ->
         assert not repository.still_holds(seeded.git("rev-parse", "HEAD^{tree}"))
 
 
+def test_a_second_look_sees_no_difference_in_a_file_that_changed_the_case_of_its_name(seeded: Bench) -> None:
+    """Of a repository that came from a disk which ignores case: git's own second look would stage another name."""
+    seeded.git("config", "core.ignoreCase", "true")
+    (seeded.root / "a.txt").rename(seeded.root / "A.txt")
+    with seeded.open() as repository:
+        assert repository.still_holds(repository.snapshot())
+
+
 def test_links_of_every_kind(seeded: Bench, holds: Holds, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -375,8 +375,11 @@ class ChangeQueries(HookQueries):
         return self._working_tree.tree(self.tree_of(self.head()))
 
     def still_holds(self, tree: str) -> bool:
-        """Whether the files of the working tree are those of `tree`; for less if a snapshot was taken before."""
-        return self._working_tree.holds(tree) if self._working_tree else self.snapshot() == tree
+        """Whether the files of the working tree are those of `tree`; for less if a snapshot was taken before.
+
+        A quick look that says no may be wrong: where names differ in case alone, git's index says something else then.
+        """
+        return (self._working_tree is not None and self._working_tree.holds(tree)) or self.snapshot() == tree
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
