@@ -23,7 +23,8 @@ settings.register_profile(
 )
 settings.load_profile("same")
 
-_FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_")
+# PYTHON: with PYTHONDONTWRITEBYTECODE, as containers set it, each program that a test starts would compile the product.
+_FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_", "PYTHON")
 _HOMES = itertools.count()
 
 

@@ -134,6 +134,7 @@ def test_the_examples_cases_hold_from_their_cassettes(
     nested.stdout.re_match_lines([r"2 in all +2 +240 +0\.0008"])
 
 
+@pytest.mark.slow
 def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     pytester: pytest.Pytester, environ: dict[str, str]
 ) -> None:

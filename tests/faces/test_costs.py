@@ -44,7 +44,8 @@ claude-haiku-5           0 of 1      4   4,000      0.1000      0.1000
 """
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.slow)], ids=["alone", "workers"])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_tests_and_models_are_listed_with_what_they_used(pytester, workers):
     pytester.makepyfile(test_suite=SUITE)
     done = pytester.runpytest_subprocess("-q", *workers)

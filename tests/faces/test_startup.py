@@ -44,6 +44,7 @@ def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_impo
     assert not modules & {"claude_agent_sdk", "github3"}
 
 
+@pytest.mark.slow
 def test_a_judged_review_loads_the_sdk_without_mcp(tmp_path, environ):
     modules = full_path_modules("demo", cwd=tmp_path, environ=environ)
     assert "claude_agent_sdk" in modules

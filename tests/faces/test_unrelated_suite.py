@@ -32,6 +32,7 @@ class TestCase(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 def test_its_output_and_report_are_the_same_bytes_and_nothing_is_loaded(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_suite=SUITE)
 

@@ -217,6 +217,7 @@ NOW = {"retry-after": "0"}
 BUSY = ApiError(529, headers=NOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "faults",
     [
@@ -262,6 +263,7 @@ def test_other_errors_of_the_model_pass_as_they_are_and_ask_for_no_retry():
             assert (status, message(raw), headers["x-should-retry"]) == (*said, "false")
 
 
+@pytest.mark.slow
 def test_an_agent_that_goes_away_ends_the_wait():
     away = threading.Event()
 

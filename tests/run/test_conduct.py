@@ -58,6 +58,7 @@ def outcomes(done) -> dict[str, str]:
     return {one["id"]: one["outcome"] for one in rubric["criteria"]}
 
 
+@pytest.mark.slow
 def test_a_gate_looks_at_the_turns_of_the_agents_before_it(repo):
     shell = ToolUse("Bash", {"command": "echo 'ERROR: no luck'"})
     todo = ToolUse("TaskCreate", {"subject": "Test it", "description": "all of it"})
@@ -72,6 +73,7 @@ def test_a_gate_looks_at_the_turns_of_the_agents_before_it(repo):
     assert "Capture incomplete" not in done.err
 
 
+@pytest.mark.slow
 def test_what_hooks_did_not_see_is_said_and_can_be_demanded(repo):
     with answering(Turn(ToolUse("Bash", {"command": "kill -9 $PPID"}))) as model:
         review = ("review", "--workflow", "cut", "--markdown", "told.md")

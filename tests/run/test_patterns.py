@@ -52,6 +52,7 @@ def test_a_pattern_runs_live_and_from_a_cassette_with_the_server_gone(repo, patt
     ]
 
 
+@pytest.mark.slow
 def test_what_a_stage_said_is_handed_over_as_data(repo):
     with answering(*A) as model:
         done = repo.run("hand-over-toml", model=model.environ)

@@ -101,6 +101,7 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points
     assert (again.code, "there is nothing to resume" in again.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_who_resumes_a_run_that_lives_is_told_its_process(repo):
     def resumed_meanwhile(request: Any) -> Any:
         tried.append(started("resume", cwd=repo.path, environ={**environ, "PYTHONPATH": str(ROOT)}))
@@ -130,6 +131,7 @@ def test_a_run_that_waits_goes_on_when_a_person_approves(repo):
     assert (repo.path / "src/load.py").read_text() == FIXED
 
 
+@pytest.mark.slow
 def test_a_person_can_deny_it_or_ask_nobody_any_more(repo):
     argv = ("run", "--agent", "fixer", "--prompt", "Go.", "--interactive")
     assert vibe_gate(*argv, cwd=repo.path, environ=repo.environ).code == 3
@@ -154,6 +156,7 @@ def edits(about: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "mode", {**about, "mode": "lax"}
 
 
+@pytest.mark.slow
 def test_a_run_json_that_was_edited_is_refused_with_the_name_of_what_is_wrong(repo):
     assert repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive").code == 3
     (path,) = repo.path.glob(".vibe-artifacts/*/*/run.json")

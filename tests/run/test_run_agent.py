@@ -57,6 +57,7 @@ def test_two_agents_are_gathered_and_a_result_is_handed_over(repo, monkeypatch):
     assert sum("| It is broken." in asked.all_text for asked in model.script.requests) == 1
 
 
+@pytest.mark.slow
 def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(repo, monkeypatch):
     paths = ["src/one.py", "db/two.py", "src/three.py"]
     message = Turn(*(ToolUse("Write", {"file_path": path, "content": "x = 1\n"}) for path in paths))
@@ -78,6 +79,7 @@ def test_a_watcher_that_raises_stops_the_agent_after_the_first_of_three_writes(r
     assert result.complete
 
 
+@pytest.mark.slow
 def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo, monkeypatch):
     seen = []
 

@@ -46,6 +46,7 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     return made
 
 
+@pytest.mark.slow
 def test_a_prompt_is_a_file_with_a_picture_or_what_a_command_prints(repo):
     with answering(says("Seen."), says("Found.")) as model:
         done = repo.run("forms", model=model.environ)
@@ -55,6 +56,7 @@ def test_a_prompt_is_a_file_with_a_picture_or_what_a_command_prints(repo):
     assert "| src/load.py:2:    return open(path).read()  # TODO" in search
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_used_up_is_inconclusive_and_the_patch_is_kept(repo):
     dear = Turn(*writes("src/load.py", FIXED)[0].blocks, usage=Usage(output_tokens=60_000))
     with answering(dear, says("More.")) as model:
@@ -64,6 +66,7 @@ def test_a_budget_that_is_used_up_is_inconclusive_and_the_patch_is_kept(repo):
     assert "fixer: inconclusive" in done.out
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     with answering(Hang()) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", "--deadline", "4", "--json", model=model.environ)
@@ -71,6 +74,7 @@ def test_a_deadline_ends_the_agent_and_the_run_is_sealed(repo):
     assert "fixer: The deadline of 4 s was reached." in done.err
 
 
+@pytest.mark.slow
 def test_a_secret_that_an_agent_writes_is_not_in_the_bundle_which_verifies(repo):
     secret = "ghp_" + "A1b2C3d4E5" * 3 + "F6g7H8"
     with answering(*writes("src/key.py", f'TOKEN = "{secret}"\n', said=f"It is {secret}.")) as model:

@@ -78,6 +78,7 @@ def test_what_a_stage_changed_decides_what_comes_next(start):
     assert (done.code, skipped(repo, done.json)) == (0, {"look": "not edit.unchanged"}), done.err
 
 
+@pytest.mark.slow
 def test_an_agent_whose_session_breaks_ends_its_loop_with_an_error(start):
     repo = start(
         stage("edit", "editor", more='until = { rubrics = ["clean"] }'), stage("tell", "kept", "edit", "edit.error")

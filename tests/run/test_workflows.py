@@ -115,6 +115,7 @@ def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
     assert (repo.path / "src/load.py").read_text() == FIXED
 
 
+@pytest.mark.slow
 def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     asked: list[MessagesRequest] = []
     steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", FIXED))
@@ -131,6 +132,7 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("contents", "reason"),
     [
@@ -145,12 +147,14 @@ def test_a_loop_that_cannot_pass_ends_with_its_reason(repo, contents, reason):
     assert (done.code, f": {reason}" in done.out) == (1, True), done.out + done.err
 
 
+@pytest.mark.slow
 def test_apply_puts_the_change_into_the_working_tree(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", "--apply", model=model.environ)
     assert (done.code, (repo.path / "src/load.py").read_text()) == (0, FIXED), done.err
 
 
+@pytest.mark.slow
 def test_apply_leaves_what_steers_agents_to_a_person(repo):
     planted = ToolUse("Bash", {"command": "mkdir .claude && echo '{}' > .claude/settings.json"})
     with answering(Turn(planted), *writes("src/load.py", FIXED)) as model:
@@ -181,6 +185,7 @@ def test_no_later_gate_takes_a_fail_about_the_same_files_back(repo, command, whe
     assert (done.code, "✗ FAIL" in done.out) == (1, True), done.out + done.err
 
 
+@pytest.mark.slow
 def test_a_repair_that_nobody_judged_is_no_pass(repo):
     workflow = (
         "from vibe_gate import workflow\n\n\n@workflow('unproven')\nasync def unproven(wf):\n"
@@ -208,6 +213,7 @@ def test_a_run_that_must_ask_a_person_and_cannot_waits(repo):
     assert model.script.requests == []
 
 
+@pytest.mark.slow
 def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_rest_for_later(repo):
     def asked(typed: bytes) -> tuple[int, str]:
         environ = {**repo.environ, **model.environ}
@@ -222,6 +228,7 @@ def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_
     assert (denied[0], "look: a person denied it" in denied[1]) == (3, True), denied[1]
 
 
+@pytest.mark.slow
 def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):
     with answering(Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
@@ -249,6 +256,7 @@ question = "Is nothing left to do?"
 """
 
 
+@pytest.mark.slow
 def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_by_stage(repo):
     repo.git("stash", "-q")
     repo.write(".vibe-gate/rubrics/asked.toml", ASKED)
@@ -266,6 +274,7 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
     assert stages == ["stage     review: fail", "stage     fix: pass", "stage     fix-until: pass"]
 
 
+@pytest.mark.slow
 def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repair(repo):
     with answering(*writes("src/load.py", FIXED)) as model:
         done = vibe_gate("review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
@@ -273,6 +282,7 @@ def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repa
     assert "changed   1 file +1 −1 · src/load.py" in done.out
 
 
+@pytest.mark.slow
 def test_a_workflow_without_rubrics_gives_a_review_no_verdict(repo):
     with answering(says("Fine."), *writes("src/load.py", FIXED)) as model:
         argv = ("review", "--workflow", "unjudged", "--json")
@@ -298,6 +308,7 @@ async def steps(wf):
 """
 
 
+@pytest.mark.slow
 def test_python_stages_run_side_by_side_and_give_their_results(repo):
     with answering(says("Fine."), says("Fine."), *writes("src/load.py", FIXED)) as model:
         done = repo.run("python", "--json", model=model.environ)
@@ -320,6 +331,7 @@ def test_a_python_workflow_that_does_not_load_is_a_mistake_of_its_line(repo):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_applied(repo):
     def meddle(asked: MessagesRequest) -> Turn:
         repo.write("src/other.py", "X = 1\n")
@@ -331,6 +343,7 @@ def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_appli
     assert (repo.path / "src/load.py").read_text() != FIXED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["clone", "sandbox"])
 def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path):
     agent = FIXER.replace('"fixer"', f'"{level}"') + f'isolation = "{level}"\n'
@@ -349,6 +362,7 @@ def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path
     assert not (tmp_path / "outside.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_stage_in_another_repository_works_in_a_clone_of_that_one(repo, tmp_path, environ):
     other = WorkingRepo(tmp_path / "other", environ)
     before = other.state(), repo.state()
