@@ -71,12 +71,12 @@ class RubricClaim(Model):
 class Receipt(Model):
     """The predicate: what was reviewed, against which definitions, and the outcome.
 
-    `exact`: sha-256 of the change (see `exact`); unlike a patch-id it counts white space. `places`: what fixes where
-    its hunks apply (see `places`). `votes`, `findings`, `summary`: sha-256 of that part of the stored summary as
-    canonical JSON, `summary` of all of it; `files`: sha-256 of the bundle's other files. `policy`: fingerprint of
-    changes of the gate that block. `unasked`: why no judge was asked although criteria want one. `waivers`: what was
-    allowed to pass. `questions`: keys of the questions that judges answered in this run, by rubric id
-    (of both trees: `judging.votes.question_key`). Where there is nothing to say, a text is "".
+    `exact`: sha-256 of the change (see `receipts.issue.exact`); unlike a patch-id it counts white space. `votes`,
+    `findings`, `summary`: sha-256 of that part of the stored summary as canonical JSON, `summary` of all of it;
+    `files`: sha-256 of the bundle's other files. `policy`: fingerprint of changes of the gate that block. `unasked`:
+    why no judge was asked although criteria want one. `waivers`: what was allowed to pass. `questions`: keys of the
+    questions that judges answered in this run, by rubric id (of both trees: `judging.votes.question_key`). Where there
+    is nothing to say, a text is "".
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -100,7 +100,6 @@ class Receipt(Model):
     files: dict[str, str]
     outcome: RunOutcome
     exit_code: int
-    places: str = ""
     policy: str = ""
     unasked: str = ""
     questions: dict[str, str] = Field(default_factory=dict)

@@ -75,8 +75,7 @@ class ReceiptIssuer(NamedTuple):
             **{name: getattr(change, name) for name in CHANGE_IDS},
             **{name: getattr(summary, name) for name in _OF_SUMMARY},
             created_at=self.run.clock().isoformat(timespec="seconds"),
-            exact=exact(self.change),
-            places=places(self.change, self.repository.read_all),
+            exact=exact(self.change, self.repository.read_all),
             trusted_revision=summary.trusted.revision,
             bootstrap=summary.trusted.bootstrap,
             definitions=dict(self.gate.digests),
@@ -116,43 +115,31 @@ class ReceiptIssuer(NamedTuple):
         return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})
 
 
-def exact(change: Change) -> str:
-    """sha-256 of the change: every line with its context and white space, modes and names, but no line numbers.
+def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
+    """sha-256 by which a change is known on another base: every line with its context and white space, modes, names.
 
-    Changes with the same patch-id may differ in white space, which matters to Python. Files without lines count by
-    their blobs.
+    Changes with the same patch-id may differ in white space, which matters to Python. Line numbers do not count, unless
+    the lines that a hunk replaces occur more than once in the file before the change: then the hunk could apply at
+    another place and mean something else, and that file counts, too. Files without lines count by their blobs.
+    `read_all` gives the contents of sides of files.
     """
     made = hashlib.sha256()
-    for file in sorted(change.files, key=lambda file: (file.path, file.old_path or "")):
+    changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
+    contents = read_all(
+        file.before for file in changed if file.before and file.after and file.hunks and not file.binary
+    )
+    for file in changed:
         _add(made, _title(file))
         if file.binary or not file.hunks:
             _add(made, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
             continue
+        before = b"\n" + next(contents) if file.before and file.after else None
+        if file.before and before is not None and not all(_stands_once(hunk, before) for hunk in file.hunks):
+            _add(made, file.before.blob.encode() + b"".join(b" %d" % hunk.old_start for hunk in file.hunks))
         for hunk in file.hunks:
             _add(made, b"@@")
             for line in hunk.lines:
                 _add(made, line.origin.encode() + line.content)
-    return made.hexdigest()
-
-
-def places(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:
-    """sha-256 of what fixes where hunks apply: nothing more if the lines that each replaces occur once in their file.
-
-    Otherwise the same hunk could apply at another place and mean something else: then its line number and the file
-    before the change count. `read_all` gives the contents of sides of files.
-    """
-    made = hashlib.sha256()
-    changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
-    texts = [file for file in changed if file.hunks and not file.binary]  # of others `exact` has all of it
-    sides = [(file, file.before) for file in texts if file.before and file.after]
-    for (file, before), read in zip(sides, read_all(before for _, before in sides), strict=True):
-        content = b"\n" + read
-        if all(_stands_once(hunk, content) for hunk in file.hunks):
-            continue
-        _add(made, _title(file))
-        _add(made, before.blob.encode())
-        for hunk in file.hunks:
-            _add(made, b"%d" % hunk.old_start)
     return made.hexdigest()
 
 

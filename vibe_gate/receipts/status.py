@@ -7,7 +7,7 @@ A receipt is about a commit by one of four matches, the closest first:
     patch-id          the same change on another base: rebased, cherry-picked
     range patch-id    a range was reviewed that has the commit, or that was squashed into it
 
-A patch-id leaves out white space, and where in a file the lines are, so `exact` and `places` must agree as well.
+A patch-id leaves out white space, and where in a file the lines are, so `exact` must agree as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Literal
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.receipts.issue import exact
 from vibe_gate.receipts.signatures import Signature, SignatureState
 
 if TYPE_CHECKING:
@@ -57,16 +56,18 @@ _BUILT_IN_DEFINITIONS = ("built-in/gate.toml",)
 
 @dataclass(frozen=True, slots=True)
 class ChangeIdentity:
-    """A change as far as a receipt can be about it; `authors` are the addresses of authors and committers."""
+    """A change as far as a receipt can be about it; `authors` are the addresses of authors and committers.
+
+    `exact` as of a receipt; "" if it is not known: then no patch-id matches.
+    """
 
     commit: str
     before: str
     after: str
     patch_id: str
-    exact: str
+    exact: str = ""
     authors: tuple[str, ...] = ()
     title: str = ""
-    places: str = ""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -75,19 +76,23 @@ class ChangeIdentity:
 
     def is_same_change(self, receipt: Receipt) -> bool:
         """Whether the receipt is about this very change, at this very place, perhaps in other trees."""
-        return receipt.exact == self.exact and bool(receipt.places) and receipt.places == self.places
+        return bool(self.exact) and receipt.exact == self.exact
 
 
 def identity_of(change: Change, commits: Iterable[Commit]) -> ChangeIdentity:
-    """The identity of a change that these commits made, without title and places: enough to match trees or a commit."""
+    """The identity of a change that these commits made, as far as trees or a commit match it."""
     return ChangeIdentity(
         commit=change.head_commit,
         before=change.before,
         after=change.after,
         patch_id=change.patch_id,
-        exact=exact(change),
-        authors=tuple(dict.fromkeys(mail for one in commits for mail in (one.author_email, one.committer_email))),
+        authors=authors_of(commits),
     )
+
+
+def authors_of(commits: Iterable[Commit]) -> tuple[str, ...]:
+    """The addresses of the authors and committers."""
+    return tuple(dict.fromkeys(mail for one in commits for mail in (one.author_email, one.committer_email)))
 
 
 def object_ids(commit: str, before: str, after: str, *patch_ids: str) -> tuple[str, ...]:
@@ -238,20 +243,11 @@ def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
     return replace(whole[0], notes=(*whole[0].notes, *notes))
 
 
-def _false(identity: ChangeIdentity, receipt: Receipt) -> str:
-    """What the receipt says of the change that is not true, as a clause, or ""."""
-    if receipt.head_commit == identity.commit and receipt.after != identity.after:
-        return "the receipt names this commit with another tree"
-    if (receipt.before, receipt.after) == (identity.before, identity.after) and receipt.exact != identity.exact:
-        return "the receipt names the commit's trees with another change"
-    return ""
-
-
 def _worth(
     found: FoundReceipt, receipt: Receipt, identity: ChangeIdentity, required: Requirements
 ) -> tuple[Status, str]:
-    if false := _false(identity, receipt):
-        return "forged", false
+    if receipt.head_commit == identity.commit and receipt.after != identity.after:
+        return "forged", "the receipt names this commit with another tree"
     if found.signature.state in ("bad", "unlisted"):
         return "forged", found.signature.why
     if outdated := required.outdated(receipt):

@@ -20,15 +20,15 @@ from pathlib import Path
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
-from vibe_gate.domain.provenance import Commit, Record
+from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.errors import FAIL, INTEGRITY, PASS, RevisionError, StorageError, UsageError
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.issue import places
+from vibe_gate.receipts.issue import exact
 from vibe_gate.receipts.status import (
     GOOD,
     ChangeIdentity,
@@ -37,6 +37,7 @@ from vibe_gate.receipts.status import (
     Match,
     Requirements,
     assess,
+    authors_of,
     decide,
     identity_of,
     ids_of,
@@ -49,6 +50,7 @@ SHORT_ID = 12
 
 COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
+
 
 MAX_REWRITES = 100
 """Earlier forms of one commit that are looked at: each costs a diff, and anybody can write many records."""
@@ -241,8 +243,8 @@ class _Verifier:
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
         # Only a receipt could be about a commit by its patch-id.
         patch_ids = repository.patch_ids(oldest_first) if self.finder.entries or request.notes else {}
-        self._outlines = {name: self._outline(name, patch_ids.get(name, "")) for name in oldest_first}
-        self._trees = {span.base: self._whole.before} | {name: one.after for name, one in self._outlines.items()}
+        self._identities = {name: self._identity(name, patch_ids.get(name, "")) for name in oldest_first}
+        self._trees = {span.base: self._whole.before} | {name: one.after for name, one in self._identities.items()}
         self._by_tree = {tree: name for name, tree in self._trees.items()}
         self._by_id: defaultdict[str, list[FoundReceipt]] = defaultdict(list)
         self._parts: defaultdict[str, list[tuple[Segment, FoundReceipt]]] = defaultdict(list)
@@ -251,14 +253,14 @@ class _Verifier:
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
         self._sort(self._find())
-        changes = self._repository.changes_of([name for name in self._outlines if self._is_reviewed(name)])
-        reviews = {name: self._reviews(name, changes.get(name)) for name in self._outlines}
+        changes = self._repository.changes_of([name for name in self._identities if self._is_reviewed(name)])
+        reviews = {name: self._reviews(name, changes.get(name)) for name in self._identities}
         cuts = self._cuts(reviews)
         return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in reversed(reviews))
 
     def _find(self) -> list[FoundReceipt]:
         """Every receipt that can be about one of the commits, or about the range."""
-        ids = {name for one in self._outlines.values() for name in one.ids}.union(ids_of(self._whole))
+        ids = {name for one in self._identities.values() for name in one.ids}.union(ids_of(self._whole))
         return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
 
     def _sort(self, found: Iterable[FoundReceipt]) -> None:
@@ -295,24 +297,25 @@ class _Verifier:
 
     @cached_property
     def _whole_identity(self) -> ChangeIdentity:
-        return replace(identity_of(self._whole, ()), places=places(self._whole, self._repository.read_all))
+        return replace(identity_of(self._whole, ()), exact=exact(self._whole, self._repository.read_all))
 
     def _is_reviewed(self, name: str) -> bool:
         """Whether a receipt may be about the commit, or none need be because it changes nothing."""
-        outline = self._outlines[name]
-        return outline.before == outline.after or name in self._parts or bool(self._about(outline))
+        one = self._identities[name]
+        return one.before == one.after or name in self._parts or bool(self._about(one))
 
     def _reviews(self, name: str, change: Change | None) -> _Reviews:
         """What receipts say of a commit; nothing without its `change`, which is read of those with receipts alone."""
+        identity = self._identities[name]
         first, *others = self._history.parents[name] or [""]
         if change is None:
-            return _Reviews(self._outlines[name], {first: ()}, ())
-        commit = self._repository.commit(name)
-        identity = self._identity(change, commit)
-        required = self._required(change, commit)
-        own = {first: self._own(change, identity, required)}
+            return _Reviews(identity, {first: ()}, ())
+        if any(_match(identity, found) is None for found in self._by_id.get(identity.patch_id, ())):
+            identity = replace(identity, exact=exact(change, self._repository.read_all))
+        required = self._required(change)
+        own = {first: self._own(identity, required)}
         if others and not self._repository.is_clean_merge(name):
-            own |= {parent: self._against(parent, commit, required) for parent in others}
+            own |= {parent: self._against(parent, identity, required) for parent in others}
         parts = [
             (segment, assess("range patch-id", found, identity, required))
             for segment, found in self._parts.get(name, ())
@@ -320,39 +323,32 @@ class _Verifier:
         ]
         return _Reviews(identity, own, parts)
 
-    def _against(self, parent: str, commit: Commit, required: Requirements) -> list[CommitStatus]:
+    def _against(self, parent: str, merge: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of a merge against another parent than the first; [] if that parent is not here."""
-        try:
-            change = self._repository.change(Selection("range", left=parent, right=commit.id))
-        except RevisionError:
+        if not self._repository.has(parent):
             return []
-        return self._own(change, replace(self._identity(change, commit), patch_id=""), required)
+        return self._own(replace(merge, before=self._repository.tree_of(parent), patch_id=""), required)
 
-    def _required(self, change: Change, commit: Commit) -> Requirements:
+    def _required(self, change: Change) -> Requirements:
         rubrics = self.gate.for_change(change)
         names = tuple(rubric.id for rubric in rubrics)
         if names not in self._requirements:
             judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
             made = Requirements.of(self.gate, rubrics, self._today, judge=judge, strict=self.strict)
             self._requirements[names] = made
+        commit = self._repository.commit(change.head_commit)
         return replace(self._requirements[names], hints=self._authorship.of(change, (commit,)).hints)
 
-    def _outline(self, name: str, patch_id: str) -> ChangeIdentity:
+    def _identity(self, name: str, patch_id: str) -> ChangeIdentity:
         """The identity of a commit's change as far as it is known without its files."""
         before, after = (self._repository.tree_of(one) for one in (self._repository.first_parent(name), name))
-        return ChangeIdentity(name, before, after, patch_id, "", title=self._title(self._repository.commit(name)))
+        commit = self._repository.commit(name)
+        title = self._redact(commit.message.partition("\n")[0])
+        return ChangeIdentity(name, before, after, patch_id, authors=authors_of((commit,)), title=title)
 
-    def _title(self, commit: Commit) -> str:
-        return self._redact(commit.message.partition("\n")[0])
-
-    def _identity(self, change: Change, commit: Commit) -> ChangeIdentity:
-        # Only a match by patch-id needs them, and they take reading the files.
-        found = places(change, self._repository.read_all) if change.patch_id in self._by_id else ""
-        return replace(identity_of(change, (commit,)), title=self._title(commit), places=found)
-
-    def _own(self, change: Change, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
+    def _own(self, identity: ChangeIdentity, required: Requirements) -> list[CommitStatus]:
         """What receipts say of this very change."""
-        if not change.files:
+        if identity.before == identity.after:
             return [CommitStatus("empty", "it changes no file")]
         matches = [(_match(identity, found), found) for found in self._about(identity)]
         return [assess(match, found, identity, required) for match, found in matches if match is not None]
