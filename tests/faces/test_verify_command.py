@@ -8,9 +8,6 @@ import pytest
 import signing
 from standing import CODE, TIDY, Gated, predicate, statement
 
-from vibe_gate.domain.provenance import Record
-from vibe_gate.store import open_state
-
 pytestmark = pytest.mark.slow
 
 
@@ -34,15 +31,10 @@ def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_messag
     gated.git("commit", "-q", "--amend", "-m", "Better words")
     assert gated.stand() == (0, "reviewed", "tree")
     change(gated, CHANGED.replace("log", "lug"))
-    old = gated.git("rev-parse", "HEAD")
     gated.git("commit", "-q", "-a", "--amend", "-m", "More")
     assert gated.stand() == (1, "missing", None)
-    new = gated.git("rev-parse", "HEAD")
-    rewritten = Record(ts="2026-01-01T00:00:00+00:00", kind="rewritten", stage="post-rewrite", commit=new, old=old)
-    open_state(gated.path / ".git").hook_records.append(rewritten)
-    code, [row] = gated.verify()
-    assert (code, row["status"]) == (1, "stale")
-    assert f"{old[:12]} was reviewed (run {gated.bundles()[-1].name})" in row["why"]
+    _, [row] = gated.verify()
+    assert row["why"].endswith(f"run `vibe-gate review --commit {row['commit'][:12]}`")
 
 
 def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_changes(gated):

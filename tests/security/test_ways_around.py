@@ -156,7 +156,8 @@ def test_15c_a_bundle_without_its_receipt_is_no_review(gated):
     (bundle / "receipt.json").unlink()
     rewrite(bundle / "summary.json", lambda document: document["digests"].pop("receipt.json"))
     code, rows = gated.verify(f"{gated.first}..HEAD")
-    assert (code, rows[0]["status"], rows[0]["why"]) == (1, "missing", "no receipt here is about this change")
+    why = rows[0]["why"].partition(":")[0]
+    assert (code, rows[0]["status"], why) == (1, "missing", "no receipt here is about this change")
 
 
 def test_15d_a_bundle_that_came_with_the_repository_is_forged(gated):

@@ -51,6 +51,10 @@ class Authorship:
     def _hints(self) -> Hints:
         return Hints(self.records)
 
+    def earlier(self, commit: str) -> list[str]:
+        """The commit, and those that it was rewritten from, by the records, the latest first."""
+        return self._hints.earlier(commit)
+
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
         written = (*written_hints(change.files, self._written), *filter(None, [self._unread]))
@@ -109,17 +113,23 @@ class Hints:
                 for name in filter(None, {record.commit, record.tree}):
                     self._by_object.setdefault(name, []).extend(record.hints)
 
+    def earlier(self, commit: str) -> list[str]:
+        """The commit (not ""), and those that it was rewritten from, the latest first."""
+        names: dict[str, None] = {}
+        waiting = [commit]
+        while waiting:
+            name = waiting.pop()
+            if name and name not in names:
+                names[name] = None
+                waiting += sorted(self._before.get(name, ()))
+        return [*names]
+
     def of(self, commit: str, tree: str, known: Container[str] = ()) -> tuple[str, ...]:
         """The hints about a commit ("": one that is about to be made), those it was rewritten from, and its tree.
 
         What is `known` already is left out.
         """
-        names, waiting = {tree}, [commit]
-        while waiting:
-            name = waiting.pop()
-            if name and name not in names:
-                names.add(name)
-                waiting += sorted(self._before.get(name, ()))
+        names = {tree, *self.earlier(commit)}
         # A hook that reviewed a range recorded what other commits say, too.
         own_names = tuple(f"commit {name[:12]}: " for name in names)
         own = f"commit {commit[:12]}" if commit else "this commit"

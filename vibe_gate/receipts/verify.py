@@ -52,10 +52,6 @@ COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
 
 
-MAX_REWRITES = 100
-"""Earlier forms of one commit that are looked at: each costs a diff, and anybody can write many records."""
-
-
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
     """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
@@ -406,11 +402,10 @@ class _Verifier:
         if record is not None and not record.during:
             how = record.reason or "--no-verify, or the hook was off"
             return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
-        if changed := self._changed_since(identity):
-            return CommitStatus("stale", changed)
         if record is not None:
             return CommitStatus("missing", f"made by git during a {record.during}, which runs no hook")
-        return CommitStatus("missing", "no receipt here is about this change")
+        how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        return CommitStatus("missing", f"no receipt here is about this change: {how}")
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""
@@ -420,35 +415,14 @@ class _Verifier:
         note = f"committed without the hook on {record.ts}; the range was reviewed, not this commit"
         return replace(status, notes=(*status.notes, note))
 
-    def _changed_since(self, identity: ChangeIdentity) -> str:
-        """Which review is about what this commit was before an amend or rebase, as a clause; "" without one."""
-        runs = {f"{entry.before}..{entry.after}": entry.run_id for entry in reversed(self.finder.entries)}
-        for old in filter(self._repository.has, self._rewritten_from(identity.commit)):
-            before = self._repository.tree_of((self._repository.parents(old) or [""])[0])
-            if run_id := runs.get(f"{before}..{self._repository.tree_of(old)}"):
-                return f"{old[:SHORT_ID]} was reviewed (run {run_id}), and its changes were edited since"
-        return ""
-
     @cached_property
     def _bypasses(self) -> dict[str, Record]:
         return {record.commit: record for record in self._authorship.records if record.kind == "bypassed"}
 
-    @cached_property
-    def _rewrites(self) -> dict[str, str]:
-        return {record.commit: record.old for record in self._authorship.records if record.kind == "rewritten"}
-
     def _bypass(self, commit: str) -> Record | None:
         """The record that this commit, or one it was rewritten from, bypassed the hook: by hand rather than by git."""
-        names = (commit, *self._rewritten_from(commit))
-        found = [self._bypasses[name] for name in names if name in self._bypasses]
+        found = [self._bypasses[name] for name in self._authorship.earlier(commit) if name in self._bypasses]
         return next((record for record in found if not record.during), found[0] if found else None)
-
-    def _rewritten_from(self, commit: str) -> list[str]:
-        """What a commit was before, by the records, the latest first."""
-        found: dict[str, None] = {}
-        while (commit := self._rewrites.get(commit, "")) and commit not in found and len(found) < MAX_REWRITES:
-            found[commit] = None
-        return list(found)
 
 
 def _match(identity: ChangeIdentity, found: FoundReceipt) -> Match | None:
