@@ -44,7 +44,7 @@ class CheckRun:
 
 @dataclass(frozen=True, slots=True)
 class LineComment:
-    """A comment at a line, or at lines of one hunk; of one line `start_line` and `start_side` are None.
+    """A comment at a line, or at the lines `start_line`..`line` of one hunk.
 
     `fingerprint` is that of its finding and stays here.
     """
@@ -54,12 +54,11 @@ class LineComment:
     line: int
     side: DiffSide
     start_line: int | None = None
-    start_side: DiffSide | None = None
     fingerprint: str = ""
 
     def json(self) -> Json:
         """As a review takes it."""
         sent: Json = {"path": self.path, "body": self.body, "line": self.line, "side": self.side}
-        if self.start_line is None:
+        if self.start_line in (None, self.line):
             return sent
-        return sent | {"start_line": self.start_line, "start_side": self.start_side or self.side}
+        return sent | {"start_line": self.start_line, "start_side": self.side}

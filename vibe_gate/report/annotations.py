@@ -41,7 +41,7 @@ def check_run(report: Report, downgrades: Sequence[str] = (), at_lines: Collecti
     parts = comment.check_summary(report, downgrades, {*at_lines, *(identity(one) for one, _ in able)})
     return CheckRun(
         title=title(report),
-        summary=fit(parts, MAX_TEXT, _missing),
+        summary=fit(parts, MAX_TEXT, "the job's summary"),
         text="",
         conclusion=conclusion(report),
         annotations=tuple(each for _, each in made),
@@ -92,10 +92,6 @@ def own_path(shown: str) -> str:
     except UnicodeEncodeError:
         return ""
     return path
-
-
-def _missing(what: str, number: int) -> str:
-    return f"**{number:,} more {what}** did not fit: see the job's summary."
 
 
 FINDING_MARKER = "<!-- vibe-gate:finding "
@@ -150,16 +146,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
         end -= 1
     if not anchors.holds(finding.path, finding.line, end, side):
         return None
-    several = end > finding.line
-    return LineComment(
-        path=path,
-        body=_body(finding, report),
-        line=end,
-        side=side,
-        start_line=finding.line if several else None,
-        start_side=side if several else None,
-        fingerprint=identity(finding),
-    )
+    return LineComment(path, _body(finding, report), end, side, finding.line, identity(finding))
 
 
 def _body(finding: Finding, report: Report) -> str:

@@ -6,8 +6,8 @@ In sight: the verdict, why, what to do next, the findings. Everything else is in
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import get_args
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeVar, get_args
 
 from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
@@ -46,6 +46,8 @@ MAX_EQUAL = 5
 
 MAX_PLACES = 10
 """Places that share a reason or a message and are named one by one; summary.json has all."""
+
+Thing = TypeVar("Thing")
 
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
@@ -129,10 +131,10 @@ def commit(id: str, links: Links | None) -> str:
     return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
 
 
-def _list(texts: Sequence[str]) -> str:
-    """Sentences, the first of many."""
-    more = [f"- and {len(texts) - MAX_SENTENCES:,} more."] if len(texts) > MAX_SENTENCES else []
-    return "\n".join([*(f"- {prose(text)}" for text in texts[:MAX_SENTENCES]), *more])
+def _list(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:
+    """A list, the first of many."""
+    more = [f"- and {len(things) - MAX_SENTENCES:,} more."] if len(things) > MAX_SENTENCES else []
+    return "\n".join([*(f"- {show(thing)}" for thing in things[:MAX_SENTENCES]), *more])
 
 
 def _round_line(told: Round) -> str:
@@ -237,8 +239,7 @@ def _where(finding: Finding, links: Links | None) -> str:
         return "the change"
     before = words.is_removed(finding)
     address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
-    text = words.place(finding.path, finding.line, finding.end_line)
-    return link(text, address) + (" (removed)" if before else "")
+    return link(words.place_of(finding), address) + (" (removed)" if before else "")
 
 
 def fixed(report: Report) -> Iterator[Block]:
@@ -246,18 +247,17 @@ def fixed(report: Report) -> Iterator[Block]:
     told = report.round
     unknown = "Not found again, but the commit is the same or there is no answer this time"
     for title, group in (("Fixed", told.fixed), (unknown, told.unanswered)):
-        lines = [_seen(seen, report.links) for seen in group[:MAX_SENTENCES]]
-        lines += [f"- and {len(group) - MAX_SENTENCES:,} more."] if len(group) > MAX_SENTENCES else []
-        yield Block(fold(f"{title} ({len(group):,})", "\n".join(lines)) if group else "", 4, "earlier findings")
+        told_before = _list(group, lambda seen: _seen(seen, report.links))
+        yield Block(fold(f"{title} ({len(group):,})", told_before) if group else "", 4, "earlier findings")
 
 
 def _seen(seen: ReportedFinding, links: Links | None) -> str:
     old = Links(links.server, links.repository, seen.since) if links else None
-    place = words.place(seen.path, seen.line, seen.line)
-    address = old.permalink(seen.path, seen.line, seen.line) if old and seen.path else ""
+    place = words.place(seen.path, seen.line)
+    address = old.permalink(seen.path, seen.line) if old and seen.path else ""
     since = f"fixed at {commit(seen.fixed, links)}: " if seen.fixed else ""
     shown = link(place, address) if seen.path else place
-    return f"- {since}{shown}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
+    return f"{since}{shown}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
 
 
 def policy(summary: Summary) -> Iterator[Block]:
@@ -293,7 +293,7 @@ def unreviewed(summary: Summary) -> Iterator[Block]:
         return
     by_reason: dict[str, list[str]] = {}
     for one in places:
-        by_reason.setdefault(one.reason, []).append(code(words.place(one.path, one.line, one.end_line)))
+        by_reason.setdefault(one.reason, []).append(code(words.place_of(one)))
     often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     lines = [
@@ -317,14 +317,14 @@ def details(report: Report) -> Block:
     if not summary.run_id:
         return Block("")
     change, score = summary.change, words.score(summary)
-    added, deleted = sum(file.added for file in change.files), sum(file.deleted for file in change.files)
+    added, deleted = words.lines(summary)
     size = f"{counted(len(change.files), 'file')} (+{added:,} −{deleted:,})"
     about = commit(change.head_commit, report.links) if change.head_commit else code(words.key(summary))
     parts = [
         f"Reviewed: {about} against {prose(words.gate(summary))}.",
         f"Cost: {prose(words.cost(summary))}.",
         _provenance(report),
-        _list(report.notes),
+        _list(report.notes, prose),
         *_again(report),
     ]
     spent = f"${summary.cost.usd:.4f}" if summary.cost.basis != "none" else ""
@@ -386,7 +386,7 @@ def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     tail = f"\n<!-- vibe-gate:state {_state(report)} -->\n" if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
     parts = blocks(report, downgrades)
-    return head + fit(parts, room, lambda what, number: _missing(report, what, number)) + tail
+    return head + fit(parts, room, "the job's summary") + tail
 
 
 def _state(report: Report) -> str:
@@ -420,18 +420,7 @@ def check_summary(report: Report, downgrades: Sequence[str], but: Collection[str
 
 def _lost(downgrades: Sequence[str]) -> Block:
     """What could not be posted, in sight: below the folds."""
-    return Block(f"**Not everything was posted:**\n\n{_list(downgrades)}" if downgrades else "", 0)
-
-
-def _missing(report: Report, what: str, number: int) -> str:
-    places = ["the job's summary"]
-    places += ["the check run's annotations"] if what == "findings" else []
-    places += ["the bundle among the job's artifacts"] if report.artifact else []
-    return _left_out(what, number, ", ".join(places[:-1]) + " and " + places[-1] if len(places) > 1 else places[0])
-
-
-def _left_out(what: str, number: int, places: str) -> str:
-    return f"**{number:,} more {what}** did not fit: see {places}."
+    return Block(f"**Not everything was posted:**\n\n{_list(downgrades, prose)}" if downgrades else "", 0)
 
 
 MAX_SUMMARY = 1_000_000
@@ -440,5 +429,4 @@ MAX_SUMMARY = 1_000_000
 
 def job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
-    parts = blocks(report, downgrades, held=True)
-    return fit(parts, MAX_SUMMARY, lambda what, number: _left_out(what, number, "the bundle"))
+    return fit(blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -154,11 +154,11 @@ class Block:
     number: int = 1
 
 
-def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> str:
+def fit(blocks: Sequence[Block], limit: int, where: str) -> str:
     """The blocks as one document of `limit` bytes (UTF-8) at most, in their order.
 
-    Where not all fit, those of low rank go first, and of equals the last; where the
-    first of a kind is missing, `say(what, number)` stands in its place.
+    Where not all fit, those of low rank go first, and of equals the last; where the first of a kind is missing, a
+    sentence counts them and says `where` they are.
     """
     blocks = [block for block in blocks if block.text]
     sizes = [len(block.text.encode("utf-8", "replace")) + 2 for block in blocks]
@@ -168,15 +168,13 @@ def fit(blocks: Sequence[Block], limit: int, say: Callable[[str, int], str]) -> 
     missing: Counter[str] = Counter()
     for index, block in enumerate(blocks):
         missing[block.what] += 0 if index in kept else block.number
-    said: set[str] = set()
     parts = []
     for index, block in enumerate(blocks):
         if index in kept:
-            parts += ["\n\n", block.text]
-        elif block.what not in said:
-            said.add(block.what)
-            parts += ["\n\n", say(block.what, missing[block.what])]
-    return "".join(parts[1:]) + "\n"
+            parts.append(block.text)
+        elif number := missing.pop(block.what, 0):
+            parts.append(f"**{number:,} more {block.what}** did not fit: see {where}.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _kept(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> set[int]:

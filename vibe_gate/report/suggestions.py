@@ -99,16 +99,7 @@ def _comment(file: FileDiff, hunk: Hunk, anchors: Anchors, lead: str) -> LineCom
         return None
     held = f"{file.path}\0{start}\0{end}\0{block}".encode("utf-8", "surrogateescape")
     own = hashlib.sha256(held).hexdigest()[:16]
-    several = end > start
-    return LineComment(
-        path=file.path,
-        body=f"{_MARKER}{own} -->\n{lead}\n\n{block}\n",
-        line=end,
-        side="RIGHT",
-        start_line=start if several else None,
-        start_side="RIGHT" if several else None,
-        fingerprint=own,
-    )
+    return LineComment(file.path, f"{_MARKER}{own} -->\n{lead}\n\n{block}\n", end, "RIGHT", start, own)
 
 
 def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import ChangedFile, PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import (
+    NO_JUDGE,
+    NO_KEY,
+    WAITS,
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    RubricResult,
+    Vote,
+)
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 
 SHORT_ID = 12
@@ -25,6 +34,11 @@ _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 _OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
 """How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
+
+
+def criteria(summary: Summary) -> list[CriterionResult]:
+    """Those of all rubrics, in their order."""
+    return [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
 
 
 def verdict(summary: Summary) -> str:
@@ -60,7 +74,7 @@ def concise(summary: Summary) -> list[str]:
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
     """By level, those of criteria that are no `must` last; then the fewest of a kind first: many hide no other."""
     alike = Counter((one.level, one.path, one.criterion) for one in findings)
-    soft = {criterion.id for rubric in summary.rubrics for criterion in rubric.criteria if not criterion.must}
+    soft = {criterion.id for criterion in criteria(summary) if not criterion.must}
 
     def rank(one: Finding) -> tuple[int, bool, int]:
         return GRAVITY[one.level], one.criterion in soft, alike[one.level, one.path, one.criterion]
@@ -70,9 +84,8 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
 
 def unasked(summary: Summary) -> list[CriterionResult]:
     """The questions that no judge was asked because there is no way to ask one, or on request."""
-    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-    asked = any(criterion.votes or criterion.decided_by == "cache" for criterion in criteria)
-    return [] if asked else [one for one in criteria if one.reason in (NO_KEY, NO_JUDGE)]
+    asked = any(one.votes or one.decided_by == "cache" for one in criteria(summary))
+    return [] if asked else [one for one in criteria(summary) if one.reason in (NO_KEY, NO_JUDGE)]
 
 
 def why(summary: Summary, *, sentence: bool = False) -> str:
@@ -108,14 +121,13 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
 
 def shared_error(summary: Summary) -> str:
     """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
-    errors = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome == "error"]
-    reasons = {one.reason if one.kind == "judge" else "" for one in errors}
+    reasons = {one.reason if one.kind == "judge" else "" for one in criteria(summary) if one.outcome == "error"}
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
 def judges(summary: Summary) -> bool:
     """Whether any criterion asks a judge."""
-    return any(criterion.kind == "judge" for rubric in summary.rubrics for criterion in rubric.criteria)
+    return any(criterion.kind == "judge" for criterion in criteria(summary))
 
 
 def missed(summary: Summary) -> tuple[Unreviewed, ...]:
@@ -125,15 +137,13 @@ def missed(summary: Summary) -> tuple[Unreviewed, ...]:
 
 def unanswered(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
-    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-    undecided = [criterion for criterion in criteria if criterion.outcome in ("abstain", "error")]
+    undecided = [one for one in criteria(summary) if one.outcome in ("abstain", "error")]
     return [one for one in undecided if all(vote.said is None for vote in one.votes)]
 
 
 def waiting(summary: Summary) -> tuple[str, tuple[str, ...]]:
     """The check that keeps questions from being asked, and these; nothing if none waits."""
-    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-    found = [(match[1], one.id) for one in criteria if (match := _WAITS.match(one.reason)) and not one.votes]
+    found = [(match[1], one.id) for one in criteria(summary) if (match := _WAITS.match(one.reason)) and not one.votes]
     return (found[0][0] if found else "", tuple(dict.fromkeys(name for _, name in found)))
 
 
@@ -223,8 +233,7 @@ def recorded(summary: Summary) -> bool:
 
 
 def _asked(summary: Summary) -> list[Vote]:
-    criteria = [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
-    return [vote for criterion in criteria if criterion.decided_by != "cache" for vote in criterion.votes]
+    return [vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes]
 
 
 def cost(summary: Summary) -> str:
@@ -288,8 +297,7 @@ def changes(summary: Summary) -> str:
 
     The first rubric's: the gate's own come before those of a scope, which are about fewer files.
     """
-    votes = (vote for rubric in summary.rubrics for criterion in rubric.criteria for vote in criterion.votes)
-    return next((vote.changes for vote in votes if vote.changes), "")
+    return next((vote.changes for criterion in criteria(summary) for vote in criterion.votes if vote.changes), "")
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
@@ -310,12 +318,17 @@ def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
     return [(file, reason(file)) for file in sorted(summary.change.files, key=risk, reverse=True)]
 
 
-def place(path: str, line: int, end_line: int) -> str:
+def place(path: str, line: int, end_line: int = 0) -> str:
     """`path:line-end`, as far as there is a line; "the change" without a path."""
     if not path:
         return "the change"
     lines = f"{line}-{end_line}" if end_line > line else str(line)
     return f"{path}:{lines}" if line else path
+
+
+def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
+    """The place of what has one."""
+    return place(shown.path, shown.line, shown.end_line)
 
 
 def is_removed(finding: Finding) -> bool:
@@ -325,7 +338,7 @@ def is_removed(finding: Finding) -> bool:
 
 def message(finding: Finding) -> str:
     """What the finding says, with its place first if that is not there any more: other programs show no such line."""
-    removed = f"(removed: {place(finding.path, finding.line, finding.end_line)}) " if is_removed(finding) else ""
+    removed = f"(removed: {place_of(finding)}) " if is_removed(finding) else ""
     return safe(removed + finding.message) or "(no message)"
 
 
@@ -337,16 +350,15 @@ def lines_after(finding: Finding) -> tuple[int, int]:
 
 def one_line(finding: Finding) -> str:
     """Level, place and message."""
-    return f"{finding.level} {place(finding.path, finding.line, finding.end_line)} {finding.message}"
+    return f"{finding.level} {place_of(finding)} {finding.message}"
 
 
 def counterexample(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
-    for rubric in summary.rubrics:
-        for criterion in rubric.criteria:
-            if criterion.id != finding.criterion:
-                continue
-            for vote in criterion.votes:
-                if vote.counterexample and any(evidence in vote.evidence for evidence in finding.evidence):
-                    return vote.counterexample
-    return ""
+    votes = (vote for one in criteria(summary) if one.id == finding.criterion for vote in one.votes)
+    return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
+
+
+def has_evidence(vote: Vote, finding: Finding) -> bool:
+    """Whether any line that the finding quotes is the vote's."""
+    return any(evidence in vote.evidence for evidence in finding.evidence)

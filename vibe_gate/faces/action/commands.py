@@ -250,7 +250,7 @@ def _unknown(asked: _Asked) -> str:
 
 
 def _named(seen: ReportedFinding, links: Links) -> str:
-    place = words.place(seen.path, seen.line, seen.line)
+    place = words.place(seen.path, seen.line)
     address = links.permalink(seen.path, seen.line) if seen.path else ""
     return f"{code(seen.fingerprint[: words.SHORT_FINGERPRINT])} at {link(place, address)}"
 

@@ -106,7 +106,7 @@ def finding_id(number: int) -> str:
 
 def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
     side = "-" if words.is_removed(finding) else ""
-    place = words.place(finding.path, finding.line, finding.end_line)
+    place = words.place_of(finding)
     target = _file_link(finding.path, f"{side}{finding.line}" if finding.line else "")
     against = words.counterexample(finding, summary)
     parts = [
@@ -209,7 +209,7 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
             " ",
             tag(
                 "a",
-                words.place(each.path, each.line, each.end_line),
+                words.place_of(each),
                 href=_file_link(each.path, f"{'-' if each.side == 'before' else ''}{each.line}"),
             ),
             f" {each.why}" if each.why else None,
@@ -238,7 +238,7 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
             "li",
             tag(
                 "a",
-                words.place(each.path, each.line, each.end_line),
+                words.place_of(each),
                 href=_file_link(each.path, str(each.line) if each.line else ""),
             ),
             f": {each.reason}",
