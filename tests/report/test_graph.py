@@ -75,11 +75,18 @@ def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
 
 
-def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
+def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
-    edges = [pair for one, other in itertools.pairwise(chain) for pair in ((one, other), (other, one))]
-    ladder = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
-    assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == 1
+    edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
+    deep = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
+    assert drawn(deep, 80) == listed(deep, 80)
+
+
+def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
+    # Each of two sources stands right above what only the other leads to.
+    crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")
+    text = "\n".join(drawn(crossed, 80))
+    assert "<- a" in text or text.count("┬") + text.count("┴") == 4
 
 
 if __name__ == "__main__":
