@@ -111,4 +111,4 @@ def _hunks(old: list[bytes], new: list[bytes]) -> Iterable[Hunk]:
                 lines += [HunkLine("+", content) for content in new[j1:j2]]
         first, last = group[0], group[-1]
         old_lines, new_lines = last[2] - first[1], last[4] - first[3]
-        yield Hunk(first[1] + (old_lines > 0), old_lines, first[3] + (new_lines > 0), new_lines, tuple(lines))
+        yield Hunk.of(first[1] + (old_lines > 0), old_lines, first[3] + (new_lines > 0), new_lines, tuple(lines))

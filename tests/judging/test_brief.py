@@ -22,7 +22,7 @@ NONCE = "0123456789abcdef0123456789abcdef"
 def added(path: str, content: bytes, *, binary: bool = False) -> FileDiff:
     rows = [row + b"\n" for row in content.split(b"\n")]
     rows = rows[:-1] if content.endswith(b"\n") else [*rows[:-1], rows[-1][:-1]]
-    hunks = (Hunk(0, 0, 1, len(rows), tuple(HunkLine("+", row) for row in rows)),) if rows else ()
+    hunks = (Hunk.of(0, 0, 1, len(rows), tuple(HunkLine("+", row) for row in rows)),) if rows else ()
     return FileDiff(
         path, None, "added", None, FileVersion("f" * 40, 0o100644, len(content)), binary, len(rows), 0, hunks
     )
@@ -155,7 +155,7 @@ def every_word() -> str:
     long, mixed, tail = b"x" * (brief.MAX_ROW + 1) + b"\n", b"a\r\nb\n", b"\xff\xe2\x80\x8b no newline"
     link = FileVersion("1" * 40, 0o120000, 4), FileVersion("2" * 40, 0o160000, 0)
     script = FileVersion("3" * 40, 0o100644, 9), FileVersion("3" * 40, 0o100755, 9)
-    removed = Hunk(3, 1, 2, 0, (HunkLine("-", b"old\r\n"),))
+    removed = Hunk.of(3, 1, 2, 0, (HunkLine("-", b"old\r\n"),))
     files = (
         added("long.py", long),
         added("mixed.py", mixed),

@@ -28,7 +28,7 @@ FILE = FileDiff(
     added=4,
     deleted=2,
     hunks=(
-        Hunk(
+        Hunk.of(
             2, 5, 2, 7,
             tuple(line(t) for t in (
                 b" ", b" ", b" def load(path):", b"-    check(path)", b"-    return open(path).read()",
@@ -76,7 +76,7 @@ def test_evidence_in_a_file_that_the_change_does_not_touch_is_void():
 
 def test_invisible_characters_are_quoted_as_they_were_shown():
     content = "admin = user == 'root\u200b'\n".encode()
-    hunk = Hunk(0, 0, 1, 1, (HunkLine("+", content),))
+    hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", content),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     quote = "user == 'root⟦U+200B⟧'"
     assert check_evidence(QuotedLine(path="a", line=1, quote=quote, side="after"), file, content).standing == "holds"
@@ -84,6 +84,6 @@ def test_invisible_characters_are_quoted_as_they_were_shown():
 
 def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
     content = b"x = 1\n" * 100_000
-    hunk = Hunk(0, 0, 1, 1, (HunkLine("+", b"x = 1\n"),))
+    hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", b"x = 1\n"),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     assert check_evidence(evidence("x = 1", 1), file, content).standing == "holds"

@@ -88,7 +88,7 @@ def test_two_signatures_are_refused():
 
 
 def changed(*lines: tuple[str, bytes], mode: int = 0o100644, start: int = 1, path: str = "a.py") -> Change:
-    hunk = Hunk(start, 1, start, 1, tuple(HunkLine(origin, content) for origin, content in lines))
+    hunk = Hunk.of(start, 1, start, 1, tuple(HunkLine(origin, content) for origin, content in lines))
     sides = FileVersion("1" * 40, 0o100644, 1), FileVersion("2" * 40, mode, 1)
     file = FileDiff(path, None, "modified", *sides, binary=False, added=1, deleted=1, hunks=(hunk,))
     return Change("commit", "a" * 40, "b" * 40, "", "", "d" * 40, "d" * 40, (file,))

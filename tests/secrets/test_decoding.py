@@ -86,7 +86,7 @@ def test_a_wrapped_text_is_one_at_every_alignment(mark: str, width: int, encode:
 @pytest.mark.parametrize("as_written", [str, json.dumps])
 def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Callable[[str], str]) -> None:
     line = "x " * (brief.MAX_ROW // 2 - 5) + TOKEN + " y" * brief.MAX_ROW
-    rows = brief._numbered(Hunk(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False)
+    rows = brief._numbered(Hunk.of(1, 1, 1, 1, (HunkLine(mark, line.encode()),)), keep_cr=False)
     text = as_written("\n".join(row.text for row in rows))
     (match,) = find(text)
     assert match.value == TOKEN
@@ -96,7 +96,7 @@ def test_what_a_judge_is_shown_in_two_rows_is_one_text(mark: str, as_written: Ca
 @pytest.mark.parametrize("mark", " +-")
 def test_what_is_split_by_a_backslash_is_one_text_in_the_rows_that_a_judge_is_shown(mark: str) -> None:
     lines = tuple(HunkLine(mark, line) for line in (f"a = '{TOKEN[:20]}\\\n".encode(), f"{TOKEN[20:]}'\n".encode()))
-    rows = brief._numbered(Hunk(1, 2, 1, 2, lines), keep_cr=False)
+    rows = brief._numbered(Hunk.of(1, 2, 1, 2, lines), keep_cr=False)
     assert [match.value for match in find("\n".join(row.text for row in rows))] == [TOKEN]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
@@ -216,50 +217,36 @@ class AddedLine(NamedTuple):
 
 
 class AddedBlock(NamedTuple):
-    """Added lines that follow one another: `text` joined by newlines, from line `first` on."""
+    """Added lines that follow one another, from line `first` on; `content` is their bytes."""
 
     file: FileDiff
     first: int
-    text: str
+    content: bytes
 
-    def line_at(self, position: int) -> int:
-        """The line number of the character at `position`."""
-        return self.first + self.text.count("\n", 0, position)
+    @property
+    def text(self) -> str:
+        """The lines as text, joined by newlines; without line endings, undecodable bytes replaced."""
+        return text_of(self.content.replace(b"\r\n", b"\n"))
 
-    def line_span(self, position: int) -> tuple[int, int]:
-        """Where the line that holds `position` starts and ends in `text`."""
-        end = self.text.find("\n", position)
-        return self.text.rfind("\n", 0, position) + 1, end if end >= 0 else len(self.text)
+    def lines(self) -> Iterator[AddedLine]:
+        """The lines one by one."""
+        for number, content in enumerate(BytesIO(self.content), self.first):
+            yield AddedLine(self.file, number, text_of(content), content)
 
 
-def added_lines(files: Iterable[FileDiff]) -> Iterator[AddedLine]:
-    """Every added line; those of binary files too, for a NUL must not hide text."""
+def added_blocks(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedBlock]:
+    """Every added line, also of binary files, for a NUL must not hide text; only hunks whose bytes `may_count`."""
     for file in files:
-        if file.after is None or file.after.mode == SUBMODULE_MODE:
-            continue
-        for hunk in file.hunks:
-            number = hunk.new_start
-            for line in hunk.lines:
-                if line.origin == "+":
-                    yield AddedLine(file, number, text_of(line.content), line.content)
-                if line.origin != "-":
-                    number += 1
+        if file.after is not None and file.after.mode != SUBMODULE_MODE:
+            for hunk in file.hunks:
+                if may_count(hunk.body):
+                    yield from (AddedBlock(file, *run) for run in hunk.added_runs())
 
 
-def added_blocks(files: Iterable[FileDiff]) -> Iterator[AddedBlock]:
-    """The added lines again, those that follow one another as one text."""
-    block: list[AddedLine] = []
-    for line in added_lines(files):
-        if block and (line.file is not block[-1].file or line.number != block[-1].number + 1):
-            yield _block(block)
-            block = []
-        block.append(line)
-    if block:
-        yield _block(block)
-
-
-def _block(lines: list[AddedLine]) -> AddedBlock:
-    return AddedBlock(lines[0].file, lines[0].number, "\n".join(line.text for line in lines))
+def added_lines(files: Iterable[FileDiff], may_count: Callable[[bytes], bool] = bool) -> Iterator[AddedLine]:
+    """The same line by line."""
+    for block in added_blocks(files, may_count):
+        yield from block.lines()
 
 
 def text_of(content: bytes) -> str:

@@ -20,7 +20,7 @@ def of_line(file: FileDiff, number: int, content: bytes, text: str | None) -> Fi
     if not content.endswith(b"\n") or content.endswith(b"\r\n") or not _is_text(content):
         return None
     new = () if text is None else (HunkLine("+", f"{text}\n".encode()),)
-    return _repaired(file, (Hunk(number, 1, number, len(new), (HunkLine("-", content), *new)),))
+    return _repaired(file, (Hunk.of(number, 1, number, len(new), (HunkLine("-", content), *new)),))
 
 
 def of_file(file: FileDiff, before: bytes, after: bytes) -> FileDiff | None:
@@ -36,7 +36,7 @@ def _hunk(old: list[bytes], new: list[bytes], start: int, end: int, new_start: i
     """The lines that differ, with one line before and after them."""
     before, after = old[max(start - 1, 0) : start], old[end : end + 1]
     gone, come = old[start:end], new[new_start:new_end]
-    return Hunk(
+    return Hunk.of(
         old_start=start - len(before) + 1,
         old_lines=len(before) + len(gone) + len(after),
         new_start=new_start - len(before) + 1,

@@ -65,13 +65,14 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
 
 def _secrets(files: Files, allowed: list[re.Pattern[str]], kinds: Counter[str]) -> Iterator[Hit]:
     for block in added_blocks(files):
-        matches = secrets.find(block.text)
+        text = block.text
+        matches = secrets.find(text)
         for match in matches:
-            value = block.text[match.start : match.end]
+            value = text[match.start : match.end]
             if not any(pattern.search(value[:MAX_SCANNED_LINE]) for pattern in allowed):
                 kinds[match.kind] += 1
                 counted_only = kinds.total() > MAX_FINDINGS  # its quote would cost more than finding it did
-                yield Hit("", block.file.shown_path) if counted_only else _secret(block, match, matches)
+                yield Hit("", block.file.shown_path) if counted_only else _secret(block, text, match, matches)
 
 
 _ACRONYMS = {"aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "openai": "OpenAI", "url": "URL"}
@@ -83,11 +84,11 @@ def _named(kind: str) -> str:
     return words[0][:1].upper() + " ".join(words)[1:]
 
 
-def _secret(block: AddedBlock, match: secrets.SecretMatch, others: list[secrets.SecretMatch]) -> Hit:
-    line_start, line_end = block.line_span(match.start)
-    start = max(line_start, match.start - AROUND_SECRET)
-    line = block.text[start : min(line_end, match.start + AROUND_SECRET)]
-    value = block.text[match.start : match.end]
+def _secret(block: AddedBlock, text: str, match: secrets.SecretMatch, others: list[secrets.SecretMatch]) -> Hit:
+    value = text[match.start : match.end]
+    line_end = text.find("\n", match.start)
+    start = max(text.rfind("\n", 0, match.start) + 1, match.start - AROUND_SECRET)
+    line = text[start : min(line_end if line_end >= 0 else len(text), match.start + AROUND_SECRET)]
     shown = secrets.mask(value)
     said = f" ({shown})" if shown[:1].isalnum() else ""  # of the dashes above a private key nobody learns anything
     first = bisect_right(others, start, key=lambda other: other.end)
@@ -97,8 +98,8 @@ def _secret(block: AddedBlock, match: secrets.SecretMatch, others: list[secrets.
     # Another value is another finding, although both are shown masked. Fingerprints are published: 16 bits do not help
     # to guess a random value, of which 65,536 times fewer are still far too many.
     told_apart = sha256(value.encode()).hexdigest()[:4]
-    quote = _masked(line, start, near)
-    return Hit(message, block.file.shown_path, block.line_at(match.start), quote, fingerprint=told_apart)
+    number = block.first + text.count("\n", 0, match.start)
+    return Hit(message, block.file.shown_path, number, _masked(line, start, near), fingerprint=told_apart)
 
 
 def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
@@ -116,12 +117,13 @@ def _not_shown(files: tuple[FileDiff, ...]) -> str:
     return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
 
 
+_MARKS = ("<<<<<<<", ">>>>>>>", "|||||||", "=======")
 _MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 
 def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
     """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
-    lines = [line for line in added_lines(files) if line.text[:7] in {"<<<<<<<", ">>>>>>>", "|||||||", "======="}]
+    lines = [line for line in added_lines(files, _may_mark) if line.text.startswith(_MARKS)]
     marked = {line.file.path for line in lines if _MARKER.match(line.text)}
     found = (
         line
@@ -140,6 +142,10 @@ def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> 
         "No conflict marker in added lines.",
         lambda n, where: f"{counted(n, 'conflict marker')} in {counted(len(where), 'file')}.",
     )
+
+
+def _may_mark(content: bytes) -> bool:
+    return any(mark.encode() in content for mark in _MARKS)
 
 
 def _strays(markers: list[AddedLine]) -> Iterator[tuple[AddedLine, bool]]:
@@ -204,7 +210,8 @@ def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
 
 def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
     """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
-    return (line for line in added_lines(files) if not (line.file.binary and "\ufffd" in line.text))
+    lines = added_lines(files, lambda content: not content.isascii())
+    return (line for line in lines if not (line.file.binary and "\ufffd" in line.text))
 
 
 def _kinds(found: list[Invisible]) -> str:

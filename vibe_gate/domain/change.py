@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import Literal, NamedTuple, cast
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import expression
 
 TREE_MODE = 0o040000
 SYMLINK_MODE = 0o120000
@@ -36,14 +39,76 @@ class HunkLine(NamedTuple):
     content: bytes
 
 
+_NO_NEWLINE = b"\\ No newline at end of file\n"
+_RUN = expression(rb"(?:\+.*+\n?)++|(?:-.*+\n?)++|(?: .*+\n?)++|\\.*\n?")
+
+
 class Hunk(NamedTuple):
-    """One run of changed lines with its context; starts count from 1, as git's do."""
+    """One run of changed lines with its context; starts count from 1, as git's do.
+
+    `body` is as git writes it: a change may have a million lines, and few readers look at each.
+    """
 
     old_start: int
     old_lines: int
     new_start: int
     new_lines: int
-    lines: tuple[HunkLine, ...]
+    body: bytes
+
+    @classmethod
+    def of(cls, old_start: int, old_lines: int, new_start: int, new_lines: int, lines: Iterable[HunkLine]) -> Hunk:
+        """A hunk of these lines; one without its line feed is the last of its file."""
+        rows = (b"%s%s" % (origin.encode(), content) for origin, content in lines)
+        body = b"".join(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE for row in rows)
+        return cls(old_start, old_lines, new_start, new_lines, body)
+
+    @property
+    def rows(self) -> list[bytes]:
+        """Its lines, each after its origin. A line without its line feed ends a file that has none there."""
+        rows: list[bytes] = []
+        for row in BytesIO(self.body):
+            if not row.startswith(b"\\"):
+                rows.append(row)
+            elif rows:
+                rows[-1] = rows[-1].removesuffix(b"\n")
+        return rows
+
+    @property
+    def lines(self) -> list[HunkLine]:
+        """The same, taken apart."""
+        return [HunkLine(cast("Origin", chr(row[0])), row[1:]) for row in self.rows]
+
+    @property
+    def added(self) -> int:
+        """How many lines it adds."""
+        return self.body.count(b"\n+") + self.body.startswith(b"+")
+
+    @property
+    def deleted(self) -> int:
+        """How many lines it takes away."""
+        return self.body.count(b"\n-") + self.body.startswith(b"-")
+
+    @property
+    def before(self) -> bytes:
+        """The lines that it replaces, with their context, as they stand before the change."""
+        return b"".join(content for origin, content in self._runs() if origin != "+")
+
+    def added_runs(self) -> Iterator[tuple[int, bytes]]:
+        """Added lines that follow one another: the number of the first, and their bytes after the change."""
+        number = self.new_start
+        for origin, content in self._runs():
+            if origin == "+":
+                yield number, content
+            if origin != "-":
+                number += content.count(b"\n")
+
+    def _runs(self) -> Iterator[tuple[Origin, bytes]]:
+        for match in _RUN.finditer(self.body):
+            run, origin = match[0], match[0][:1]
+            if origin != b"\\":
+                ends_file = self.body.startswith(b"\\", match.end())
+                content = run[1 : -1 if ends_file else None].replace(b"\n" + origin, b"\n")
+                yield cast("Origin", origin.decode()), content
 
 
 class FileVersion(NamedTuple):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Hunk, HunkLine, Origin
+from vibe_gate.domain.change import Hunk
 from vibe_gate.domain.escape import expression
 
-_SECTION = expression(rb"^diff --git (.*)$", re.MULTILINE)
-_RENAMED_TO = expression(rb"^rename to (.*)$", re.MULTILINE)
-_HUNK = expression(rb"^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*$", re.MULTILINE)
-_NO_NEWLINE = b"\\"  # "\ No newline at end of file"
+# Each begins with bytes that a search can jump to: of a patch of megabytes hardly anything else is looked at.
+_SECTION = expression(rb"\ndiff --git (.*)")
+_RENAMED_TO = expression(rb"\nrename to (.*)")
+_HUNK = expression(
+    rb"@@ -(?<=\n@@ -)(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*\n?(?P<body>(?:[ +\-\\].*+(?:\n|\Z))*+)"
+)
 
 
 class Section(NamedTuple):
@@ -26,8 +28,9 @@ class Section(NamedTuple):
 
 def sections(patch: bytes) -> Iterator[Section]:
     """The sections in order. A type change has two, a deletion and an addition."""
+    patch = b"\n" + patch
     heads = list(_SECTION.finditer(patch))
-    ends = [*(head.start() for head in heads[1:]), len(patch)]
+    ends = [*(head.start() for head in heads[1:]), len(patch) - 1]
     for head, end in zip(heads, ends, strict=False):
         hunks_begin = patch.find(b"\n@@ ", head.end(), end)
         renamed = _RENAMED_TO.search(patch, head.end(), end if hunks_begin < 0 else hunks_begin)
@@ -45,22 +48,14 @@ def by_path(patch: bytes) -> dict[str, bytes]:
 
 
 def hunks(section: bytes) -> tuple[Hunk, ...]:
-    """The hunks of a section. A line without its line feed ends a file that has none there."""
-    return tuple(_hunk(match, section) for match in _HUNK.finditer(section))
+    """The hunks of a section."""
+    return tuple(_hunk(match) for match in _HUNK.finditer(section))
 
 
-def _hunk(header: re.Match[bytes], section: bytes) -> Hunk:
-    old_start, old, new_start, new = (1 if group is None else int(group) for group in header.groups())
-    lines: list[HunkLine] = []
-    at = header.end() + 1
-    while (origin := section[at : at + 1]) in (b" ", b"+", b"-", _NO_NEWLINE):
-        end = section.find(b"\n", at) + 1 or len(section)
-        if origin != _NO_NEWLINE:
-            lines.append(HunkLine(cast("Origin", origin.decode()), section[at + 1 : end]))
-        elif lines:
-            lines[-1] = HunkLine(lines[-1].origin, lines[-1].content.removesuffix(b"\n"))
-        at = end
-    return Hunk(old_start, old, new_start, new, tuple(lines))
+def _hunk(match: re.Match[bytes]) -> Hunk:
+    *ranges, body = match.groups()
+    old_start, old, new_start, new = (1 if group is None else int(group) for group in ranges)
+    return Hunk(old_start, old, new_start, new, body)
 
 
 def _path(written: bytes) -> str:

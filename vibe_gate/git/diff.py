@@ -7,7 +7,6 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -50,7 +49,6 @@ RENAMES = ("-M", "-l0")
 
 _DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "-p", "--full-index", *RENAMES)
 _PATCHES = ("diff-tree", "--stdin", "--root", "-r", "-p", "--full-index", *RENAMES)
-_HEADER = expression(rb"([0-9a-f]{40}) ([0-9a-f]{40})[\n\0]")
 _ID = expression(r"\b[0-9a-f]{40}\b")
 _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
 _TYPES: dict[str, ChangeType] = {
@@ -58,7 +56,6 @@ _TYPES: dict[str, ChangeType] = {
 }  # fmt: skip
 _NO_MODE = "000000"
 
-_BINARY = expression(rb"^Binary files ", re.MULTILINE)
 LINES_AROUND = 10
 """Unchanged lines that are shown around a change at least."""
 
@@ -119,10 +116,10 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
         raise _failure(done)
     output = _Output(done.out)
     listed: dict[Trees, tuple[list[_Row], bytes]] = {}
-    for pair in differing:
+    for pair, following in zip(differing, [*differing[1:], None], strict=True):
         if not output.skip_header(pair):
             raise _failure(done)
-        listed[pair] = output.rows(), output.patch()
+        listed[pair] = output.rows(), output.patch(following)
     numbered = b"".join(b"commit %040x\n%s" % (at, patch) for at, (_, patch) in enumerate(listed.values()))
     hashing = objects.bare.start("patch-id", "--stable", reads=True)
     sizes = objects.sizes(side for rows, _ in listed.values() for row in rows for side in row.blobs)
@@ -160,6 +157,11 @@ class _Row(NamedTuple):
         ]
 
 
+def _header(pair: Trees) -> bytes:
+    """What `_DIFF` prints before each pair, but for the newline or NUL behind it."""
+    return " ".join(pair).encode()
+
+
 class _Output:
     """What `_DIFF` prints: for each pair a header, the rows of `--raw`, a NUL, and the patch."""
 
@@ -169,11 +171,10 @@ class _Output:
 
     def skip_header(self, pair: Trees) -> bool:
         """Whether the header of this pair comes next; git leaves it out if a tree is missing."""
-        found = _HEADER.match(self._data, self._at)
-        if found is None or (found[1].decode(), found[2].decode()) != pair:
-            return False
-        self._at = found.end()
-        return True
+        header = _header(pair)
+        found = self._data.startswith(header, self._at)
+        self._at += len(header) + 1 if found else 0
+        return found
 
     def rows(self) -> list[_Row]:
         """The rows. IntegrityError if a path stands there twice."""
@@ -187,21 +188,17 @@ class _Output:
             raise IntegrityError("A tree of this change is not well formed; run `git fsck`.")
         return rows
 
-    def patch(self) -> bytes:
-        """The patch, up to the next header: no line of a patch begins with an id."""
-        self._at += self._data[self._at : self._at + 1] == b"\0"
-        start = self._at
-        following = _NEXT.search(self._data, start - 1)
-        self._at = following.start() + 1 if following else len(self._data)
+    def patch(self, following: Trees | None) -> bytes:
+        """The patch, up to the header of the pair that follows: no line of a patch begins with an id."""
+        start = self._at + (self._data[self._at : self._at + 1] == b"\0")
+        end = self._data.find(b"\n" + _header(following), start - 1) + 1 if following else 0
+        self._at = end or len(self._data)
         return self._data[start : self._at]
 
     def _take(self) -> bytes:
         end = self._data.index(b"\0", self._at)
         field, self._at = self._data[self._at : end], end + 1
         return field
-
-
-_NEXT = expression(rb"\n[0-9a-f]{40} [0-9a-f]{40}[\n\0]")
 
 
 def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
@@ -211,9 +208,8 @@ def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, in
 
 def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
-    binary = _BINARY.search(section) is not None
+    binary = b"\nBinary files " in section  # no line of a hunk begins so
     hunks = _hunks_as_text(objects, before, after) if binary else patches.hunks(section)
-    origins = [line.origin for hunk in hunks for line in hunk.lines]
     return FileDiff(
         path=paths.decode(row.path),
         old_path=paths.decode(row.old_path) if row.change_type == "renamed" else None,
@@ -221,8 +217,8 @@ def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) ->
         before=before,
         after=after,
         binary=binary,
-        added=origins.count("+"),
-        deleted=origins.count("-"),
+        added=sum(hunk.added for hunk in hunks),
+        deleted=sum(hunk.deleted for hunk in hunks),
         hunks=hunks,
     )
 

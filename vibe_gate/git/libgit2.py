@@ -29,14 +29,12 @@ def compare_as_text(old: bytes, new: bytes) -> tuple[Hunk, ...]:
         return ()
     patch = pygit2.Patch.create_from(old, new, flag=_AS_TEXT, context_lines=_CONTEXT_LINES)
     return tuple(
-        Hunk(
+        Hunk.of(
             hunk.old_start,
             hunk.old_lines,
             hunk.new_start,
             hunk.new_lines,
-            tuple(
-                HunkLine(cast("Origin", line.origin), line.raw_content) for line in hunk.lines if line.origin in " +-"
-            ),
+            (HunkLine(cast("Origin", line.origin), line.raw_content) for line in hunk.lines if line.origin in " +-"),
         )
         for hunk in patch.hunks
     )

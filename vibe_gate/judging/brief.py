@@ -204,17 +204,17 @@ def as_new(file: FileDiff, content: bytes) -> FileDiff:
         for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
             some = tuple(run)
             if is_removed:
-                hunks += [_added(lines, shown, new - 1), Hunk(old, len(some), new - 1, 0, some)]
+                hunks += [_added(lines, shown, new - 1), Hunk.of(old, len(some), new - 1, 0, some)]
                 shown = new - 1
             else:
                 new += len(some)
             old += sum(line.origin != "+" for line in some)
     hunks.append(_added(lines, shown, len(lines)))
-    return file._replace(hunks=tuple(hunk for hunk in hunks if hunk.lines), added=len(lines))
+    return file._replace(hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
 
 
 def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
-    return Hunk(0, 0, start + 1, end - start, lines[start:end])
+    return Hunk.of(0, 0, start + 1, end - start, lines[start:end])
 
 
 def parts(

@@ -123,16 +123,16 @@ def _shown(file: FileDiff, wide: tuple[Hunk, ...]) -> tuple[Hunk, ...]:
 
 def _near(hunk: Hunk) -> Iterator[Hunk]:
     """The parts of a hunk that are near a changed line, each after the line that begins its function."""
-    kept: set[int] = set()
+    lines, kept = hunk.lines, set[int]()
     head: int | None = None
-    for index, line in enumerate(hunk.lines):
+    for index, line in enumerate(lines):
         head = index if _defined(line.content) else head
         if line.origin != " ":
             around = AROUND if head is None else AROUND_IN_FUNCTION
-            kept.update(range(max(0, index - around), min(len(hunk.lines), index + around + 1)))
+            kept.update(range(max(0, index - around), min(len(lines), index + around + 1)))
             kept.update(() if head is None else (head,))
     old, new, part = hunk.old_start, hunk.new_start, list[HunkLine]()
-    for index, line in enumerate(hunk.lines):
+    for index, line in enumerate(lines):
         if index in kept:
             part.append(line)
         elif part:
@@ -146,7 +146,7 @@ def _near(hunk: Hunk) -> Iterator[Hunk]:
 
 def _hunk(old_end: int, new_end: int, lines: list[HunkLine]) -> Hunk:
     old, new = (sum(line.origin != sign for line in lines) for sign in "+-")
-    return Hunk(old_end - old, old, new_end - new, new, tuple(lines))
+    return Hunk.of(old_end - old, old, new_end - new, new, lines)
 
 
 def _names(hunks: Iterable[Hunk]) -> Iterator[str]:

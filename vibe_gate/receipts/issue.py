@@ -138,8 +138,8 @@ def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[b
             _add(made, file.before.blob.encode() + b"".join(b" %d" % hunk.old_start for hunk in file.hunks))
         for hunk in file.hunks:
             _add(made, b"@@")
-            for line in hunk.lines:
-                _add(made, line.origin.encode() + line.content)
+            for row in hunk.rows:
+                _add(made, row)
     return made.hexdigest()
 
 
@@ -148,7 +148,7 @@ def _stands_once(hunk: Hunk, content: bytes) -> bool:
 
     `content` is that file after a newline of its own.
     """
-    old = b"".join(line.content for line in hunk.lines if line.origin != "+")
+    old = hunk.before
     if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
         return bool(old) or content == b"\n"
     first = content.find(b"\n" + old)

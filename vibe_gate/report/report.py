@@ -92,8 +92,9 @@ def anchors(patch: bytes) -> Anchors:
     found = Anchors()
     for path, start, end in sections(patch):
         for number, hunk in enumerate(hunks(patch[start:end])):
-            left = [line for line in hunk.lines if line.origin != "+"]
-            right = [line for line in hunk.lines if line.origin != "-"]
+            lines = hunk.lines
+            left = [line for line in lines if line.origin != "+"]
+            right = [line for line in lines if line.origin != "-"]
             if (len(left), len(right)) != (hunk.old_lines, hunk.new_lines):
                 continue
             sides: tuple[tuple[DiffSide, int, int], ...] = (

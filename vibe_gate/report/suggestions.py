@@ -107,12 +107,13 @@ def _replacement(hunk: Hunk) -> tuple[int, int, bytes]:
 
     What is only added comes with the line before it, or after it: a suggestion replaces a line at least.
     """
-    changed = [index for index, line in enumerate(hunk.lines) if line.origin != " "]
+    lines = hunk.lines
+    changed = [index for index, line in enumerate(lines) if line.origin != " "]
     first, last = changed[0], changed[-1]
-    if all(line.origin == "+" for line in hunk.lines[first : last + 1]):
-        first, last = (first - 1, last) if first else (first, min(last + 1, len(hunk.lines) - 1))
-    kept = hunk.lines[first : last + 1]
-    start = hunk.old_start + sum(line.origin != "+" for line in hunk.lines[:first])
+    if all(line.origin == "+" for line in lines[first : last + 1]):
+        first, last = (first - 1, last) if first else (first, min(last + 1, len(lines) - 1))
+    kept = lines[first : last + 1]
+    start = hunk.old_start + sum(line.origin != "+" for line in lines[:first])
     text = b"".join(line.content for line in kept if line.origin != "-")
     return start, start + sum(line.origin != "+" for line in kept) - 1, text
 

@@ -206,14 +206,13 @@ class FileChange:
         if format == "unified":
             return paths.decode(data)
         hunks = patches.hunks(data)
-        origins = Counter(line.origin for hunk in hunks for line in hunk.lines)
         return {
             "path": self.path,
             "old_path": self.old_path,
             "change_type": self.change_type,
             "binary": self.binary,
-            "added": origins["+"],
-            "deleted": origins["-"],
+            "added": sum(hunk.added for hunk in hunks),
+            "deleted": sum(hunk.deleted for hunk in hunks),
             "hunks": [_as_json(hunk) for hunk in hunks],
         }
 
