@@ -10,9 +10,8 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import PASS, USAGE, DefinitionError, GatewayError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
@@ -103,39 +102,44 @@ def _write_starter(root: Path, path: str, text: str) -> None:
         raise InfrastructureError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def _config(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.action == "schema":
-        emit(json_schema(args.name or "gate"))
-        return PASS
-    if args.name or (args.json and args.action == "show"):
-        raise UsageError(f"a name belongs to `config schema`, --json to `config check`; not to `config {args.action}`.")
+def _schema(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    emit(json_schema(args.name))
+    return PASS
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         tree = repository.tree(repository.snapshot())
         # What is wrong with agents that nothing names does not keep the gate from being in force.
-        problems = mistakes(tree) if args.action == "check" else []
-        problems += _unrecorded(repository.root, tree)
+        if problems := _unrecorded(repository.root, tree):
+            raise DefinitionError(problems)
+        gate = load_gate(tree, revision=WORKTREE, origin="trusted")
+        emit(effective_toml(gate or loading.built_in_gate(tree)))
+    if gate is None:
+        complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
+    return PASS
+
+
+def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with open_repository(Path.cwd(), environ) as repository:
+        tree = repository.tree(repository.snapshot())
+        problems = [*mistakes(tree), *_unrecorded(repository.root, tree)]
         odd = warnings(tree, problems)
-        gate = None if problems else load_gate(tree, revision=WORKTREE, origin="trusted")
-        shown = gate or (None if problems else loading.built_in_gate(tree))
-        cases = len(read_cases(tree, shown.rubrics)[0]) if shown else 0
+        sentence = "" if problems else _sentence(tree)
+    code = USAGE if problems else PASS
     if args.json:
-        keys = ("file", "line", "key", "message", "suggestion")
-        rows = [[{key: getattr(one, key) for key in keys} for one in every] for every in (problems, odd)]
-        code = USAGE if problems else PASS
-        emit_result(args, {"exit_code": code, "mistakes": rows[0], "warnings": rows[1]}, ())
-        return code
-    for one in odd if args.action == "check" else ():
+        rows = {"mistakes": list(map(_as_json, problems)), "warnings": list(map(_as_json, odd))}
+        return emit_result(args, {"exit_code": code, **rows}, (), code)
+    for one in odd:
         complain(f"warning: {one}")
     if problems:
         raise DefinitionError(problems)
-    assert shown is not None  # no problems
-    if args.action == "show":
-        emit(effective_toml(shown))
-    else:
-        emit(_sentence(shown, cases))
-    if gate is None and args.action == "show":
-        complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
+    emit(sentence)
     return PASS
+
+
+def _as_json(mistake: Mistake) -> dict[str, object]:
+    return {name: value for name, value in mistake._asdict().items() if name != "owner"}  # `key` says enough
 
 
 def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
@@ -145,7 +149,9 @@ def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
     return []
 
 
-def _sentence(gate: Gate, cases: int) -> str:
+def _sentence(tree: DefinitionTree) -> str:
+    gate = load_gate(tree, revision=WORKTREE, origin="trusted") or loading.built_in_gate(tree)
+    cases = len(read_cases(tree, gate.rubrics)[0])
     if gate.origin == "built-in" and not gate.agents + gate.workflows:
         return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
     judged = sum(len(rubric.judged) for rubric in gate.rubrics)
@@ -172,18 +178,25 @@ agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
 """,
 )
 
-CONFIG = Command(
+CONFIG = group(
     "Show the gate of the working tree, defaults filled in; check it for mistakes; print its JSON Schemas.",
-    (
-        argument("action", choices=("show", "check", "schema"), help="print as TOML, list mistakes, print JSON Schema"),
-        argument("name", nargs="?", choices=tuple(MODELS), metavar="FILE", help=f"schema of {', '.join(MODELS)}"),
-        JSON,
-    ),
-    _config,
-    examples="""\
+    """\
 examples:
   vibe-gate config check                    list every mistake; exit 2 if any
   vibe-gate config schema rubric            the JSON Schema that editors read
   vibe-gate config show                     the effective gate, as TOML
 """,
+    {
+        "show": Command("Print the effective gate as TOML.", (), _show),
+        "check": Command("List every mistake in the definitions; exit 2 if any.", (JSON,), _check),
+        "schema": Command(
+            "Print the JSON Schema of a kind of definition file.",
+            (
+                argument(
+                    "name", nargs="?", default="gate", choices=tuple(MODELS), metavar="FILE", help=", ".join(MODELS)
+                ),
+            ),
+            _schema,
+        ),
+    },
 )
