@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
@@ -21,36 +21,15 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, Problem, Repaired, StoreUsage, Verified
-from vibe_gate.errors import (
-    INCONCLUSIVE,
-    INTEGRITY,
-    PASS,
-    GateError,
-    RevisionError,
-    StorageError,
-    UsageError,
-)
-from vibe_gate.faces.cli.bundles.runs import (
-    RUN_HELP,
-    Named,
-    bundles_of,
-    entries,
-    graph_of,
-    moment,
-    named,
-    own,
-    repository_at,
-    root_of,
-)
+from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, RevisionError, StorageError, UsageError
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
-from vibe_gate.faces.cli.review import screen
-from vibe_gate.gate.loading import load_gate
-from vibe_gate.gate.trust import trusted_revision
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, Named, StoredRuns, graph_of, moment
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
-from vibe_gate.review import Review
-from vibe_gate.store import RunResult, read_bundle
+from vibe_gate.store import RunResult
+
+if TYPE_CHECKING:
+    from vibe_gate.git import Repository
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--ignore-missing",
@@ -59,13 +38,12 @@ _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    runs = bundles_of(root, environ).find(args.limit, **wanted)
+    runs = StoredRuns(environ).bundles.find(args.limit, **wanted)
     width = shutil.get_terminal_size().columns if is_terminal() else None
     lines = [] if args.json else table(runs, width, now(), _titles(runs))
-    emit_result(args, {"bundles": list(map(document, runs))}, lines if runs else [NO_MATCHES if wanted else NO_RUNS])
-    return PASS
+    lines = lines if runs else [NO_MATCHES if wanted else NO_RUNS]
+    return emit_result(args, {"bundles": list(map(document, runs))}, lines)
 
 
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
@@ -76,25 +54,26 @@ def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    meant = own(root, args.run, environ)
-    result, summary = _read(root, meant.entry)
+    runs = StoredRuns(environ)
+    meant = runs.own(args.run)
+    result, summary = _read(runs, meant)
     if args.log is not None:
         return _show_log(result, args.log)
-    kept = bundles_of(root, environ).is_kept(meant.entry)
+    kept = runs.bundles.is_kept(meant.entry)
     if args.json or summary is None:
-        emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
-    else:
-        summary = _as_committed(root, summary, environ)
-        made = root / meant.entry.bundle / "made.patch"
-        then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
-        emit(screen(Review(summary, _notes(meant, kept)), environ, then) + "\n")
+        return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
+    from vibe_gate.faces.cli.review import screen
+    from vibe_gate.review import Review
+
+    made = result.bundle_dir / "made.patch"
+    then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
+    emit(screen(Review(_as_committed(runs, summary), _notes(meant, kept)), environ, then) + "\n")
     return PASS
 
 
-def _as_committed(root: Path, summary: Summary, environ: Mapping[str, str]) -> Summary:
+def _as_committed(runs: StoredRuns, summary: Summary) -> Summary:
     """The summary of an uncommitted tree under its commit, if that is HEAD now: nothing is left to commit."""
-    with repository_at(root, environ) as repository:
+    with runs.repository() as repository:
         head = repository.head() if repository and summary.key.startswith("tree-") else ""
         committed = repository and head and repository.tree_of(head) == summary.change.after
     return summary.model_copy(update={"key": head}) if committed else summary
@@ -111,30 +90,21 @@ def _show_log(result: RunResult, node: str) -> int:
     return PASS
 
 
-def _read(root: Path, entry: RunEntry) -> tuple[RunResult, Summary | None]:
+def _read(runs: StoredRuns, meant: Named) -> tuple[RunResult, Summary | None]:
     """The run and, if it has one, the summary. A run that is being deleted right now is not a corrupt one."""
     try:
-        result = read_bundle(root / entry.bundle)
+        result = runs.read(meant)
         return result, result.summary if result.complete else None
     except GateError as error:
-        if not (root / entry.bundle).exists():
-            raise StorageError(f"Run {entry.run_id} was just deleted by a cleaning.") from error
+        if not (runs.root / meant.entry.bundle).exists():
+            raise StorageError(f"Run {meant.entry.run_id} was just deleted by a cleaning.") from error
         raise
 
 
 def _document(meant: Named, state: str, kept: bool, summary: Summary | None) -> dict[str, Any]:
-    entry = meant.entry
-    return {
-        "run_id": entry.run_id,
-        "key": entry.key,
-        "created_at": entry.created_at,
-        "bundle": entry.bundle,
-        "state": state,
-        "matched": meant.matched,
-        "others": meant.others,
-        "kept": kept,
-        "summary": None if summary is None else json.loads(summary.to_json()),
-    }
+    about = {name: getattr(meant.entry, name) for name in ("run_id", "key", "created_at", "bundle")}
+    about |= {"state": state, "matched": meant.matched, "others": meant.others, "kept": kept}
+    return about | {"summary": None if summary is None else json.loads(summary.to_json())}
 
 
 def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
@@ -155,9 +125,8 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
 
 
 def _du(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    used = bundles_of(root_of(environ), environ).usage()
-    emit_result(args, asdict(used), _sizes(used))
-    return PASS
+    used = StoredRuns(environ).bundles.usage()
+    return emit_result(args, asdict(used), _sizes(used))
 
 
 def _sizes(used: StoreUsage) -> list[str]:
@@ -180,12 +149,11 @@ _RUNS_ARGUMENTS = (argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} 
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    checked = bundles_of(root, environ).verify(entries(root, args.runs, environ))
+    runs = StoredRuns(environ)
+    checked = runs.bundles.verify(runs.entries(args.runs))
     exit_code = PASS if checked.is_sound else INTEGRITY
     document = {"exit_code": exit_code, **_checked(checked)}
-    emit_result(args, document, [*map(_line, checked.problems), *_conclusion(checked)])
-    return exit_code
+    return emit_result(args, document, [*map(_line, checked.problems), *_conclusion(checked)], exit_code)
 
 
 def _checked(checked: Verified) -> dict[str, Any]:
@@ -220,8 +188,8 @@ def _conclusion(checked: Verified) -> list[str]:
 
 
 def _repair(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    done = bundles_of(root, environ).repair(entries(root, args.runs, environ))
+    runs = StoredRuns(environ)
+    done = runs.bundles.repair(runs.entries(args.runs))
     exit_code = PASS if done.left.is_sound else INTEGRITY
     document = {
         "exit_code": exit_code,
@@ -229,8 +197,7 @@ def _repair(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "quarantine": _quarantine(done) or None,
         "left": _checked(done.left),
     }
-    emit_result(args, document, _repaired(done))
-    return exit_code
+    return emit_result(args, document, _repaired(done), exit_code)
 
 
 def _quarantine(done: Repaired) -> str:
@@ -247,21 +214,24 @@ def _repaired(done: Repaired) -> list[str]:
 
 
 def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    meant = named(root, args.run, environ)
-    bundles = bundles_of(root, environ)
-    bundles.keep(meant.entry, off=args.off)
+    runs = StoredRuns(environ)
+    meant = runs.named(args.run)
+    runs.bundles.keep(meant.entry, off=args.off)
     emit(f"{meant.entry.run_id} is {'no longer kept' if args.off else 'kept'} (matched by {meant.matched}).\n")
-    if args.off and bundles.is_kept(meant.entry):
+    if args.off and runs.bundles.is_kept(meant.entry):
         complain(f"note: a .vibe-keep beside it keeps every run of {meant.entry.key}.")
     return PASS
 
 
 def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    rules = _retention(root, environ)
-    done = bundles_of(root, environ).clean(rules, args.dry_run)
-    gone = _old_workspaces(root, environ, rules, args.dry_run)
+    """Delete runs by [retention], and with them the workspaces of runs that died."""
+    runs, gone = StoredRuns(environ), list[str]()
+    with runs.repository() as repository:
+        rules = Retention() if repository is None else _retention(repository)
+        done = runs.bundles.clean(rules, args.dry_run)
+        if repository is not None:
+            age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
+            gone = repository.remove_old_workspaces(now() - age, dry_run=args.dry_run)
     text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
     document = {"dry_run": args.dry_run, **asdict(done), "workspaces": gone}
     emit_result(args, document, [*text, *_cleaned(done, args.dry_run)])
@@ -270,30 +240,17 @@ def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return INCONCLUSIVE if done.errors else PASS
 
 
-def _retention(root: Path, environ: Mapping[str, str]) -> Retention:
+def _retention(repository: Repository) -> Retention:
     """[retention] of the gate at the trusted revision, so that a change under review cannot empty the store."""
-    if not (root / ".git").exists():
-        return Retention()
-    with open_repository(root, environ) as repository:
-        revision = _trusted(repository)
-        gate = None if revision is None else load_gate(repository.tree(revision), revision=revision, origin="trusted")
-    return Retention() if gate is None else gate.file.retention
+    from vibe_gate.gate.loading import load_gate
+    from vibe_gate.gate.trust import trusted_revision
 
-
-def _old_workspaces(root: Path, environ: Mapping[str, str], rules: Retention, dry_run: bool) -> list[str]:
-    """The workspaces of runs that died, deleted with the bundles."""
-    if not (root / ".git").exists():
-        return []
-    age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
-    with open_repository(root, environ) as repository:
-        return repository.remove_old_workspaces(now() - age, dry_run=dry_run)
-
-
-def _trusted(repository: Repository) -> str | None:
     try:
-        return trusted_revision(repository, repository.resolve("HEAD"))
+        revision = trusted_revision(repository, repository.resolve("HEAD"))
     except RevisionError:
-        return None  # no commits yet
+        return Retention()  # no commits yet
+    gate = load_gate(repository.tree(revision), revision=revision, origin="trusted")
+    return Retention() if gate is None else gate.file.retention
 
 
 def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
@@ -304,23 +261,20 @@ def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
 
 
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    bundles = bundles_of(root, environ)
-    chosen = entries(root, args.runs, environ) or [named(root, None, environ).entry]
-    size = bundles.export(chosen, Path(args.output))
+    runs = StoredRuns(environ)
+    chosen = runs.entries(args.runs) or [runs.named(None).entry]
+    size = runs.bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
     document = {"file": target, "runs": len(chosen), "size": size}
-    emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
-    return PASS
+    return emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
 
 
 def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    done = bundles_of(root_of(environ), environ).import_archive(Path(args.file))
+    done = StoredRuns(environ).bundles.import_archive(Path(args.file))
     new, already = [_pair(place) for place in done.runs], [_pair(place) for place in done.already]
     text = [f"{run['run_id']} imported, about {run['key']}" for run in new]
     text += [f"{run['run_id']} already here, with the same content" for run in already]
-    emit_result(args, {"imported": new, "already": already}, text)
-    return PASS
+    return emit_result(args, {"imported": new, "already": already}, text)
 
 
 def _pair(place: str) -> dict[str, str]:
@@ -350,7 +304,7 @@ SUBCOMMANDS = {
     "show": Command(
         "Show one run: the newest, or RUN.",
         (
-            argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+            RUN_ARGUMENT,
             argument(
                 "--log", nargs="?", const="", metavar="NODE", help="what agents and judges said and did (one node)"
             ),

@@ -130,7 +130,7 @@ def command(name: str) -> Command:
         case "resume":
             from vibe_gate.faces.cli.resume import RESUME as found
         case "bundles":
-            from vibe_gate.faces.cli.bundles.command import BUNDLES as found
+            from vibe_gate.faces.cli.bundles import BUNDLES as found
         case "stats":
             from vibe_gate.faces.cli.stats import STATS as found
         case "viz":

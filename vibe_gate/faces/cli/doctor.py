@@ -53,8 +53,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     points = list(examine(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}
-    emit_result(args, document, (line for point in points for line in _lines(point)))
-    return exit_code
+    return emit_result(args, document, (line for point in points for line in _lines(point)), exit_code)
 
 
 def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:

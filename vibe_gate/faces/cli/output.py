@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import PASS, StorageError
 
 ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼", "+x|~->|-+++++++++")
 """For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
@@ -51,12 +51,15 @@ def emit(text: str) -> None:
     emit_to_runner(disarmed(text) if os.environ.get("GITHUB_ACTIONS") else text)
 
 
-def emit_result(args: argparse.Namespace, document: Mapping[str, object], lines: Iterable[str]) -> None:
-    """Write the document if `--json` was given, otherwise the lines, made safe to print."""
+def emit_result(
+    args: argparse.Namespace, document: Mapping[str, object], lines: Iterable[str], exit_code: int = PASS
+) -> int:
+    """Write the document if `--json` was given, otherwise the lines, made safe to print; returns the exit code."""
     if args.json:
         emit(json.dumps({"schema": 1, **document}, indent=2) + "\n")
     else:
         emit_lines(*lines)
+    return exit_code
 
 
 def emit_lines(*lines: str) -> None:

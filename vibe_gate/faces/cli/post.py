@@ -10,24 +10,22 @@ from urllib.parse import urlsplit
 
 from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.bundles.runs import bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.judging.assemble import WORKFLOW
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Links
-from vibe_gate.store import read_bundle
+from vibe_gate.store import RunResult
 
 _REMOTE = re.compile(
     r"(?:[a-z+]+://)?(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+)(?::[0-9]+(?=/))?[:/]+(?P<path>[^\s:]+?)(?:\.git)?/*\Z"
@@ -44,16 +42,15 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
     if not token:
         raise UsageError("No token: set GITHUB_TOKEN or GH_TOKEN (`gh auth token` prints one).")
-    root = root_of(environ)
-    found = own(root, args.run, environ)
-    bundle = root / found.entry.bundle
-    summary = _sealed(root, found.entry, environ)
-    with open_repository(root, environ) as repository:
+    runs = StoredRuns(environ)
+    result = _sealed(runs, runs.own(args.run))
+    summary = result.summary
+    with open_repository(runs.root, environ) as repository:
         name, server = _name(repository, runner), runner.server_url
     head, base = summary.change.head_commit, summary.change.base_commit
     links = Links(server, name, head, runner.run_url(name), base)
-    notes = tuple(filter(None, [capture_note(read_bundle(bundle))]))
-    report = report_of_run(summary, bundle, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
+    notes = tuple(filter(None, [capture_note(result)]))
+    report = report_of_run(summary, result.bundle_dir, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
     with open_forge(runner.api_url, token, name, environ=environ) as forge:
         posting = Posting(
             head=head,
@@ -71,13 +68,13 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
-    """The summary, after the bundle's hashes, log and receipt have been verified."""
-    run_id = entry.run_id
-    result = read_bundle(root / entry.bundle)
+def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
+    """The run, if it has a verdict to post, and its hashes, log and receipt are right."""
+    run_id = meant.entry.run_id
+    result = runs.read(meant)
     if result.state != "sealed":
         raise StorageError(f"Run {run_id} is {result.state}: it has no verdict to post.")
-    problems = bundles_of(root, environ).verify([entry]).problems
+    problems = runs.bundles.verify([meant.entry]).problems
     if wrong := next((problem for problem in problems if problem.state in WRONG), None):
         raise IntegrityError(
             f"Run {run_id} was not posted: {paths.quote(wrong.place)}: {wrong.why} "
@@ -90,7 +87,7 @@ def _sealed(root: Path, entry: RunEntry, environ: Mapping[str, str]) -> Summary:
         )
     if summary.workflow != WORKFLOW and not summary.rubrics:
         raise UsageError(f"Run {run_id} asked no rubrics, so it has no verdict to post.")
-    return summary
+    return result
 
 
 def _name(repository: Repository, runner: Runner) -> str:
@@ -116,7 +113,7 @@ def _pull(forge: Forge, number: int | None, head: str) -> Pull:
 POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
     (
-        argument("run", nargs="?", metavar="RUN", help="run id, prefix of one or revision (default: newest)"),
+        RUN_ARGUMENT,
         argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit"),
         argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
         argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),

@@ -10,13 +10,12 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.formats import OutputFile, check, put
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.cli.review import STDOUT
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.report.html import page
-from vibe_gate.store import read_bundle
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -24,15 +23,15 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError("--open shows a file; give -o one, or omit it.")
     if args.output not in (None, STDOUT):
         check(OutputFile("output", args.output))
-    root = root_of(environ)
-    meant = own(root, args.run, environ)
-    text = progress.run(page(read_bundle(root / meant.entry.bundle)))
+    runs = StoredRuns(environ)
+    meant = runs.own(args.run)
+    text = progress.run(page(runs.read(meant)))
     if args.output == STDOUT:
         emit(text)
         return PASS
     if args.output is None:
         try:
-            file = bundles_of(root, environ).keep_report(f"{meant.entry.run_id}.html", text.encode())
+            file = runs.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
         except StorageError as error:
             raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:
@@ -50,7 +49,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 REPORT = Command(
     "Write a run as one HTML page: verdict, findings in the diff, votes, conversations, cost.",
     (
-        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        RUN_ARGUMENT,
         argument(
             "-o", "--output", metavar="FILE", help="write FILE (default: below .vibe-artifacts/reports), - stdout"
         ),

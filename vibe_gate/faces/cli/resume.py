@@ -8,29 +8,28 @@ from pathlib import Path
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, bundles_of, own, root_of
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.dispatch import JSON, Command
 from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, present
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.run.resume import Resumed, resumed
 from vibe_gate.run.walk import RunRequest, one_agent
-from vibe_gate.store import RunResult, read_bundle
+from vibe_gate.store import RunResult
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    meant = own(root, args.run, environ)
+    runs = StoredRuns(environ)
+    meant = runs.own(args.run)
     if args.run is None:
-        runs = bundles_of(root, environ).runs()
-        others = sum(run.state == "incomplete" and run.run_id != meant.entry.run_id for run in runs)
+        others = sum(run.state == "incomplete" and run != meant.entry for run in runs.bundles.runs())
         more = f"; {counted(others, 'older run')} did not end (vibe-gate bundles list)" if others else ""
         complain(f"note: the newest run, {meant.entry.run_id}{more}")
-    result = read_bundle(root / meant.entry.bundle)
+    result = runs.read(meant)
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
     request = _request(args, resumed(meant.entry, result.about))
-    done = carried_out(request, root, environ, answers=_answers(args, result))
+    done = carried_out(request, runs.root, environ, answers=_answers(args, result))
     present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
@@ -78,7 +77,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 RESUME = Command(
     "Go on with a workflow's run that died or waits for approval: what had ended is not done again.",
     (
-        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        RUN_ARGUMENT,
         _add_arguments,
         JSON,
     ),

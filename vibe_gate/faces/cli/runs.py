@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from vibe_gate.domain import paths
@@ -17,17 +18,18 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
+from vibe_gate.faces.cli.dispatch import argument
 from vibe_gate.faces.cli.output import now
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import Bundles, RunResult, open_state
+from vibe_gate.store import Bundles, RunResult, open_state, read_bundle
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
+RUN_ARGUMENT = argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
 
 _LIST = "`vibe-gate bundles list` shows all runs."
 
 MAX_CANDIDATES = 5
 """Runs that the sentence about an ambiguous prefix lists."""
-
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -49,17 +51,84 @@ class Named:
     foreign: str = ""
 
 
-@contextlib.contextmanager
-def repository_at(root: Path, environ: Mapping[str, str]) -> Iterator[Repository | None]:
-    """The repository of `root`; None for a downloaded artifact."""
-    if not os.path.lexists(root / ".git") and "GIT_DIR" not in environ:
-        yield None
-        return
-    with open_repository(root, environ) as repository:
-        yield repository
+class StoredRuns:
+    """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.root = _root(environ)
+
+    @contextlib.contextmanager
+    def repository(self) -> Iterator[Repository | None]:
+        """The repository of the runs; None for a downloaded artifact."""
+        if not os.path.lexists(self.root / ".git") and "GIT_DIR" not in self._environ:
+            yield None
+            return
+        with open_repository(self.root, self._environ) as repository:
+            yield repository
+
+    @cached_property
+    def bundles(self) -> Bundles:
+        """The store, with the run index if it is a repository's. GateError."""
+        with self.repository() as repository:
+            if repository is None:
+                return Bundles(self.root, Provenance(now()))
+            index = open_state(repository.common_dir).run_index(self.root / STORE)
+            return Bundles(self.root, Provenance(now(), repository.tracked(STORE)), index)
+
+    def entries(self, references: Sequence[str]) -> list[RunEntry] | None:
+        """The named runs, each once; None if none was named. UsageError."""
+        return list(dict.fromkeys(self.named(reference).entry for reference in references)) or None
+
+    def named(self, reference: str | None) -> Named:
+        """The run that `reference` means (None: the newest). UsageError if no run or several match."""
+        every, known = self.bundles.runs(), self.bundles.provenance
+        found = [entry for entry in every if entry.state != "foreign"]
+        if reference is None and found:
+            return Named(found[0], "newest")
+        if not every or reference is None:
+            raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
+        by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
+        whole = [entry for entry in by_id if entry.run_id == reference]
+        if len(whole or by_id) == 1:
+            entry = (whole or by_id)[0]
+            matched = "run id" if whole else "run id prefix"
+            return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
+        if by_id:
+            some = listed((entry.run_id for entry in by_id), MAX_CANDIDATES)
+            raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
+        by_key = [entry for entry in found if entry.key == reference]
+        if by_key:
+            return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
+        return self._by_revision(found, reference)
+
+    def own(self, reference: str | None) -> Named:
+        """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does not count."""
+        meant = self.named(reference)
+        if meant.foreign:
+            run = meant.entry.run_id
+            raise IntegrityError(f"Run {run} is foreign: {meant.foreign}. It is listed, and nothing else.")
+        return meant
+
+    def read(self, meant: Named) -> RunResult:
+        """The run, lazily. GateError."""
+        return read_bundle(self.root / meant.entry.bundle)
+
+    def _by_revision(self, found: list[RunEntry], reference: str) -> Named:
+        unknown = f"No run found for {paths.quote(reference)}"
+        with self.repository() as repository:
+            try:
+                ids = _ids(repository, reference) if repository is not None else {}
+            except RevisionError as error:
+                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}") from error
+        for match in MATCHES:
+            like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
+            if like:
+                return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
+        raise UsageError(f"{unknown}; {_LIST}")
 
 
-def root_of(environ: Mapping[str, str]) -> Path:
+def _root(environ: Mapping[str, str]) -> Path:
     """The top of the repository around the current folder, or the nearest folder with a store. UsageError."""
     if any(name in environ for name in REDIRECTIONS):
         with open_repository(Path.cwd(), environ) as repository:
@@ -84,73 +153,9 @@ def moment(text: str) -> datetime:
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
-def bundles_of(root: Path, environ: Mapping[str, str]) -> Bundles:
-    """The store of `root`, with the run index if it is a repository's. GateError."""
-    with repository_at(root, environ) as repository:
-        if repository is None:
-            return Bundles(root, Provenance(now()))
-        index = open_state(repository.common_dir).run_index(root / STORE)
-        return Bundles(root, Provenance(now(), repository.tracked(STORE)), index)
-
-
-def entries(root: Path, references: Sequence[str], environ: Mapping[str, str]) -> list[RunEntry] | None:
-    """The named runs, each once; None if none was named. UsageError."""
-    if not references:
-        return None
-    return list(dict.fromkeys(named(root, reference, environ).entry for reference in references))
-
-
-def named(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
-    """The run that `reference` means (None: the newest). UsageError if no run or several match."""
-    bundles = bundles_of(root, environ)
-    every, known = bundles.runs(), bundles.provenance
-    found = [entry for entry in every if entry.state != "foreign"]
-    if reference is None and found:
-        return Named(found[0], "newest")
-    if not every or reference is None:
-        raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
-    by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
-    whole = [entry for entry in by_id if entry.run_id == reference]
-    if len(whole or by_id) == 1:
-        entry = (whole or by_id)[0]
-        matched = "run id" if whole else "run id prefix"
-        return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
-    if by_id:
-        some = listed((entry.run_id for entry in by_id), MAX_CANDIDATES)
-        raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
-    by_key = [entry for entry in found if entry.key == reference]
-    if by_key:
-        return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
-    return _by_revision(root, found, reference, environ)
-
-
-def own(root: Path, reference: str | None, environ: Mapping[str, str]) -> Named:
-    """As `named`. IntegrityError: the run did not come from a review in this clone, so what it says does not count."""
-    meant = named(root, reference, environ)
-    if meant.foreign:
-        raise IntegrityError(f"Run {meant.entry.run_id} is foreign: {meant.foreign}. It is listed, and nothing else.")
-    return meant
-
-
 def graph_of(result: RunResult) -> Graph:
     """The run's graph; in one whose process died nothing runs any more."""
     return result.graph().left() if result.state == "incomplete" else result.graph()
-
-
-def _by_revision(root: Path, found: list[RunEntry], reference: str, environ: Mapping[str, str]) -> Named:
-    shown = paths.quote(reference)
-    with repository_at(root, environ) as repository:
-        if repository is None:
-            raise UsageError(f"No run found for {shown}; {_LIST}")
-        try:
-            ids = _ids(repository, reference)
-        except RevisionError as error:
-            raise UsageError(f"No run found for {shown}, which is not a revision either; {_LIST}") from error
-    for match in MATCHES:
-        like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
-        if like:
-            return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
-    raise UsageError(f"No run found for {shown}; {_LIST}")
 
 
 def _ids(repository: Repository, reference: str) -> dict[Match, str]:

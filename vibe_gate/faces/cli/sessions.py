@@ -13,11 +13,11 @@ from typing import Any
 from vibe_gate.agent import sessions as by_sdk
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted
-from vibe_gate.errors import PASS, UsageError
+from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import run
-from vibe_gate.faces.cli.bundles.runs import repository_at, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result, now
+from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn
 from vibe_gate.store import open_state, open_store
@@ -29,15 +29,14 @@ SHOWN_CHARACTERS = 400
 @contextmanager
 def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
     """The sessions of the repository around the current folder. GateError."""
-    root = root_of(environ)
-    redact = Redactor(environ)
-    with repository_at(root, environ) as repository:
+    runs, redact = StoredRuns(environ), Redactor(environ)
+    with runs.repository() as repository:
         if repository is None:
-            yield Sessions(open_store(root, redact, now).sessions(), redact.value, now)
+            yield Sessions(open_store(runs.root, redact, now).sessions(), redact.value, now)
             return
-        store = open_store(root, redact, now, lambda: repository.tracked(STORE))
+        store = open_store(runs.root, redact, now, lambda: repository.tracked(STORE))
         with open_state(repository.common_dir) as state:
-            yield Sessions(store.sessions(), redact.value, now, state.run_index(root / STORE / "sessions"))
+            yield Sessions(store.sessions(), redact.value, now, state.run_index(runs.root / STORE / "sessions"))
 
 
 def _document(meta: SessionMeta) -> dict[str, Any]:
@@ -55,8 +54,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         for name in sessions.damaged:
             complain(f"note: {name} cannot be read; `vibe-gate sessions delete {name}` removes it.")
     lines = [_line(meta) for meta in found] or ["No sessions yet."]
-    emit_result(args, {"sessions": [_document(meta) for meta in found]}, lines)
-    return PASS
+    return emit_result(args, {"sessions": [_document(meta) for meta in found]}, lines)
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -71,8 +69,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for message in said:
         lines += _lines(message, str(place))
         lines += ends.get(message["uuid"], [])
-    emit_result(args, {**_document(meta), "messages": said}, lines)
-    return PASS
+    return emit_result(args, {**_document(meta), "messages": said}, lines)
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:
@@ -110,8 +107,7 @@ def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
     what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
     on = "continue PROMPT" if newest else f"resume {made.id} PROMPT"
-    emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
-    return PASS
+    return emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
 
 
 def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -123,8 +119,7 @@ def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             made = mirror.hold(session_id)
         finally:
             mirror.close()
-    emit_result(args, _document(made), [f"{made.id}  {made.title}"])
-    return PASS
+    return emit_result(args, _document(made), [f"{made.id}  {made.title}"])
 
 
 def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -132,8 +127,7 @@ def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         known = {meta.id for meta in sessions.all()}
         name = args.id if args.id in sessions.damaged and args.id not in known else sessions.find(args.id).id
         sessions.delete(name)
-    emit_result(args, {"deleted": name}, [f"{name} is deleted."])
-    return PASS
+    return emit_result(args, {"deleted": name}, [f"{name} is deleted."])
 
 
 def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -141,8 +135,7 @@ def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         meta, count, is_new = asyncio.run(sessions.migrate(Path(args.file)))
     what = f"{counted(count, 'message')} of {args.file}"
     said = f"{meta.id}  {what} taken over" if is_new else f"{meta.id}  has the {what} already"
-    emit_result(args, {**_document(meta), "messages": count, "new": is_new}, [said])
-    return PASS
+    return emit_result(args, {**_document(meta), "messages": count, "new": is_new}, [said])
 
 
 def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

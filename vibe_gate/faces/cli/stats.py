@@ -7,21 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 
-from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.bundles.runs import bundles_of, moment, root_of
 from vibe_gate.faces.cli.dispatch import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result
+from vibe_gate.faces.cli.runs import StoredRuns, moment
 from vibe_gate.report.statistics import lines, statistics
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    bundles = bundles_of(root_of(environ), environ)
+    bundles = StoredRuns(environ).bundles
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
     total = statistics(wanted, known, cache(bundles.summary))
     since = None if args.since is None else args.since.isoformat(timespec="seconds")
-    emit_result(args, {"since": since, **asdict(total)}, lines(total))
-    return PASS
+    return emit_result(args, {"since": since, **asdict(total)}, lines(total))
 
 
 STATS = Command(

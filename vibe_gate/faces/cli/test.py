@@ -31,19 +31,13 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
                 emit_result(args, {}, [f"{case.name}: {result.text}"])
     counts = Counter(result.status for result in results)
     code = FAIL if counts["failed"] else PASS if counts["ok"] == len(results) else INCONCLUSIVE
-    emit_result(args, {"exit_code": code, "cases": [_row(result) for result in results]}, [_totals(counts, results)])
-    return code
+    document = {"exit_code": code, "cases": [_row(result) for result in results]}
+    return emit_result(args, document, [_totals(counts, results)], code)
 
 
 def _row(result: CaseResult) -> dict[str, object]:
-    case, reasons = result.case, list(result.reasons)
-    return {
-        "name": case.name,
-        "rubric": case.file.rubric,
-        "status": result.status,
-        "reasons": reasons,
-        "usd": result.usd,
-    }
+    about = {"name": result.case.name, "rubric": result.case.file.rubric}
+    return about | {name: getattr(result, name) for name in ("status", "reasons", "usd")}
 
 
 def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:

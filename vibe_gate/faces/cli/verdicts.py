@@ -20,8 +20,7 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
     found = verify(request, start=Path.cwd(), environ=environ, now=now())
-    emit_result(args, verified.document(found), verified.lines(found))
-    return found.exit_code
+    return emit_result(args, verified.document(found), verified.lines(found), found.exit_code)
 
 
 VERIFY = Command(

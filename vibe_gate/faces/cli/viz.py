@@ -10,17 +10,16 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.bundles.runs import RUN_HELP, Named, graph_of, own, root_of
 from vibe_gate.faces.cli.dispatch import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns, graph_of
 from vibe_gate.report import graph as picture
-from vibe_gate.store import RunResult, read_bundle
+from vibe_gate.store import RunResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,23 +32,21 @@ _COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANC
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    root = root_of(environ)
-    meant = own(root, args.run, environ)
-    bundle = root / meant.entry.bundle
-    result = read_bundle(bundle)
+    runs = StoredRuns(environ)
+    meant = runs.own(args.run)
+    result = runs.read(meant)
     if args.watch and result.state == "running":
-        result = _watched(bundle, meant, args, environ)
+        result = _watched(runs, meant, args, environ)
     if args.json:
-        emit_result(args, _document(result, meant), ())
-    else:
-        emit("\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
+        return emit_result(args, _document(result, meant), ())
+    emit("\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
     return PASS
 
 
-def _watched(bundle: Path, meant: Named, args: argparse.Namespace, environ: Mapping[str, str]) -> RunResult:
+def _watched(runs: StoredRuns, meant: Named, args: argparse.Namespace, environ: Mapping[str, str]) -> RunResult:
     """Show the run until its writer is gone."""
     with _shower(args, environ) as show:
-        while (result := read_bundle(bundle)).state == "running":
+        while (result := runs.read(meant)).state == "running":
             show(result.graph(), lambda of=result: _lines(of, meant, args))
             time.sleep(POLL_S)
     return result
@@ -117,7 +114,7 @@ def _coloured(lines: list[str], environ: Mapping[str, str]) -> list[str]:
 VIZ = Command(
     "Draw the graph of a run: its stages, checks and judges, and what comes after what.",
     (
-        argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+        RUN_ARGUMENT,
         argument("--layout", choices=("list", "dag"), default="dag", help="a line a node, or boxes (default: dag)"),
         argument("--watch", action="store_true", help="draw until the run ends"),
         argument("--json", action="store_true", help="print the graph as one JSON document"),
