@@ -37,7 +37,7 @@ def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
 
 
 def test_what_was_sealed_is_read_back():
-    sealed = parse(envelope(statement(RECEIPT), b"-----BEGIN SSH SIGNATURE-----", "SHA256:bob"))
+    sealed = parse(envelope(statement(RECEIPT), b"-----BEGIN SSH SIGNATURE-----"))
     assert (sealed.receipt, sealed.signature) == (RECEIPT, b"-----BEGIN SSH SIGNATURE-----")
     assert sealed.signed_bytes == pre_authentication_encoding(statement(RECEIPT))
     assert parse(envelope(statement(RECEIPT))).signature == b""

@@ -192,9 +192,9 @@ def _subject(receipt: Receipt) -> list[dict[str, Any]]:
     return subject
 
 
-def envelope(payload: bytes, signature: bytes = b"", keyid: str = "") -> bytes:
+def envelope(payload: bytes, signature: bytes = b"") -> bytes:
     """The DSSE envelope as one line of JSON; `signature` is an armoured SSH signature of the encoded payload."""
-    signatures = [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}] if signature else []
+    signatures = [{"sig": base64.b64encode(signature).decode()}] if signature else []
     body = base64.b64encode(payload).decode()
     return canonical({"payloadType": PAYLOAD_TYPE, "payload": body, "signatures": signatures}) + b"\n"
 

@@ -51,22 +51,22 @@ class ReceiptIssuer(NamedTuple):
     def make(self, document: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
         """The envelope; `document` is the summary as stored, without digests, `files` the bundle's other digests."""
         payload = statement(self._receipt(document, files))
-        made = envelope(payload, *self._signature(pre_authentication_encoding(payload)))
+        made = envelope(payload, self._signature(pre_authentication_encoding(payload)))
         if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
             from vibe_gate.receipts.notes import share  # few repositories share receipts
 
             self.notes.append(share(self.repository, self.change.head_commit, made))
         return made
 
-    def _signature(self, encoded: bytes) -> tuple[bytes, str]:
-        """The signature and the key's fingerprint, both empty if no key is configured or it cannot be used."""
+    def _signature(self, encoded: bytes) -> bytes:
+        """The signature, empty if no key is configured or it cannot be used."""
         if not self.repository.config("user.signingkey"):
-            return b"", ""
+            return b""
         from vibe_gate.receipts import signatures
 
         signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
         self.notes.append(signed.note)
-        return signed.signature, signed.key
+        return signed.signature
 
     def _receipt(self, document: Mapping[str, Any], files: Mapping[str, str]) -> Receipt:
         summary, change = self.summary, self.summary.change
