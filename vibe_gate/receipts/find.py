@@ -18,7 +18,7 @@ from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, ids_of
-from vibe_gate.store import STORE, Bundles, find_bundles, open_state
+from vibe_gate.store import STORE, Bundles, open_state
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -88,13 +88,12 @@ class ReceiptFinder:
     ) -> None:
         self._repository = repository
         self._reader = ReceiptReader(repository, environ, allowed)
-        self._provenance = Provenance(now, repository.tracked(STORE))
-        self._bundles = Bundles(repository.root, self._provenance)
         self.entries: list[RunEntry] = []
         self.remark = ""
         try:
             index = open_state(repository.common_dir).run_index(repository.root / STORE)
-            self.entries = find_bundles(repository.root, index=index)
+            self._bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)), index)
+            self.entries = self._bundles.runs()
         except StorageError as error:  # a file in the folder's place, say
             self.remark = f"bundles ignored: {error}"
 
@@ -126,7 +125,7 @@ class ReceiptFinder:
     def _bundled(self, entry: RunEntry) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
         broken = FoundReceipt(entry.run_id, entry.bundle, None, ids=(*ids_of(entry), entry.key))
-        if foreign := self._provenance.foreign(entry.key, entry.run_id):
+        if foreign := self._bundles.provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:
             sealed = self._bundles.documents(entry)

@@ -11,7 +11,7 @@ from vibe_gate.domain.receipt import Receipt
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.judge import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.status import ChangeIdentity, FoundReceipt, Requirements, assess, identity_of, match_of
+from vibe_gate.receipts.status import Requirements, assess_trees, identity_of
 
 
 def reused(context: JudgeContext) -> JudgeResult | None:
@@ -31,23 +31,21 @@ def reused(context: JudgeContext) -> JudgeResult | None:
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, context))
     identity = identity_of(change, repository.commits(change))
     required = Requirements.of(gate, subject.rubrics, run.clock().date(), judge="always", strict=True)
-    found = [one for one in candidates if _counts(one, identity, required, context)]
-    newest = max(found, key=lambda one: one.receipt.created_at if one.receipt else "", default=None)
-    if newest is None or newest.receipt is None:
+    found = [
+        (receipt, one)
+        for one in candidates
+        if (receipt := one.receipt)
+        and _answers(receipt, context)
+        and assess_trees(one, identity, required).status == "reviewed"
+    ]
+    if not found:
         return None
-    receipt, signer = newest.receipt, ", ".join(newest.signature.principals)
+    receipt, newest = max(found, key=lambda pair: pair[0].created_at)
+    signer = ", ".join(newest.signature.principals)
     reason = f"not asked again: the verdict of {signer} at {receipt.created_at} is reused (run {receipt.run_id})"
     scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in wanted}
     note = f"N{reason[1:]}, from {newest.place}."
     return JudgeResult(notes=(note,), silence=reason, chosen=True, reused=scores)
-
-
-def _counts(found: FoundReceipt, identity: ChangeIdentity, required: Requirements, context: JudgeContext) -> bool:
-    receipt = found.receipt
-    if receipt is None or found.signature.state != "listed" or not _answers(receipt, context):
-        return False
-    match = match_of(identity, receipt)
-    return match in ("commit", "tree") and assess(match, found, identity, required).status == "reviewed"
 
 
 def _answers(receipt: Receipt, context: JudgeContext) -> bool:

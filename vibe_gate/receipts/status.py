@@ -147,7 +147,6 @@ class Requirements:
         today: date,
         *,
         judge: JudgeWhen | None = None,
-        hints: tuple[str, ...] = (),
         strict: bool = False,
     ) -> Requirements:
         """What `gate` requires with these rubrics; without `judge` one must be asked if any has judge criteria."""
@@ -158,7 +157,6 @@ class Requirements:
             definitions={path: digests.get(path, "") for path in watched},
             today=today,
             judge=judge or ("always" if any(rubric.judged for rubric in rubrics) else "never"),
-            hints=hints,
             strict=strict,
         )
 
@@ -220,6 +218,13 @@ def assess(match: Match, found: FoundReceipt, identity: ChangeIdentity, required
         return CommitStatus("forged", found.problem, match, found)
     status, why = _worth(found, receipt, identity, required)
     return CommitStatus(status, why, match, found)
+
+
+def assess_trees(found: FoundReceipt, identity: ChangeIdentity, required: Requirements) -> CommitStatus:
+    """The same of a change by its very trees: `missing` if the receipt is about another one."""
+    if found.receipt is not None and match_of(identity, found.receipt) not in ("commit", "tree"):
+        return CommitStatus("missing", "its receipt is about another change", found=found)
+    return assess("tree", found, identity, required)
 
 
 def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:

@@ -17,7 +17,7 @@ from vibe_gate.errors import GateError, RevisionError
 from vibe_gate.gate import trust
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find import ReceiptReader, allowed_signers
-from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
+from vibe_gate.receipts.status import Requirements, assess_trees, identity_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +73,12 @@ def _compare(
     if allowed.content is None:
         return ArtifactVerdict(False, "the base has no list of signers (.vibe-gate/allowed_signers)")
     found = ReceiptReader(repository, environ, allowed).read(claim.receipt or b"", "", "the artifact")
-    if found is None or found.receipt is None:
-        return ArtifactVerdict(False, found.problem if found else "")
-    identity = identity_of(change, repository.commits(change))
-    match = match_of(identity, found.receipt)
-    if match not in ("commit", "tree"):
-        return ArtifactVerdict(False, "its receipt is about another change")
+    assert found is not None  # nothing was rejected
+    if found.receipt is not None:
+        found = replace(found, problem=contradiction(found.receipt, claim.document, claim.files))
     gate = trust.gate_for(repository, change, base=span.left, definitions=None)
-    found = replace(found, problem=contradiction(found.receipt, claim.document, claim.files))
     required = Requirements.of(gate, gate.for_change(change), now.date(), strict=True)
-    status = assess(match, found, identity, required)
+    status = assess_trees(found, identity_of(change, repository.commits(change)), required)
     return ArtifactVerdict(status.status == "reviewed", status.why)
 
 
