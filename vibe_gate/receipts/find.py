@@ -49,34 +49,6 @@ def allowed_signers(
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
-class ReceiptReader:
-    """Read receipts and check their signatures: the one place that does."""
-
-    def __init__(self, repository: Repository, environ: Mapping[str, str], allowed: AllowedSigners) -> None:
-        self._signing = signatures.signing_of(repository)
-        self._environ = environ
-        self._allowed = allowed
-
-    def read(
-        self, raw: bytes, run_id: str, place: str, keep: Callable[[Receipt], bool] = lambda _: True
-    ) -> FoundReceipt | None:
-        """The receipt in `raw`, or None if `keep` rejects it: checking a signature starts processes."""
-        try:
-            signed = parse(raw)
-        except ValueError as error:
-            return FoundReceipt(run_id, place, None, problem=f"cannot read the receipt: {error}")
-        receipt = signed.receipt
-        if not keep(receipt):
-            return None
-        allowed = self._allowed
-        signature = signatures.check(
-            signed.signed_bytes, signed.signature, allowed.content, self._signing, self._environ
-        )
-        if signature.state == "unlisted":
-            signature = replace(signature, why=f"{signature.why} ({allowed.source})")
-        return FoundReceipt(receipt.run_id, place, receipt, signature, ids=ids_of(receipt))
-
-
 class ReceiptFinder:
     """The receipts of one repository, in this working tree's store and in git notes.
 
@@ -87,7 +59,9 @@ class ReceiptFinder:
         self, repository: Repository, environ: Mapping[str, str], now: datetime, allowed: AllowedSigners
     ) -> None:
         self._repository = repository
-        self._reader = ReceiptReader(repository, environ, allowed)
+        self._environ = environ
+        self._allowed = allowed
+        self._signing = signatures.signing_of(repository)
         self.entries: list[RunEntry] = []
         self.remark = ""
         try:
@@ -117,7 +91,7 @@ class ReceiptFinder:
                 return (here or not ids.isdisjoint(ids_of(receipt))) and keep(receipt)
 
             for line in filter(bytes.strip, text.split(b"\n")[:RECEIPTS_PER_NOTE]):
-                one = self._reader.read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
+                one = self._read(line, "", f"refs/notes/{NOTES} on {target[:12]}", is_wanted)
                 if one is not None and (here or one.receipt is not None):
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
@@ -135,9 +109,25 @@ class ReceiptFinder:
             return replace(broken, problem=f"cannot read the bundle: {error}")
         if sealed.receipt is None:
             return None
-        found = self._reader.read(sealed.receipt, entry.run_id, entry.bundle)
+        found = self._read(sealed.receipt, entry.run_id, entry.bundle)
         assert found is not None  # nothing was rejected
         problem = found.problem
         if found.receipt is not None:
             problem = contradiction(found.receipt, sealed.document, sealed.digests)
         return replace(found, problem=problem, ids=broken.ids) if problem else found
+
+    def _read(
+        self, raw: bytes, run_id: str, place: str, keep: Callable[[Receipt], bool] = lambda _: True
+    ) -> FoundReceipt | None:
+        """The receipt in `raw`, or None if `keep` rejects it: checking a signature starts processes."""
+        try:
+            signed = parse(raw)
+        except ValueError as error:
+            return FoundReceipt(run_id, place, None, problem=f"cannot read the receipt: {error}")
+        if not keep(signed.receipt):
+            return None
+        data, signature = signed.signed_bytes, signed.signature
+        checked = signatures.check(data, signature, self._allowed.content, self._signing, self._environ)
+        if checked.state == "unlisted":
+            checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
+        return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))

@@ -11,7 +11,7 @@ from vibe_gate.domain.receipt import Receipt
 from vibe_gate.judging.assemble import JudgeResult
 from vibe_gate.judging.judge import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
-from vibe_gate.receipts.status import Requirements, assess_trees, identity_of
+from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 
 
 def reused(context: JudgeContext) -> JudgeResult | None:
@@ -36,7 +36,8 @@ def reused(context: JudgeContext) -> JudgeResult | None:
         for one in candidates
         if (receipt := one.receipt)
         and _answers(receipt, context)
-        and assess_trees(one, identity, required).status == "reviewed"
+        and (match := match_of(identity, receipt)) in ("commit", "tree")
+        and assess(match, one, identity, required).status == "reviewed"
     ]
     if not found:
         return None

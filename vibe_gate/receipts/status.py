@@ -220,13 +220,6 @@ def assess(match: Match, found: FoundReceipt, identity: ChangeIdentity, required
     return CommitStatus(status, why, match, found)
 
 
-def assess_trees(found: FoundReceipt, identity: ChangeIdentity, required: Requirements) -> CommitStatus:
-    """The same of a change by its very trees: `missing` if the receipt is about another one."""
-    if found.receipt is not None and match_of(identity, found.receipt) not in ("commit", "tree"):
-        return CommitStatus("missing", "its receipt is about another change", found=found)
-    return assess("tree", found, identity, required)
-
-
 def decide(statuses: Sequence[CommitStatus]) -> CommitStatus | None:
     """The status that counts, of all that receipts say: of complete verdicts the closest match, then the newest.
 

@@ -1,7 +1,7 @@
 """What another job uploaded, read without trust: whoever opened the pull request may have written every byte of it.
 
-Two plain files of bounded size, no links, strict models; other files are not opened. What they say is a
-claim; number, head and repository of the pull request are never taken from it.
+One plain file of bounded size, no link, a strict model; other files are not opened. What it says is a claim; number,
+head and repository of the pull request are never taken from it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -20,10 +19,8 @@ from pydantic import ValidationError
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id
 from vibe_gate.domain.model import parse_object
-from vibe_gate.domain.receipt import MAX_BYTES as MAX_RECEIPT
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
-from vibe_gate.receipts.verify_artifact import ArtifactClaim
 from vibe_gate.secrets import Redactor
 
 MAX_SUMMARY = 8 << 20
@@ -39,16 +36,8 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """One artifact: the summary, redacted once more, and what holds it against its receipt."""
-
-    summary: Summary
-    claim: ArtifactClaim
-
-
-def incoming(folder: Path, environ: Mapping[str, str]) -> list[Incoming]:
-    """The artifacts in `folder`: itself, or its folders.
+def incoming(folder: Path, environ: Mapping[str, str]) -> list[Summary]:
+    """The summaries of the artifacts in `folder` (itself, or its folders), redacted once more.
 
     UsageError: no artifact. IntegrityError: one is not what the Action uploads.
     """
@@ -66,43 +55,34 @@ def incoming(folder: Path, environ: Mapping[str, str]) -> list[Incoming]:
     return [_read(place, environ) for place in places]
 
 
-def _read(folder: Path, environ: Mapping[str, str]) -> Incoming:
-    raw = _bytes(folder, "summary.json", MAX_SUMMARY)
-    if raw is None:
-        raise _refused(folder, "it has no summary.json")
+def _read(folder: Path, environ: Mapping[str, str]) -> Summary:
     try:
-        document = parse_object(raw)
+        document = parse_object(_bytes(folder))
     except ValueError as error:
         raise _refused(folder, f"summary.json: {error}") from None
-    files = document.pop("digests", None)
-    if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
-        raise _refused(folder, "summary.json has no digests")
-    files.pop("receipt.json", None)
-    summary = _summary(folder, document)
-    claim = ArtifactClaim(document, files, _bytes(folder, "receipt.json", MAX_RECEIPT))
-    return Incoming(unredacted_fields.summary(summary, Redactor(environ).value), claim)
+    return unredacted_fields.summary(_summary(folder, document), Redactor(environ).value)
 
 
-def _bytes(folder: Path, name: str, limit: int) -> bytes | None:
-    """A plain file's content, None if it is missing; links, pipes and files that are too large are refused."""
+def _bytes(folder: Path) -> bytes:
+    """The content of summary.json; links, pipes and files that are too large are refused."""
     try:
-        with open(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with open(os.open(folder / "summary.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            raw = file.read(limit + 1) if is_plain else b""
+            raw = file.read(MAX_SUMMARY + 1) if is_plain else b""
     except FileNotFoundError:
-        return None
+        raise _refused(folder, "it has no summary.json") from None
     except OSError as error:
-        raise _refused(folder, f"{name} cannot be read: {error.strerror}") from error
+        raise _refused(folder, f"summary.json cannot be read: {error.strerror}") from error
     if not is_plain:
-        raise _refused(folder, f"{name} is not a plain file")
-    if len(raw) > limit:
-        raise _refused(folder, f"{name} is larger than {limit >> 20} MB")
+        raise _refused(folder, "summary.json is not a plain file")
+    if len(raw) > MAX_SUMMARY:
+        raise _refused(folder, f"summary.json is larger than {MAX_SUMMARY >> 20} MB")
     return raw
 
 
 def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
     """The summary; IntegrityError also for what the model allows and no review writes."""
-    said = {name: value for name, value in document.items() if name != "redacted"}
+    said = {name: value for name, value in document.items() if name not in ("redacted", "digests")}
     try:
         summary = Summary.model_validate_json(json.dumps(said))
     except (ValidationError, ValueError, RecursionError) as error:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
-from vibe_gate.faces.action.incoming import Incoming, incoming
+from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials
-from vibe_gate.receipts.verify_artifact import verify_artifact
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links
@@ -40,15 +38,15 @@ def _relay(runner: Runner, folder: Path) -> int:
     code = PASS
     found = incoming(folder, runner.environ)
     for one in found:
-        if one.summary.change.head_commit != trigger.head:
+        if one.change.head_commit != trigger.head:
             raise IntegrityError(
-                f"The artifact is about {one.summary.change.head_commit[:12]}, the run that made it about "
+                f"The artifact is about {one.change.head_commit[:12]}, the run that made it about "
                 f"{trigger.head[:12]}: it is not posted."
             )
     with open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ) as forge:
         pull = _pull(runner, inputs, trigger, forge)
         for one in found:
-            named = inputs if len(found) == 1 else inputs.model_copy(update={"rubrics": _narrowed(one.summary)})
+            named = inputs if len(found) == 1 else inputs.model_copy(update={"rubrics": _narrowed(one)})
             posted = _post(runner, named, trigger, forge, pull, one)
             _tell(runner, posted)
             code = code if posted.comment_url or not inputs.comment else INCONCLUSIVE
@@ -96,20 +94,14 @@ def _known(forge: Forge, number: int) -> Pull | None:
         return None
 
 
-def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, one: Incoming) -> Posted:
+def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary) -> Posted:
     credentials = Credentials(runner.server_url, inputs.github_token)
-    span = Selection("merge_base", pull.base_sha, trigger.head)
-    verdict = verify_artifact(
-        one.claim, span, start=runner.start, environ=runner.environ, credentials=credentials, now=runner.clock()
-    )
     run_url = runner.actions_url(trigger.repository, trigger.run or 0)
-    summary = one.summary if verdict.holds else unverified(one.summary)
-    notes = (explanation(one.summary, verdict.holds, verdict.why),)
     report = report_of_run(
-        summary,
+        unverified(claim),
         None,
         Links(runner.server_url, trigger.repository, trigger.head, run_url),
-        notes if verdict.holds else (),
+        (),
         name=inputs.name,
         repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
         artifact=True,
@@ -121,13 +113,16 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         check_run=inputs.check_run,
         touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
     )
-    remarks = () if verdict.holds else notes
-    told = replace(report, blocks=inputs.mode == "block", remarks=remarks, fork=trigger.fork)
+    remark = (
+        f"A job that the pull request controls claims {claim.outcome}; that is not verified. "
+        "Not reviewed until a job or a person with write access reviews it."
+    )
+    told = replace(report, blocks=inputs.mode == "block", remarks=(remark,), fork=trigger.fork)
     return post(posting, forge, told)
 
 
 def unverified(summary: Summary) -> Summary:
-    """The claim as it may be shown: a pass without a listed signature becomes inconclusive, and nobody approved."""
+    """The claim as it may be shown: a pass becomes inconclusive, and nobody approved."""
     kept = tuple(finding for finding in summary.findings if not is_approval(finding))
     summary = summary.model_copy(update={"findings": kept})
     if summary.outcome != "pass" and summary.exit_code != PASS:
@@ -135,17 +130,6 @@ def unverified(summary: Summary) -> Summary:
     # If the gate itself changed, a person must approve all the same.
     code = POLICY_CHANGED if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
     return summary.model_copy(update={"outcome": "inconclusive", "exit_code": code})
-
-
-def explanation(summary: Summary, holds: bool, why: str) -> str:
-    """Why the verdict counts or does not, as a sentence."""
-    if holds:
-        return f"Reviewed by a job that the pull request controls; its verdict counts because it is {why}."
-    return (
-        f"A job that the pull request controls claims {summary.outcome}; that is not verified: "
-        f"{why.removesuffix('.')}. "
-        "Not reviewed until a job or a person with write access reviews it."
-    )
 
 
 def _tell(runner: Runner, posted: Posted) -> None:
