@@ -14,7 +14,9 @@ from bundle_words import (
     KEY,
     SECRET,
     START,
+    Clock,
     Ended,
+    Hush,
     find_run,
     read_summary,
     record_a_review,
@@ -23,8 +25,8 @@ from bundle_words import (
 )
 
 from vibe_gate.domain.event import Event, fold
-from vibe_gate.errors import StorageError
-from vibe_gate.store import Store
+from vibe_gate.errors import InfrastructureError, StorageError
+from vibe_gate.store import Store, open_store
 
 
 def document(path: Path) -> dict:
@@ -79,6 +81,34 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
         ("checks", "DONE", ()),
         ("judge-quality", "DONE", ("turn-001",)),
     ]
+
+
+def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_them(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    for number in range(600):
+        run.content("after", b"%d\n" % (number % 500), f"file-{number}")
+    assert run.read().state == "running"
+    lines = log(run.directory / "events.ndjson")
+    assert [line["seq"] for line in lines] == list(range(1, 602))
+    assert [line["data"]["path"] for line in lines[1:]] == [f"file-{number}" for number in range(600)]
+    run.content("before", b"last\n", "last")
+    run.event("log.mark", mark="m")
+    assert [line["type"] for line in log(run.directory / "events.ndjson")[-2:]] == ["artifact.written", "log.mark"]
+
+
+def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_recording(tmp_path: Path) -> None:
+    class Interrupted(Hush):
+        def data(self, data: bytes) -> bytes:
+            raise InfrastructureError("The deadline was reached.")
+
+    run = open_store(tmp_path, Interrupted(), Clock()).begin(KEY, START, {})
+    with pytest.raises(InfrastructureError, match="deadline"):
+        run.content("after", b"new\n", "a")
+    assert run.lost is None
+    run.abandon("The deadline was reached.")
+    assert log(run.directory / "events.ndjson")[-1]["data"] == {
+        "status": "incomplete", "reason": "The deadline was reached.",
+    }  # fmt: skip
 
 
 def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store) -> None:

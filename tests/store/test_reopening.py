@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, View, summary_of
+from bundle_words import KEY, START, Clock, Ended, Hush, View, summary_of, verify_bundles
 
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.turn import TurnChange
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import RunRecorder, Store, open_store, read_bundle
@@ -97,6 +98,20 @@ def test_torn_lines_and_unfinished_files_are_gone(store, killed, tmp_path):
     assert read_bundle(bundle).summary.outcome == "pass"
     assert not list(bundle.rglob(".tmp-*"))
     assert read_bundle(bundle / "nodes/fix/turn-002").complete
+
+
+def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_path):
+    run = store.begin(KEY, START, {})
+    digests = [run.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))]
+    run.close()
+    (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
+    (torn,) = (each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run")
+    assert (torn.state, torn.what) == ("untidy", "temporary")
+    again = store.reopen(KEY, run.run_id)
+    assert [path.name for path in (run.directory / "files/after").iterdir()] == [f"{digests[0]}.txt"]
+    assert [again.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))] == digests
+    again.seal(summary_of(again))
+    assert verify_bundles(tmp_path, Provenance(START)).problems == ()
 
 
 def test_what_ended_stages_came_to_is_known(store):

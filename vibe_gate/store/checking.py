@@ -35,6 +35,8 @@ from vibe_gate.store.turn_summary import TurnSummary
 MAX_PROBLEMS = 20_000
 """Of one run; a small archive can name half a million contents that are not in it."""
 
+_UNFINISHED = "unfinished file of a writer that ended"
+
 
 def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Verified:
     """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot be read."""
@@ -45,9 +47,8 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     count = contents = 0
     try:
         if runs is None:
-            why = "unfinished file of a writer that ended"
-            left = (name for name, _ in store.entries() if name.startswith(TEMPORARY))
-            found += [Problem("untidy", "temporary", name, why) for name in left]
+            left = (entry.name for entry in store.entries() if entry.name.startswith(TEMPORARY))
+            found += [Problem("untidy", "temporary", name, _UNFINISHED) for name in left]
         for entry in bare_entries(store) if runs is None else runs:
             checked = _checked(store, entry, provenance)
             if checked is not None:
@@ -168,13 +169,16 @@ class Audit:
 
     def _check_entry(self, entry: Entry) -> None:
         if entry.is_temporary:
-            self._say("untidy", "temporary", entry.name, "unfinished file of a writer that ended")
+            self._say("untidy", "temporary", entry.name, _UNFINISHED)
         elif not entry.is_file or (entry.part is None and entry.name not in (self._vouched or ())):
             self._say("corrupt", "entry", entry.name, "no bundle has such a file")
         elif entry.part == "content":
             self.contents += 1
             if why := content_fault(entry.folder, entry.base):
-                self._say("corrupt", "content", entry.name, why)
+                if self._sealed:
+                    self._say("corrupt", "content", entry.name, why)
+                else:
+                    self._say("untidy", "temporary", entry.name, _UNFINISHED)
         elif entry.part == "attached":
             if digest(entry.folder, entry.base) != entry.base:
                 self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")

@@ -150,7 +150,11 @@ class Contents:
         if name not in self._written:
             if side not in self._sides:
                 self._sides[side] = self._bundle.below(f"files/{side}", create=True)
-            self._sides[side].place(base, encode(base, safe))
+            stored = encode(base, safe)
+            try:  # under its own name at once: what a killed process leaves torn has another hash, and no seal
+                self._sides[side].write(base, stored)
+            except FileExistsError:  # the run is resumed
+                self._sides[side].place(base, stored)
             self._written.add(name)
         return Kept(base[:64], len(safe), name)
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -77,25 +77,18 @@ class Folder:
         os.mkdir(name, _FOLDER_MODE, dir_fd=self._descriptor)
         return self.folder(name)
 
+    def entries(self) -> list[os.DirEntry[str]]:
+        """Everything in it, sorted by name. Ask an entry without following links."""
+        with os.scandir(self._descriptor) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+
     def folders(self) -> list[str]:
         """The names of real directories, sorted."""
-        with os.scandir(self._descriptor) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        return [entry.name for entry in self.entries() if entry.is_dir(follow_symlinks=False)]
 
-    def files(self, unfinished: bool = False) -> list[str]:
-        """The names of regular files, sorted; without unfinished ones if they are not asked for."""
-        with os.scandir(self._descriptor) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-        return [name for name in names if unfinished or not name.startswith(TEMPORARY)]
-
-    def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Everything in it, sorted by name, links not followed; what vanishes meanwhile is left out."""
-        found = []
-        with os.scandir(self._descriptor) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    found.append((entry.name, entry.stat(follow_symlinks=False)))
-        return sorted(found)
+    def files(self) -> list[str]:
+        """The names of regular files, sorted."""
+        return [entry.name for entry in self.entries() if entry.is_file(follow_symlinks=False)]
 
     def has(self, name: str) -> bool:
         """Whether anything has that name, a dangling link too."""
@@ -123,12 +116,21 @@ class Folder:
             return file.read(limit + 1 if limit >= 0 else -1)
 
     def write(self, name: str, data: bytes) -> None:
-        """A new file under its final name at once; FileExistsError if anything has that name."""
-        descriptor = self._open(name, _CREATE_FILE)
+        """A new file under its final name at once; FileExistsError if anything has that name.
+
+        Gone again if it cannot be written; a process that is killed leaves it torn.
+        """
         try:
-            write_all(descriptor, data)
-        finally:
-            os.close(descriptor)
+            descriptor = self._open(name, _CREATE_FILE)
+            try:
+                write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
+        except FileExistsError:
+            raise
+        except BaseException:  # interrupted, too
+            self.remove(name)
+            raise
 
     def place(self, name: str, data: bytes, barrier: Callable[[], None] | None = None) -> None:
         """The file `name` with these bytes, whole or not at all; what had that name is replaced.
@@ -226,9 +228,13 @@ def make_durable(folder: Folder) -> None:
 
     A file system brings files that are synced side by side to the disk in one go; one by one each takes milliseconds.
     """
-    for inside in folders_below(folder):
-        _sync_side_by_side(inside, [name for name in inside.files(unfinished=True) if name != LOCK])
-        inside.sync()
+    entries = folder.entries()
+    files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    _sync_side_by_side(folder, [name for name in files if name != LOCK])
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):  # a bundle may have more folders than a process may open at once
+            make_durable(folder.folder(entry.name))
+    folder.sync()
 
 
 def _sync_side_by_side(folder: Folder, names: list[str]) -> None:
@@ -250,10 +256,3 @@ def _sync_side_by_side(folder: Folder, names: list[str]) -> None:
         thread.join()
     if errors:
         raise errors[0]
-
-
-def folders_below(folder: Folder) -> Iterator[Folder]:
-    """The folder and all below it. Only those on the way to one are open: a bundle may have more than a process may."""
-    yield folder
-    for name in folder.folders():
-        yield from folders_below(folder.folder(name))

@@ -69,18 +69,19 @@ class Log:
         self._first = first
         self._size = 0
 
-    def append(self, line: Callable[[int], dict[str, Any]]) -> int:
-        """Append what `line` makes of its seq, and return the seq. OSError: nothing was appended."""
+    def append(self, *lines: Callable[[int], dict[str, Any]]) -> int:
+        """Append what each of `lines` makes of its seq, by one write; the last seq. OSError: nothing was appended."""
         with self._lock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             try:
                 self._catch_up()
-                seq = self._next
-                data = encode_line(line(seq))
-                _require_readable(data)
+                whole = [encode_line(line(seq)) for seq, line in enumerate(lines, self._next)]
+                for data in whole:
+                    _require_readable(data)
+                data = b"".join(whole)
                 self._write(data)
-                self._next, self._size = seq + 1, self._size + len(data)
-                return seq
+                self._next, self._size = self._next + len(whole), self._size + len(data)
+                return self._next - 1
             finally:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
@@ -146,17 +144,12 @@ def part_of(name: str) -> Part | None:
 
 
 class Entry(NamedTuple):
-    """One name below a bundle's folder. `folder` is open and holds it as `base`."""
+    """One name below a bundle's folder. `folder` is open and holds it as `base`; `is_file`: it is a regular file."""
 
     name: str
     folder: Folder
     base: str
-    status: os.stat_result
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is a regular file."""
-        return stat.S_ISREG(self.status.st_mode)
+    is_file: bool
 
     @property
     def is_temporary(self) -> bool:
@@ -180,9 +173,9 @@ def walk(bundle: Folder, inside: str = "") -> Iterator[Entry]:
 
     Sorted in each folder, so that two walks give the same. Use each entry before the next one: its folder closes.
     """
-    for base, status in bundle.entries():
-        name = f"{inside}{base}"
-        if stat.S_ISDIR(status.st_mode) and _FOLDERS.fullmatch(name):
-            yield from walk(bundle.folder(base), f"{name}/")
+    for entry in bundle.entries():
+        name = f"{inside}{entry.name}"
+        if entry.is_dir(follow_symlinks=False) and _FOLDERS.fullmatch(name):
+            yield from walk(bundle.folder(entry.name), f"{name}/")
         else:
-            yield Entry(name, bundle, base, status)
+            yield Entry(name, bundle, entry.name, entry.is_file(follow_symlinks=False))

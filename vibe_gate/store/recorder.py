@@ -20,7 +20,7 @@ from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.model import require_few
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import digests, own_events, require_possible
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
@@ -44,6 +44,7 @@ CLEAN_EVERY = timedelta(days=1)
 """How often a store is cleaned after a review."""
 
 _IGNORE_BYTES = 64  # of the store's own .gitignore, which has one line
+_LINES_AT_ONCE = 256  # of contents: so many files are in a killed run before its log names them
 _IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
 
 
@@ -72,7 +73,10 @@ R = TypeVar("R", bound=Recording)
 
 
 def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concatenate[R, P], T | None]:
-    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread at a time."""
+    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread at a time.
+
+    GateError: what interrupts the review, its deadline for one.
+    """
 
     @functools.wraps(write)
     def attempt(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -82,7 +86,9 @@ def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concaten
                 return None
             try:
                 return write(self, self._parts, *args, **kwargs)
-            except Exception as error:  # noqa: BLE001  hostile texts may raise anything; a review must not fail by them
+            except Exception as error:  # hostile texts may raise anything; a review must not fail by them
+                if isinstance(error, GateError) and not isinstance(error, StorageError):
+                    raise  # the run's deadline interrupts whatever is being done
                 status.lost = _sentence(error)
                 return None
 
@@ -302,6 +308,8 @@ class RunRecorder:
         self._nodes: set[str] = set()
         self._turns: list[TurnRecorder] = []
         self._turns_of: Counter[str] = Counter()
+        self._prepared: list[Callable[[int], dict[str, Any]]] = []
+        """Lines of contents that are kept, which go to the log with the next event."""
 
     @property
     def lost(self) -> str | None:
@@ -312,6 +320,7 @@ class RunRecorder:
         """What is recorded until now. StorageError, IntegrityError."""
         from vibe_gate.store.result import read_bundle  # few reviews look back
 
+        self._flushed()
         return read_bundle(self.directory)
 
     @never_fails
@@ -347,7 +356,9 @@ class RunRecorder:
         """
         kept = parts.contents.keep(side, data)
         about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
-        self._append(parts, "artifact.written", None, about)
+        self._prepare(parts, "artifact.written", None, about)
+        if len(self._prepared) >= _LINES_AT_ONCE:
+            self._flush(parts)
         return kept.sha256
 
     @property
@@ -386,6 +397,7 @@ class RunRecorder:
         with self._status.lock:
             for turn in self._turns:
                 turn.close()
+            self._flushed()
             self._status.closed = True
             parts, self._parts = self._parts, None
             if parts is not None:
@@ -408,15 +420,26 @@ class RunRecorder:
         self._append(parts, "artifact.written", None, about)
 
     def _append(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
+        self._prepare(parts, type, node_id, data)
+        self._flush(parts)
+
+    def _flush(self, parts: RunParts) -> None:
+        prepared, self._prepared = self._prepared, []
+        parts.log.append(*prepared)
+
+    _flushed = never_fails(_flush)
+
+    def _prepare(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
+        ts = names.iso(parts.clock())
         safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)
 
         def line(seq: int) -> dict[str, Any]:
             if seq > MAX_EVENTS:
                 raise OSError(errno.EFBIG, f"{names.EVENTS} would have more than {MAX_EVENTS:,} events")
-            head = {"seq": seq, "ts": names.iso(parts.clock()), "type": type, "run_id": self.run_id}
+            head = {"seq": seq, "ts": ts, "type": type, "run_id": self.run_id}
             return head | ({} if node_id is None else {"node_id": node_id}) | {"data": safe}
 
-        parts.log.append(line)
+        self._prepared.append(line)
 
     def go_on(self, earlier: Earlier, nodes: Iterable[str], turns: Mapping[str, int]) -> None:
         """Count on from the nodes and turns that a run had when it died."""

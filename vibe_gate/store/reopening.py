@@ -16,8 +16,8 @@ from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import parse_events
-from vibe_gate.store.contents import CountingRedactor
-from vibe_gate.store.folder import TEMPORARY, Folder, folders_below
+from vibe_gate.store.contents import CountingRedactor, content_fault
+from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock, lines
 from vibe_gate.store.recorder import RecordingStatus, RunParts, RunRecorder
 
@@ -55,10 +55,9 @@ def reopen(
 
 def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float) -> RunRecorder:
     parts.log.cut()
-    for inside in folders_below(parts.folder):
-        for name in inside.files(unfinished=True):
-            if name.startswith(TEMPORARY):
-                inside.remove(name)
+    for entry in names.walk(parts.folder):
+        if entry.is_temporary or (entry.part == "content" and content_fault(entry.folder, entry.base)):
+            entry.folder.remove(entry.base)
     events = _events(parts.folder, run_id)
     added = {event.node_id or "": None for event in events if event.type == "node.added"}
     run = RunRecorder(root, key, run_id, parts, RecordingStatus())
