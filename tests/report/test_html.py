@@ -78,7 +78,7 @@ def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: 
     assert hashlib.sha256(contents[pay["after"]]).hexdigest() == pay["after"]
     assert pay["hunks"]
     for turn in data["turns"]:
-        whole = json.loads(contents[turn["events"]])
+        whole = json.loads(contents[turn["id"]])
         assert [each[:2] for each in whole] == [head[:2] for head in turn["heads"]]
     assert data["findings"][0]["criterion"] == "quality/price"
 

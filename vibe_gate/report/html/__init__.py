@@ -20,7 +20,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import words
 from vibe_gate.report.html import document
-from vibe_gate.report.html.markup import Html, joined, table, tag
+from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
 from vibe_gate.store import RunResult
 
@@ -53,23 +53,18 @@ class IndexRow:
 
 def index_page(rows: Sequence[IndexRow]) -> str:
     """A page that lists runs by test."""
-    cells = (
-        (
-            row.test,
-            tag("span", row.result, class_=f"badge {row.result}"),
-            tag("a", row.run, href=f"{quote(row.run)}.html"),
-            tag("span", row.outcome, class_=f"badge {row.outcome}"),
-            row.model,
-            f"{row.turns:,}",
-            f"{row.tokens:,}",
-            "not known" if row.usd is None else f"${row.usd:.4f}",
-        )
-        for row in rows
-    )
     heads = ("Test", "Result", "Run", "Outcome", "Model", "Turns", "Tokens", "US dollars")
-    made = table(heads, cells, class_="runs") if rows else tag("p", "No agent ran.", class_="none")
+    made = table(heads, map(_index_row, rows), class_="runs") if rows else tag("p", "No agent ran.", class_="none")
     main = tag("main", tag("h1", counted(len(rows), "run")), made, class_="index")
     return _html("vibe-gate: runs of tests", main, _file("page.css"), "")
+
+
+def _index_row(of: IndexRow) -> Html:
+    result, outcome = (tag("span", word, class_=f"badge {word}") for word in (of.result, of.outcome))
+    page_of = tag("a", of.run, href=f"{quote(of.run)}.html")
+    return row(
+        (of.test, result, page_of, outcome, of.model, f"{of.turns:,}", f"{of.tokens:,}", document.dollars(of.usd))
+    )
 
 
 def _page(view: View) -> str:
@@ -111,26 +106,20 @@ def _hash(text: str) -> str:
 def _data(view: View) -> dict[str, Any]:
     """What scripts read; `app/src/data.ts` describes it."""
     summary = view.summary
-    findings = (
-        [
-            {
-                "id": document.finding_id(number),
-                "path": finding.path,
-                "line": finding.line,
-                "side": "before" if words.is_removed(finding) else "after",
-                "level": finding.level,
-                "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
-                "message": finding.message,
-            }
-            for number, finding in enumerate(summary.findings, start=1)
-        ]
-        if summary
-        else []
-    )
     return {
         "files": [asdict(file) for file in view.files],
         "turns": [asdict(turn) for turn in view.turns],
-        "findings": findings,
+        "findings": [_finding(number, summary) for number in range(len(summary.findings))] if summary else [],
         "unreviewed": [each.model_dump() for each in summary.unreviewed] if summary else [],
         "events": view.events,
+    }
+
+
+def _finding(index: int, summary: Summary) -> dict[str, Any]:
+    finding = summary.findings[index]
+    return {
+        "id": document.finding_id(index),
+        "side": "before" if words.is_removed(finding) else "after",
+        "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
+        **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
     }

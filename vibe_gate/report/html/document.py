@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model import text_of
-from vibe_gate.domain.summary import PolicyChange, Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import words
 from vibe_gate.report.graph import drawn
-from vibe_gate.report.html.markup import Html, block, facts, joined, table, tag
+from vibe_gate.report.html.markup import Html, block, facts, joined, row, table, tag
 from vibe_gate.report.html.view import FileView, TurnView, View
 
 WIDEST = 400
@@ -82,7 +82,7 @@ def _verdict(view: View) -> Iterator[Html]:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
     ranked = words.worst_first(summary.findings, summary)
-    numbers = {id(finding): number for number, finding in enumerate(summary.findings, start=1)}
+    numbers = {id(finding): number for number, finding in enumerate(summary.findings)}
     yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
     if not ranked:
         yield tag("p", "No findings.", class_="none")
@@ -99,30 +99,34 @@ def _verdict(view: View) -> Iterator[Html]:
         yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
 
 
-def finding_id(number: int) -> str:
-    """The id of the finding's element; findings are numbered from 1 in the order of the summary."""
-    return f"x-{number}"
+def finding_id(index: int) -> str:
+    """The id of the element of the finding with that index in the summary."""
+    return f"x-{index + 1}"
 
 
 def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
-    side = "-" if words.is_removed(finding) else ""
-    place = words.place_of(finding)
-    target = _file_link(finding.path, f"{side}{finding.line}" if finding.line else "")
-    against = words.counterexample(finding, summary)
+    place = _place(finding, before=words.is_removed(finding), class_="place")
     parts = [
-        tag(
-            "h3",
-            tag("span", finding.level, class_="level"),
-            " ",
-            tag("a", place, href=target, class_="place") if finding.path else tag("span", place, class_="place"),
-        ),
+        tag("h3", tag("span", finding.level, class_="level"), " ", place),
         tag("p", finding.message, class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
-        tag("p", "For example: ", against, class_="against") if against else None,
+        _against(words.counterexample(finding, summary)),
         tag("p", *_sources(finding, view, summary), class_="from"),
     ]
     name = f"finding {finding.level}" + (" waived" if words.waiver(finding) else "")
     return tag("article", *parts, class_=name, id=finding_id(number))
+
+
+def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str) -> Html:
+    """Its place, which leads to the lines."""
+    if not of.path:
+        return tag("span", words.place_of(of), **attributes)
+    line = f"{'-' if before else ''}{of.line}" if of.line else ""
+    return tag("a", words.place_of(of), href=_file_link(of.path, line), **attributes)
+
+
+def _against(counterexample: str | None) -> Html | None:
+    return tag("p", "For example: ", counterexample, class_="against") if counterexample else None
 
 
 def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
@@ -131,7 +135,7 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
-            if any(evidence in vote.evidence for evidence in finding.evidence):
+            if words.has_evidence(vote, finding):
                 yield " · "
                 yield tag("a", f"vote {number}", href=_link("c", f"{name}/{number}"))
                 if talk := _conversation(vote, view):
@@ -143,11 +147,7 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding may come from, with their rubrics."""
     pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if one.id == finding.criterion]
-    exact = [
-        (rubric, one)
-        for rubric, one in pairs
-        if any(evidence in vote.evidence for vote in one.votes for evidence in finding.evidence)
-    ]
+    exact = [pair for pair in pairs if any(words.has_evidence(vote, finding) for vote in pair[1].votes)]
     return exact or pairs
 
 
@@ -157,7 +157,7 @@ def _conversation(vote: Vote, view: View) -> Html | None:
         return tag("span", f"asked in an earlier run: {vote.turn}", class_="earlier") if vote.turn else None
     target = _link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
     recorded = view.summary is not None and view.summary.cost.basis == "none"
-    paid = "" if turn.usd is None or recorded else f" ({_usd(turn.usd)})"
+    paid = "" if turn.usd is None or recorded else f" ({dollars(turn.usd)})"
     return tag("a", f"conversation{paid}", href=target)
 
 
@@ -165,9 +165,9 @@ def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     decided = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided"
     figures = "skipped" if not words.applies(rubric) else decided if rubric.coverage else "nothing decided"
     yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("Outcome", "Criterion", "Why"))))
-    rows = [_criterion(criterion, rubric, view) for criterion in rubric.criteria]
-    yield tag("table", head, tag("tbody", *rows), class_="criteria")
+    yield table(
+        ("Outcome", "Criterion", "Why"), (_criterion(one, rubric, view) for one in rubric.criteria), class_="criteria"
+    )
 
 
 def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
@@ -183,14 +183,9 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
-    return tag(
-        "tr",
-        tag("td", tag("span", outcome, class_=f"badge {criterion.outcome}")),
-        tag("td", tag("code", criterion.id), tag("small", about)),
-        tag("td", *told),
-        class_=criterion.outcome,
-        data_c=name,
-    )
+    badge = tag("span", outcome, class_=f"badge {criterion.outcome}")
+    cells = (badge, joined([tag("code", criterion.id), tag("small", about)]), joined(told))
+    return row(cells, class_=criterion.outcome, data_c=name)
 
 
 def _tally(votes: Sequence[Vote]) -> str:
@@ -207,11 +202,7 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
             "li",
             tag("span", each.standing, class_=f"standing {each.standing}"),
             " ",
-            tag(
-                "a",
-                words.place_of(each),
-                href=_file_link(each.path, f"{'-' if each.side == 'before' else ''}{each.line}"),
-            ),
+            _place(each, before=each.side == "before"),
             f" {each.why}" if each.why else None,
             block(each.quote, class_="quote"),
         )
@@ -220,7 +211,7 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
     parts = [
         tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, " ", _conversation(vote, view)),
         tag("p", vote.reason),
-        tag("p", "For example: ", vote.counterexample, class_="against") if vote.counterexample else None,
+        _against(vote.counterexample),
         tag("ul", *quoted, class_="evidence") if quoted else None,
     ]
     return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)
@@ -233,19 +224,10 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
         seen = "Every changed line was shown to a judge."
         yield tag("p", seen if words.judges(summary) else "No criterion asks a judge.", class_="none")
         return
-    items = [
-        tag(
-            "li",
-            tag(
-                "a",
-                words.place_of(each),
-                href=_file_link(each.path, str(each.line) if each.line else ""),
-            ),
-            f": {each.reason}",
-            f" (by {', '.join(each.rubrics)}; other rubrics did)" if each.rubrics else None,
-        )
-        for each in places[:MAX_UNREVIEWED]
-    ]
+    items = []
+    for each in places[:MAX_UNREVIEWED]:
+        by = f" (by {', '.join(each.rubrics)}; other rubrics did)" if each.rubrics else None
+        items.append(tag("li", _place(each), f": {each.reason}", by))
     more = len(places) - len(items)
     yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="unreviewed")
 
@@ -263,21 +245,15 @@ def _changes(view: View) -> Iterator[Html]:
         return
     yield table(
         ("File", "Added", "Deleted", "Change"),
-        (
-            (
-                tag("a", _name(file), href=_file_link(file.path)),
-                f"+{file.added}",
-                f"−{file.deleted}",
-                file.type.replace("_", " ") + (", binary" if file.binary else ""),
-            )
-            for file in view.files
-        ),
+        map(_file, view.files),
         class_="files",
     )
 
 
-def _name(file: FileView) -> str:
-    return f"{file.old_path} → {file.path}" if file.old_path else file.path
+def _file(file: FileView) -> Html:
+    name = f"{file.old_path} → {file.path}" if file.old_path else file.path
+    kind = file.type.replace("_", " ") + (", binary" if file.binary else "")
+    return row((tag("a", name, href=_file_link(file.path)), f"+{file.added}", f"−{file.deleted}", kind))
 
 
 def _activity(view: View) -> Iterator[Html]:
@@ -289,25 +265,20 @@ def _activity(view: View) -> Iterator[Html]:
         return
     cost = "Cost when recorded" if view.summary and words.recorded(view.summary) else "Cost"
     heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", cost)
-    yield table(heads, (_turn(turn) for turn in view.turns), class_="turns")
+    yield table(heads, map(_turn, view.turns), class_="turns")
 
 
-def _turn(turn: TurnView) -> tuple[str, ...]:
+def _turn(turn: TurnView) -> Html:
     states = Counter(call.state for call in turn.calls if call.state != "completed")
     ends = ", ".join(f"{number} {state}" for state, number in states.items())
-    return (
-        tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id)),
-        turn.agent or turn.kind,
-        turn.model,
-        turn.status,
-        f"{len(turn.calls)}" + (f" ({ends})" if ends else ""),
-        f"{turn.input_tokens:,}",
-        f"{turn.output_tokens:,}",
-        _usd(turn.usd),
-    )
+    name = tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id))
+    calls = f"{len(turn.calls)}" + (f" ({ends})" if ends else "")
+    tokens = (f"{turn.input_tokens:,}", f"{turn.output_tokens:,}")
+    return row((name, turn.agent or turn.kind, turn.model, turn.status, calls, *tokens, dollars(turn.usd)))
 
 
-def _usd(usd: float | None) -> str:
+def dollars(usd: float | None) -> str:
+    """A cost."""
     return "not known" if usd is None else f"${usd:.4f}"
 
 
@@ -320,19 +291,21 @@ def _cost(view: View) -> Iterator[Html]:
     yield tag("p", words.cost(summary))
     recorded = sum(turn.usd or 0 for turn in view.turns) if words.recorded(summary) else 0
     if recorded:
-        yield tag("p", f"When the answers were recorded they cost {_usd(recorded)}.")
+        yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
     by_node = summary.cost.by_node
     stages = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
     if stages:
         yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), stages, class_="costs")
     if by_model := summary.cost.by_model:
-        yield table(("Model", "US dollars"), [(name, _usd(usd)) for name, usd in by_model.items()], class_="costs")
+        yield table(
+            ("Model", "US dollars"), [row((name, dollars(usd))) for name, usd in by_model.items()], class_="costs"
+        )
 
 
-def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> tuple[str, ...]:
+def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Html:
     own = [turn for turn in turns if turn.node == node]
     counts = (len(own), sum(turn.input_tokens for turn in own), sum(turn.output_tokens for turn in own))
-    return (node, *(f"{count:,}" if own else "" for count in counts), f"${usd[node]:.4f}" if node in usd else "")
+    return row((node, *(f"{count:,}" if own else "" for count in counts), dollars(usd[node]) if node in usd else ""))
 
 
 def _run(view: View) -> Iterator[Html]:

@@ -42,11 +42,15 @@ def block(text: str, **attributes: str) -> Html:
     return tag("pre", Html(escape(show_block(text))), **attributes)
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str | None]], **attributes: str) -> Html:
-    """A table, a row for each of `rows`."""
-    top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in head)))
-    body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
-    return tag("table", top, tag("tbody", *body), **attributes)
+def row(cells: Iterable[str | None], **attributes: str) -> Html:
+    """A row of a table."""
+    return tag("tr", *(tag("td", cell) for cell in cells), **attributes)
+
+
+def table(heads: Iterable[str], rows: Iterable[Html], **attributes: str) -> Html:
+    """A table of `row`s."""
+    top = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    return tag("table", top, tag("tbody", *rows), **attributes)
 
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> Html:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.model import text_of
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
 from vibe_gate.store import FileChange, RunResult
@@ -79,7 +79,7 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A turn of an agent or a judge; `id` is its folder in the bundle, `events` the id of its whole events."""
+    """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events in `contents`."""
 
     id: str
     node: str
@@ -96,7 +96,6 @@ class TurnView:
     calls: list[CallView]
     todos: list[dict[str, str]]
     files: list[FileView]
-    events: str
 
     @property
     def answer(self) -> str:
@@ -155,12 +154,12 @@ class _Contents:
 def verdict_view(summary: Summary) -> View:
     """A verdict alone: its files are named, without contents."""
     why = "This page holds the verdict alone; the bundle has the contents."
-    files = []
-    for each in summary.change.files[:MAX_FILES]:
-        added, deleted = (0, 0) if each.binary else (each.added, each.deleted)
-        kind = each.change_type
-        files.append(FileView(each.path, each.old_path, kind, added, deleted, each.binary, None, None, why, []))
-    return View(summary, files=files)
+
+    def named(file: ChangedFile) -> FileView:
+        added, deleted = (0, 0) if file.binary else (file.added, file.deleted)
+        return FileView(file.path, file.old_path, file.change_type, added, deleted, file.binary, None, None, why, [])
+
+    return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
 async def view(result: RunResult) -> View:
@@ -173,9 +172,10 @@ async def view(result: RunResult) -> View:
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
     number = 0
     async for event in result.timeline.events():
-        number += event.type not in _UNTOLD
-        if event.type not in _UNTOLD and number <= MAX_EVENTS:
-            by_turn["" if event.source == "run" else event.turn].append(event)
+        if event.type not in _UNTOLD:
+            number += 1
+            if number <= MAX_EVENTS:
+                by_turn["" if event.source == "run" else event.turn].append(event)
     own = [(event, event.load()) for event in by_turn.get("", [])]
     statuses = {
         f"nodes/{event.node_id}/{data.get('turn')}": (event.ts, text_of(data, "status"))
@@ -188,15 +188,7 @@ async def view(result: RunResult) -> View:
         place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
         node = nodes.get(place.split("/")[1]) or Node(id=place.split("/")[1], kind="")
         turns.append(_turn(turn, place, node, by_turn.get(place, []), statuses.get(place), contents))
-    left_out = [
-        f"{count:,} {what}"
-        for count, what in (
-            (len(files) - len(shown), "changed files"),
-            (number - MAX_EVENTS, "events"),
-            (contents.left_out, "contents"),
-        )
-        if count > 0
-    ]
+    left_out = {"changed files": len(files) - len(shown), "events": number - MAX_EVENTS, "contents": contents.left_out}
     return View(
         summary=summary,
         state=result.state,
@@ -207,7 +199,7 @@ async def view(result: RunResult) -> View:
         events=[_head(event, whole) for event, whole in own],
         annotations=result.annotations(),
         contents=contents.packed,
-        left_out=tuple(left_out),
+        left_out=tuple(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
     )
 
 
@@ -298,7 +290,6 @@ def _turn(
         ],
         todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
         files=[_file(file, contents) for file in turn.files.changed()[:MAX_FILES]],
-        events=place,
     )
 
 

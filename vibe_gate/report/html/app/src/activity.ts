@@ -156,7 +156,7 @@ export class Activity {
     const failed = this.#failed(head);
     const call = kind === "call" && this.#calls.get(head[5]);
     const name = kind === head[3] || head[3] === "message" ? head[4] : `${head[3]} ${head[4]}`;
-    return h("a", { class: `event${failed ? " failed" : ""}`, href: placeHash(placeOf(entry)), ...this.#current(entry) },
+    return h("a", { class: `event${failed ? " failed" : ""}`, href: placeHash(placeOf(entry)), "aria-current": this.#current(entry) },
       h("span", { class: "at" }, `+${duration(head[2] - this.axis.zero)}`),
       h("span", { class: `kind${styleOf(kind)}` }, kind), h("span", { class: "tool" }, failed ? "✗ " : "", name),
       h("span", { class: "text" }, head[7].startsWith(head[4]) ? head[7].slice(head[4].length) : head[7]),
@@ -172,8 +172,8 @@ export class Activity {
     return FAILED.has(this.#state(head));
   }
 
-  #current(entry: Entry): { "aria-current"?: string } {
-    return entry === this.#selected ? { "aria-current": "true" } : {};
+  #current(entry: Entry): "true" | undefined {
+    return entry === this.#selected ? "true" : undefined;
   }
 
   #said(index: number): HTMLElement {
@@ -182,7 +182,7 @@ export class Activity {
     const failed = entry.kind === "result" && this.#failed(entry.head);
     const call = entry.kind === "call" && this.#calls.get(entry.head[5]);
     const who = `${entry.kind}${entry.head[4] ? ` · ${entry.head[4]}` : ""}`;
-    return h("div", { class: `spoken${styleOf(entry.kind)}${failed ? " failed" : ""}`, ...this.#current(entry) },
+    return h("div", { class: `spoken${styleOf(entry.kind)}${failed ? " failed" : ""}`, "aria-current": this.#current(entry) },
       h("p", { class: "who" }, h("a", { href: placeHash(placeOf(entry)) }, who),
         h("span", { class: "at" }, `+${duration(entry.head[2] - this.axis.zero)}`),
         call && h("span", { class: "at" }, `${call.state} ${timeOf(call)}`)),

@@ -32,6 +32,12 @@ const STATES = new Map<string, [colour: (typeof COLOURS)[number], shape: "full" 
 /** Without an end, or without a beginning. */
 const UNFINISHED = ["warn", "open"] as const;
 
+/** What it shows of other events: colour and sign, as the legend has them. */
+const MARKS = new Map<string, [colour: (typeof COLOURS)[number], sign: string]>([
+  ["message", ["accent", "●"]], ["result", ["accent", "●"]], ["todo", ["violet", "◆"]], ["usage", ["warn", "▲"]],
+  ["hook", ["dim", "|"]], ["run", ["dim", "▪"]],
+]);
+
 export class Axis {
   readonly #ruler = h("canvas", { "aria-hidden": "true" });
   readonly #canvas = h("canvas", { tabindex: 0, role: "application",
@@ -172,6 +178,8 @@ export class Axis {
     if (!ruler || !lanes) return;
     ruler.fillStyle = colours.dim;
     ruler.font = "11px system-ui, sans-serif";
+    lanes.font = "9px system-ui, sans-serif";
+    lanes.textAlign = "center";
     lanes.strokeStyle = colours.line;
     for (const time of ticks(this.#span, this.zero, this.#width / 110)) {
       const x = Math.round(this.#x(time)) + 0.5;
@@ -205,11 +213,13 @@ export class Axis {
     const drawn = new Map<string, number>();
     for (const head of lane.heads) {
       const x = Math.round(this.#x(head[2]));
-      const kind = head[0] === "hook" ? "hook" : head[0] === "run" ? "run" : head[3];
+      const kind = head[0] === "sdk" ? head[3] : head[0];
+      const mark = MARKS.get(kind);
       // Marks of one pixel are drawn once.
-      if (x < 0 || x > this.#width || drawn.get(kind) === x) continue;
+      if (!mark || x < 0 || x > this.#width || drawn.get(kind) === x) continue;
       drawn.set(kind, x);
-      mark(pen, kind, x, top + LANE - 7, colours);
+      pen.fillStyle = colours[mark[0]];
+      pen.fillText(mark[1], x, top + LANE - 4);
     }
   }
 
@@ -258,22 +268,4 @@ function context(canvas: HTMLCanvasElement, width: number, height: number): Canv
   const pen = canvas.getContext("2d");
   pen?.scale(ratio, ratio);
   return pen;
-}
-
-/** A mark: circle for a message, diamond for a todo, triangle for usage, stroke for a hook, square for the run. */
-function mark(pen: CanvasRenderingContext2D, kind: string, x: number, y: number, colours: Colours): void {
-  pen.beginPath();
-  pen.fillStyle = colours.dim;
-  if (kind === "message" || kind === "result") {
-    pen.fillStyle = colours.accent;
-    pen.arc(x, y, 2.5, 0, 7);
-  } else if (kind === "todo") {
-    pen.fillStyle = colours.violet;
-    for (const [right, down] of [[0, -4], [4, 0], [0, 4], [-4, 0]] as const) pen.lineTo(x + right, y + down);
-  } else if (kind === "usage") {
-    pen.fillStyle = colours.warn;
-    for (const [right, down] of [[0, -4], [4, 3], [-4, 3]] as const) pen.lineTo(x + right, y + down);
-  } else if (kind === "hook") pen.rect(x, y + 1, 1, 5);
-  else if (kind === "run") pen.rect(x - 2, y - 8, 4, 4);
-  pen.fill();
 }

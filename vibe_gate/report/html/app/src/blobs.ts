@@ -27,6 +27,6 @@ export function wholeEvents(turn: Turn): Promise<Map<string, Whole>> {
 }
 
 async function parse(turn: Turn): Promise<Map<string, Whole>> {
-  const events = JSON.parse((await blobText(turn.events)) || "[]") as [string, number, Whole][];
+  const events = JSON.parse((await blobText(turn.id)) || "[]") as [string, number, Whole][];
   return new Map(events.map(([source, seq, whole]) => [`${source}-${seq}`, whole]));
 }

@@ -63,8 +63,8 @@ export class Changes {
     void this.viewer.show(found, this.#turn, remarks, place?.line ?? 0, place?.before ?? false);
   }
 
-  #all(): FileEntry[] {
-    return this.#turn ? this.data.turns.find((turn) => turn.id === this.#turn)?.files ?? [] : this.data.files;
+  #all(turn = this.#turn): FileEntry[] {
+    return turn ? this.data.turns.find((each) => each.id === turn)?.files ?? [] : this.data.files;
   }
 
   #findings(file: FileEntry): Data["findings"] {
@@ -74,11 +74,9 @@ export class Changes {
   }
 
   #choose(): void {
-    this.#turn = this.#of.value;
-    this.#open = null;
-    this.#list();
-    const first = this.#all()[0];
-    if (first) this.go({ kind: "file", turn: this.#turn, path: first.path, line: 0, before: false });
+    const turn = this.#of.value;
+    const first = this.#all(turn)[0];
+    if (first) this.go({ kind: "file", turn, path: first.path, line: 0, before: false });
   }
 
   #list(): void {

@@ -40,6 +40,7 @@ export interface Call {
 }
 
 export interface Turn {
+  /** Also of the content with the whole events: JSON of [source, seq, event] each. */
   id: string;
   node: string;
   kind: string;
@@ -55,8 +56,6 @@ export interface Turn {
   calls: Call[];
   todos: { text: string; status: string }[];
   files: FileEntry[];
-  /** Id of the content with the whole events: JSON of [source, seq, event] each. */
-  events: string;
 }
 
 export interface Finding {
@@ -99,8 +98,4 @@ export function eventName(head: Head): string {
 /** What people call a turn: "judge-quality/turn-001". */
 export function turnName(turn: Turn): string {
   return turn.id.replace(/^nodes\//, "");
-}
-
-export function readData(): Data {
-  return JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data;
 }

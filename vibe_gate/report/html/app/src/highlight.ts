@@ -1,11 +1,6 @@
 // Colours for code. highlight.js answers with markup; it is taken apart into tokens and never inserted.
 
 import core from "highlight.js/lib/common";
-import dockerfile from "highlight.js/lib/languages/dockerfile";
-import scala from "highlight.js/lib/languages/scala";
-
-core.registerLanguage("dockerfile", dockerfile);
-core.registerLanguage("scala", scala);
 
 /** Longer lines stay without colours: an expression of a language may take the square or the cube of their length. So
     does the rest of a file that took so long and more than a millisecond a line; ordinary code takes a tenth of that. */
@@ -27,7 +22,7 @@ const MARKUP = [["<!--", "-->", "comment"]] as const;
 const BLOCKS = [["/*", "*/", "comment"]] as const;
 const SPANS = new Map<string, readonly (readonly [string, string, string])[]>([
   ["python", QUOTES], ["xml", MARKUP], ["markdown", MARKUP], ["vue", MARKUP],
-  ...["bash", "yaml", "ini", "ruby", "perl", "r", "dockerfile", "makefile", "diff", "json", "lua"].map((name) => [name, []] as const),
+  ...["bash", "yaml", "ini", "ruby", "perl", "r", "makefile", "diff", "json", "lua"].map((name) => [name, []] as const),
 ]);
 
 /** The colours of a file's lines, each made when it is asked for. */
@@ -54,7 +49,7 @@ export class Colours {
     this.#inside ??= insides(this.#lines, SPANS.get(core.getLanguage(this.#language)?.name?.toLowerCase() ?? "") ?? BLOCKS);
     const [kind, end] = this.#inside[index] ?? ["", 0];
     const rest = text.slice(end);
-    const own = rest ? tokens(core.highlight(rest, { language: this.#language, ignoreIllegals: true }).value)[0] ?? [] : [];
+    const own = rest ? tokens(core.highlight(rest, { language: this.#language, ignoreIllegals: true }).value) : [];
     const made: Token[] = end ? [[kind, text.slice(0, end)], ...own] : own;
     this.#spent += performance.now() - start;
     this.#made.set(index, made);
@@ -93,31 +88,28 @@ function insides(lines: readonly string[], spans: readonly (readonly [string, st
 }
 
 const ENTITIES = new Map([["&amp;", "&"], ["&lt;", "<"], ["&gt;", ">"], ["&quot;", '"'], ["&#x27;", "'"]]);
-const PART = /<span class="([^"]*)">|(<\/span>)|(&[a-z#0-9]+;)|(\n)|([^<&\n]+|[<&])/g;
+const PART = /<span class="([^"]*)">|(<\/span>)|(&[a-z#0-9]+;)|([^<&]+|[<&])/g;
 
-/** highlight.js's markup as lines of tokens; anything but its spans and five entities is text. */
-export function tokens(markup: string): Token[][] {
-  const lines: Token[][] = [[]];
+/** highlight.js's markup of a line as tokens; anything but its spans and five entities is text. */
+export function tokens(markup: string): Token[] {
+  const made: Token[] = [];
   const open: string[] = [];
   let [kind, text] = ["", ""];
   const end = (next: string): void => {
-    if (text) lines.at(-1)?.push([kind, text]);
+    if (text) made.push([kind, text]);
     [kind, text] = [next, ""];
   };
-  for (const [, start, close, entity, newline, plain] of markup.matchAll(PART)) {
+  for (const [, start, close, entity, plain] of markup.matchAll(PART)) {
     if (start !== undefined) {
       open.push(/^hljs-([a-z]+)/.exec(start)?.[1] ?? open.at(-1) ?? "");
       end(open.at(-1) ?? "");
     } else if (close) {
       open.pop();
       end(open.at(-1) ?? "");
-    } else if (newline) {
-      end(kind);
-      lines.push([]);
     } else text += plain ?? ENTITIES.get(entity ?? "") ?? entity;
   }
   end("");
-  return lines;
+  return made;
 }
 
 /** The part of a line's tokens between two positions. */

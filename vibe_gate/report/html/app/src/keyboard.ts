@@ -22,12 +22,9 @@ export function listen(keys: readonly Key[]): () => void {
     if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.key === "Escape" && isTyping) return target.blur();
     if (isTyping) return;
-    if (event.key === "?") open();
-    else {
-      const pressed = keys.find((each) => each.key === event.key);
-      if (!pressed) return;
-      pressed.run();
-    }
+    const pressed = event.key === "?" ? { run: open } : keys.find((each) => each.key === event.key);
+    if (!pressed) return;
+    pressed.run();
     event.preventDefault();
   });
   return open;

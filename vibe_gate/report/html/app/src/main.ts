@@ -2,13 +2,13 @@
 
 import { Activity } from "./activity";
 import { Changes } from "./changes";
-import { readData } from "./data";
-import { fill, h } from "./dom";
+import type { Data } from "./data";
+import { h } from "./dom";
 import { parsePlace, type Place, placeHash } from "./hash";
 import { listen } from "./keyboard";
 import { searchField } from "./search";
 
-const data = readData();
+const data = JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data;
 const sections = [...document.querySelectorAll<HTMLElement>("main > section[data-tab]")];
 const tabs = sections.map((section) => h("a", { class: "tab", href: section.id, id: `tab-${section.id}` }, section.dataset.tab));
 const tools = document.getElementById("tools");
@@ -108,20 +108,6 @@ function step(by: 1 | -1): void {
   go(tab === "changes" ? { kind: "file", turn: "", path, line, before: side === "before" } : { kind: "element", id }, true);
 }
 
-const THEMES = new Map([["", "Theme: system"], ["light", "Theme: light"], ["dark", "Theme: dark"]]);
-
-/** The button that walks through the themes. */
-function themeButton(): HTMLButtonElement {
-  const names = [...THEMES.keys()];
-  const button = h("button", { type: "button", onclick: () => {
-    const next = names[(names.indexOf(document.documentElement.style.colorScheme) + 1) % names.length] ?? "";
-    document.documentElement.style.colorScheme = next;
-    fill(button, THEMES.get(next));
-    activity?.axis.draw();
-  } }, THEMES.get(""));
-  return button;
-}
-
 document.documentElement.classList.add("live");
 tools?.append(h("nav", { "aria-label": "Parts of the report" }, ...tabs));
 const field = searchField(data, go);
@@ -135,7 +121,7 @@ const keys = listen([
   { key: "+ − 0 ← →", does: "on the time axis: zoom, show all, move", run: () => {} },
   { key: "Escape", does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
 ]);
-tools?.append(themeButton(), h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));
+tools?.append(h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));
 addEventListener("hashchange", show);
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => (fold.open = true)));
 // A click on the link of the place that is shown already changes no address.

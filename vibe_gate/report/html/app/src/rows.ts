@@ -104,16 +104,14 @@ function sameRows(block: Block, changedBefore: boolean, changedAfter: boolean, s
 
 /** Removed lines, then added ones; each knows its partner of the other side by number. */
 function unifiedRows(block: Block): Row[] {
-  const rows: Row[] = [];
-  for (let index = 0; index < block.oldCount; index++) {
-    rows.push({ kind: "del", old: block.old + index, new: index < block.newCount ? block.new + index : 0, count: 0 });
-  }
-  for (let index = 0; index < block.newCount; index++) {
-    rows.push({ kind: "add", old: index < block.oldCount ? block.old + index : 0, new: block.new + index, count: 0 });
-  }
-  return rows;
+  const pairs = splitRows(block);
+  return [
+    ...pairs.filter((row) => row.old).map((row): Row => ({ ...row, kind: "del" })),
+    ...pairs.filter((row) => row.new).map((row): Row => ({ ...row, kind: "add" })),
+  ];
 }
 
+/** Lines of both sides beside each other. */
 function splitRows(block: Block): Row[] {
   return Array.from({ length: Math.max(block.oldCount, block.newCount) }, (_, index) => ({
     kind: "change",

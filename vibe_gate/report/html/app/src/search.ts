@@ -15,12 +15,7 @@ export interface Searchable {
   place: Place;
 }
 
-export interface Hit {
-  group: string;
-  name: string;
-  excerpt: string;
-  place: Place;
-}
+export type Hit = Omit<Searchable, "text"> & { excerpt: string };
 
 const SLICE_MS = 10;
 const MOST_OF_A_GROUP = 40;

@@ -2,12 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Colours, cutTokens, tokens } from "../src/highlight";
 
-test("markup becomes lines of tokens, and what is not highlight.js's stays text", () => {
-  const markup = '<span class="hljs-string">&quot;a\n<span class="hljs-subst">{b}</span>&quot;</span> &lt;b&gt; <img src=x> &bogus;';
-  assert.deepEqual(tokens(markup), [
-    [["string", '"a']],
-    [["string", ""], ["subst", "{b}"], ["string", '"'], ["", " <b> <img src=x> &bogus;"]].filter(([, text]) => text),
-  ]);
+test("markup becomes tokens, and what is not highlight.js's stays text", () => {
+  const markup = '<span class="hljs-string">&quot;a<span class="hljs-subst">{b}</span>&quot;</span> &lt;b&gt; <img src=x> &bogus;';
+  assert.deepEqual(tokens(markup), [["string", '"a'], ["subst", "{b}"], ["string", '"'], ["", " <b> <img src=x> &bogus;"]]);
 });
 
 const coloured = (text: string, path: string) => {
