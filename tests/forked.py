@@ -32,7 +32,6 @@ import asking
 
 import vibe_gate
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.faces.cli import main
 
 _PYTHON = ("-I", "-m", "vibe_gate")
@@ -117,10 +116,9 @@ def _load() -> None:
         if not module.name.endswith(".__main__") and ".demo_data" not in module.name and ".install." not in module.name:
             importlib.import_module(module.name)
     _build(Model)
-    _build(PydanticModel)
 
 
-def _build(model: type[Model | PydanticModel]) -> None:
+def _build(model: type[Model]) -> None:
     """Build the schemas of all models, which pydantic would do when each is used first."""
     for kind in model.__subclasses__():
         with contextlib.suppress(ValueError):

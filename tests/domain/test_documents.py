@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
-from typing import Annotated, Any
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 
-from vibe_gate.domain.model import Field, Many, Model, Named, checked_by, first_mistake, keys_of, read
+from vibe_gate.domain.model import (
+    CheckedModel,
+    Field,
+    Many,
+    Model,
+    Named,
+    Timestamp,
+    checked_by,
+    first_mistake,
+    keys_of,
+    read,
+    told_by,
+)
 
 
 def _even(number: int) -> int:
@@ -64,9 +76,9 @@ def test_what_code_makes_is_written_as_it_is_read() -> None:
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.floats(allow_nan=False, allow_infinity=False))))
-def test_pydantic_writes_the_same(parts: list[tuple[str, float]]) -> None:
+def test_any_value_comes_back_as_it_was(parts: list[tuple[str, float]]) -> None:
     whole = Whole(schema=1, parts=tuple(Part(name=name, weight=weight) for name, weight in parts))
-    assert TypeAdapter(Whole).dump_python(whole, mode="json", by_alias=True) == whole.model_dump()
+    assert Whole.model_validate_json(whole.model_dump_json()) == whole
 
 
 def test_a_value_is_equal_by_its_content_and_does_not_change() -> None:
@@ -137,6 +149,92 @@ def test_every_rule_of_a_key_holds(wrong: int) -> None:
     with pytest.raises(ValidationError):
         Even.model_validate({"number": wrong})
     assert Even.model_validate({"number": 2}).number == 2
+
+
+class Yes(Model):
+    """One form of an answer."""
+
+    said: Literal["yes", "of course"]
+
+
+class No(Model):
+    """The other, which needs a reason."""
+
+    said: Literal["no"]
+    why: str
+
+
+class Pair(NamedTuple):
+    left: str
+    right: Literal["a", "b"]
+
+
+class Mixed(Model):
+    """What few documents have."""
+
+    answer: Annotated[Yes | No, told_by("said")] | None = None
+    number: Literal["all"] | int = "all"
+    pair: Pair = Pair("x", "a")
+    at: Timestamp | None = None
+
+
+class Camel(Mixed):
+    """Written in another way than it is held."""
+
+    any_key: int = 1
+
+    @staticmethod
+    def key_in_documents(name: str) -> str:
+        return name.replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({"answer": {"said": "no"}}, "answer.no.why: Field required"),
+        ({"answer": {"said": "perhaps"}}, "answer: Input tag 'perhaps' found using 'said' does not match"),
+        ({"answer": {"said": "yes", "why": "so"}}, "answer.yes.why: Unexpected keyword argument"),
+        ({"number": "some"}, "number.literal['all']: Input should be 'all'"),
+        ({"pair": {"left": "x", "right": "c"}}, "pair.right: Input should be 'a' or 'b'"),
+        ({"at": "2026-01-02T03:04:05"}, "at: Input should have timezone info"),
+    ],
+)
+def test_unions_tuples_and_times_are_checked(document: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Mixed.model_validate(document)
+    assert why in first_mistake(caught.value)
+
+
+def test_unions_tuples_and_times_are_read() -> None:
+    document = {"answer": {"said": "no", "why": "so"}, "number": 3, "pair": {"left": "y", "right": "b"}}
+    at = datetime(2026, 1, 2, 4, 4, 5, 678_901, tzinfo=timezone(timedelta(hours=1)))
+    mixed = Mixed.model_validate(document | {"at": at.isoformat()})
+    assert mixed == Mixed(answer=No(said="no", why="so"), number=3, pair=Pair("y", "b"), at=at.astimezone(UTC))
+    assert mixed.model_dump()["at"] == "2026-01-02T03:04:05.678Z"
+    assert Mixed.model_validate({"answer": {"said": "of course"}}).answer == Yes(said="of course")
+
+
+def test_a_class_may_write_its_keys_in_another_way() -> None:
+    camel = Camel(any_key=2)
+    assert camel.model_dump()["any-key"] == 2
+    assert Camel.model_validate({"any-key": 2}) == camel
+    assert list(keys_of(Camel))[-1] == "any-key"
+
+
+class Asked(CheckedModel):
+    """What people make."""
+
+    schema_: int = Field(default=1, alias="schema")
+    name: str = Field(max_length=5)
+    words: tuple[str, ...] = ()
+
+
+def test_what_people_make_is_checked_at_once() -> None:
+    assert Asked(name="a", words=["b"]) == Asked.model_validate({"name": "a", "words": ["b"]})  # type: ignore[arg-type]
+    for wrong, why in (({"name": "too long"}, "name: String should have"), ({}, "name: Field required")):
+        with pytest.raises(ValidationError) as caught:
+            Asked(**wrong)
+        assert why in first_mistake(caught.value)
 
 
 def test_a_value_is_made_copied_and_written_without_pydantic() -> None:

@@ -392,9 +392,9 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
     done.stdout.fnmatch_lines_random(
         [
-            "E*repeet=2: Extra inputs are not permitted. The marker is vibe(timeout_s=None, max_usd=None, repeat=1*",
+            "E*repeet=2: Unexpected keyword argument. The marker is vibe(timeout_s=None, max_usd=None, repeat=1*",
             "E*repeat='3': Input should be a valid integer; pass_rate=7: Input should be less than or equal to 1. *",
-            "E*5=5: Extra inputs*",
+            "E*5=5: Unexpected keyword*",
             "ERROR test_plain.py::test_no_such_agent - UsageError: There is no agent 'fixr*",
             "E*Definitions are read in */suite/.vibe-gate.",
             "*1 of 3 passed; 2 must*",

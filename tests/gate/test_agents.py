@@ -11,6 +11,7 @@ import pytest
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.model import keys_of
 from vibe_gate.domain.workflow import StageRule
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.advice import warnings
@@ -139,7 +140,7 @@ def test_a_flood_is_told_in_seconds_and_cut(files: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("value", ["[1]", "{ a = 1 }", "3", '""', "[[]]", "true"])
 def test_a_stage_with_any_wrong_value_is_a_mistake_and_no_more(value: str) -> None:
-    for key in StageRule.model_fields:
+    for key in keys_of(StageRule):
         flow = f'schema = 1\nid = "flow"\n[[stage]]\n{key} = {value}\n'
         assert mistakes(tree(gate=b"schema = 1\n", flow=flow.encode()))
 

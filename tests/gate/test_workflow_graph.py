@@ -11,9 +11,7 @@ from vibe_gate.gate.graph import problems
 def stage(name: str, needs: str = "", when: str = "", *, does: str = "writer", **more: object) -> StageRule:
     """A stage whose needs and conditions are words; `does`: its agent, or "rubrics"."""
     work = {"rubrics": ["quality"]} if does == "rubrics" else {"agent": does, "prompt": "Go."}
-    return StageRule.model_validate(
-        {"id": name, "needs": needs.split(), "when": when.split()} | work | more, strict=False
-    )
+    return StageRule.model_validate({"id": name, "needs": needs.split(), "when": when.split()} | work | more)
 
 
 def read(name: str, needs: str = "", when: str = "", **more: object) -> StageRule:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
-
 from vibe_gate.domain import nearest
-from vibe_gate.domain.model import digest_of
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import CheckedModel, Field, checked_by, digest_of
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
@@ -41,7 +38,7 @@ def _known(name: str) -> str:
     raise ValueError("is not a tool" + (f"; did you mean {near}?" if near else ""))
 
 
-ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), AfterValidator(_known)]
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), checked_by(_known)]
 
 
 def _with_todo_tools(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -49,13 +46,13 @@ def _with_todo_tools(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for name in names for each in (_TODO_TOOLS if name == "TodoWrite" else (name,))))
 
 
-ToolNames = Annotated[tuple[ToolName, ...], AfterValidator(_with_todo_tools)]
+ToolNames = Annotated[tuple[ToolName, ...], checked_by(_with_todo_tools)]
 
-ToolRule = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
+ToolRule = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
 
 
-class Agent(PydanticModel):
+class Agent(CheckedModel):
     """One agent. None takes the gate's own setting."""
 
     schema_: Schema = Field(default=1, alias="schema")
@@ -92,4 +89,4 @@ class Agent(PydanticModel):
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self.model_dump(mode="json", by_alias=True))
+        return digest_of(self.model_dump())

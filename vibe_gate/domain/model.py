@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import islice
 from typing import (
@@ -30,7 +30,6 @@ from vibe_gate.domain.escape import expression
 if TYPE_CHECKING:
     from typing import Literal, Self
 
-    from pydantic import BaseModel
     from pydantic_core import SchemaValidator
 
 T = TypeVar("T")
@@ -43,9 +42,6 @@ class ReadRule:
 
     def __init__(self, apply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.apply = apply
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return self.apply(handler(source))
 
 
 class Key(ReadRule):
@@ -71,20 +67,36 @@ def Field(*, default: Any = REQUIRED, default_factory: Callable[[], Any] | None 
     return Key(default, default_factory, about)
 
 
-def checked_by(check: Callable[[T], T]) -> ReadRule:
-    """A type whose values `check` returns, or refuses with ValueError."""
+def checked_by(check: Callable[[T], T], when: Literal["before", "after"] = "after") -> ReadRule:
+    """A type whose values `check` returns, or refuses with ValueError; `when`: as the document has them, or read."""
     function = {"type": "no-info", "function": check}
-    return ReadRule(lambda schema: {"type": "function-after", "function": function, "schema": schema})
+    return ReadRule(lambda schema: {"type": f"function-{when}", "function": function, "schema": schema})
 
+
+def told_by(key: str) -> ReadRule:
+    """A union of documents, of which this key says by its literal which one it is."""
+
+    def apply(union: dict[str, Any]) -> dict[str, Any]:
+        fields = ((one, field) for one in union["choices"] for field in one["schema"]["fields"] if field["name"] == key)
+        choices = {literal: one for one, field in fields for literal in field["schema"]["expected"]}
+        return {"type": "tagged-union", "discriminator": key, "choices": choices}
+
+    return ReadRule(apply)
+
+
+Timestamp = Annotated[datetime, Key(REQUIRED, None, {"tz_constraint": "aware"})]
+"""With a time zone."""
 
 Many = Annotated[tuple[T, ...], ReadRule(lambda schema: schema | {"fail_fast": True})]
 """Items of a document, read until the first that is wrong: a million errors would take gigabytes."""
 
 
 class Shape(NamedTuple):
-    """The keys of a class: attributes by the names in documents, defaults, and the attributes of type `float`."""
+    """The keys of a class: attributes by the names in documents and by those in code, defaults, attributes of type
+    `float`."""
 
     names: dict[str, str]
+    given: dict[str, str]
     defaults: dict[str, Any]
     made: dict[str, Callable[[], Any]]
     floats: set[str]
@@ -97,13 +109,14 @@ def shape_of(kind: type[Model]) -> Shape:
     """The keys of a class, its base's first."""
     if shape := _SHAPES.get(kind):
         return shape
-    shape = Shape({}, {}, {}, set())
+    shape = Shape({}, {}, {}, {}, set())
     if kind is not Model:
         base = shape_of(kind.__bases__[0])
-        shape = Shape({**base.names}, {**base.defaults}, {**base.made}, {*base.floats})
+        shape = Shape({**base.names}, {**base.given}, {**base.defaults}, {**base.made}, {*base.floats})
     for name, annotation in kind.__annotations__.items():
         key = key_of(kind, name)
-        shape.names[key.about.get("alias", name)] = name
+        shape.names[key.about.get("alias") or kind.key_in_documents(name)] = name
+        shape.given[key.about.get("alias", name)] = name
         if annotation.partition(" ")[0] == "float":
             shape.floats.add(name)
         if key.make_default:
@@ -135,7 +148,7 @@ class Model:
         shape = shape_of(type(self))
         values = dict(shape.defaults)
         for key, value in given.items():
-            name = shape.names[key]
+            name = shape.given[key]
             values[name] = _fraction(value) if name in shape.floats else value
         for name, make in shape.made.items():
             if name not in values:
@@ -144,6 +157,11 @@ class Model:
             raise TypeError(f"{type(self).__name__} lacks {', '.join(sorted({*shape.names.values()} - values.keys()))}")
         self.__dict__.update(values)
         self.__post_init__()
+
+    @staticmethod
+    def key_in_documents(name: str) -> str:
+        """The key of an attribute without an alias."""
+        return name
 
     def __post_init__(self) -> None:
         """Refuse values that do not go together, with ValueError; of a document that is read, too."""
@@ -175,7 +193,7 @@ class Model:
             value = self.__dict__[name]
             is_default = exclude_defaults and name in shape.defaults and value == shape.defaults[name]
             if not (name in exclude or is_default or (exclude_none and value is None)):
-                document[key] = _plain(value, exclude_none, exclude_defaults)
+                document[key] = plain(value, exclude_none=exclude_none, exclude_defaults=exclude_defaults)
         return document
 
     def model_dump_json(self, *, indent: int | None = None, exclude: Collection[str] = ()) -> str:
@@ -200,11 +218,12 @@ class Model:
 
         return json_schema(cls, mode)
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from vibe_gate.domain.reading import schema_of
 
-        return schema_of(cls)
+class CheckedModel(Model):
+    """A document that people make in code: its values are checked then, too. Raises pydantic.ValidationError."""
+
+    def __init__(self, **given: Any) -> None:
+        _reader(type(self)).validate_python(given, self_instance=self)
 
 
 def _reader(kind: object) -> SchemaValidator:
@@ -213,22 +232,28 @@ def _reader(kind: object) -> SchemaValidator:
     return reader(kind)
 
 
-def _plain(value: Any, *without: bool) -> Any:
+def plain(value: Any, **without: Any) -> Any:
+    """A value of a document as JSON has it; `without` as of `model_dump`."""
     if isinstance(value, Model):
-        return value.model_dump(exclude_none=without[0], exclude_defaults=without[1])
+        return value.model_dump(**without)
     if isinstance(value, (tuple, list)):
-        return [_plain(item, *without) for item in value]
+        return [plain(item, **without) for item in value]
     if isinstance(value, dict):
-        return {name: _plain(item, *without) for name, item in value.items()}
+        return {name: plain(item, **without) for name, item in value.items()}
+    if isinstance(value, datetime):
+        return iso(value)
     return value.isoformat() if isinstance(value, date) else value
 
 
-def keys_of(kind: type[Model | BaseModel]) -> dict[str, Any]:
+def iso(at: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and Z."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def keys_of(kind: type[Model]) -> dict[str, Any]:
     """The types of a document's values, by its keys."""
-    if issubclass(kind, Model):
-        hints = get_type_hints(kind)
-        return {key: hints[name] for key, name in shape_of(kind).names.items()}
-    return {info.alias or name: info.annotation for name, info in kind.model_fields.items()}
+    hints = get_type_hints(kind)
+    return {key: hints[name] for key, name in shape_of(kind).names.items()}
 
 
 MAX_NAMES = 100_000
@@ -241,8 +266,7 @@ def _require_few_members(value: object) -> object:
     return value
 
 
-_FEW = {"type": "function-before", "function": {"type": "no-info", "function": _require_few_members}}
-Named = Annotated[dict[str, T], ReadRule(lambda schema: _FEW | {"schema": schema})]
+Named = Annotated[dict[str, T], checked_by(_require_few_members, "before")]
 """Values of a document by name; of a dict pydantic names every wrong value, so that a million are never read."""
 
 
@@ -296,12 +320,12 @@ def _no_number(name: str) -> NoReturn:
     raise _Ambiguous(f"{name} is not JSON")
 
 
-D = TypeVar("D", bound="Model | BaseModel")
+D = TypeVar("D", bound="Model")
 
 
 def read(model: type[D], document: dict[str, Any]) -> D:
     """The document as `model`, keys that it does not know left out. Raises pydantic.ValidationError."""
-    return cast("D", model.model_validate(document, extra="ignore"))
+    return model.model_validate(document, extra="ignore")
 
 
 def first_mistake(error: ValueError) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic_core import SchemaValidator
 
-from vibe_gate.domain.model import REQUIRED, Model, ReadRule, key_of, shape_of
+from vibe_gate.domain.model import REQUIRED, Model, ReadRule, key_of, plain, shape_of
 
 _PLAIN = {str: "str", int: "int", float: "float", bool: "bool", date: "date", datetime: "datetime", Any: "any"}
 
@@ -31,7 +31,11 @@ def json_schema(kind: type[Model], mode: Literal["validation", "serialization"])
     """The JSON Schema of a document's class."""
     from pydantic.json_schema import GenerateJsonSchema
 
-    return GenerateJsonSchema().generate(schema_of(kind), mode)
+    class Generator(GenerateJsonSchema):
+        def encode_default(self, dft: Any) -> Any:
+            return plain(dft)
+
+    return Generator().generate(schema_of(kind), mode)
 
 
 def schema_of(hint: Any) -> Any:
@@ -45,12 +49,16 @@ def schema_of(hint: Any) -> Any:
     if kind is Literal:
         return {"type": "literal", "expected": list(arguments)}
     if kind in (Union, UnionType):
-        (one,) = (argument for argument in arguments if argument is not NoneType)
-        return {"type": "nullable", "schema": schema_of(one)}
+        choices = [schema_of(argument) for argument in arguments if argument is not NoneType]
+        union = {"type": "union", "choices": choices} if len(choices) > 1 else choices[0]
+        return {"type": "nullable", "schema": union} if NoneType in arguments else union
     if kind is tuple:
         return {"type": "tuple", "items_schema": [schema_of(arguments[0])], "variadic_item_index": 0}
     if kind is dict:
         return {"type": "dict", "keys_schema": schema_of(arguments[0]), "values_schema": schema_of(arguments[1])}
+    if hasattr(hint, "_fields"):  # a NamedTuple
+        parts = [{"name": name, "schema": schema_of(part)} for name, part in get_type_hints(hint).items()]
+        return {"type": "call", "function": hint, "arguments_schema": {"type": "arguments", "arguments_schema": parts}}
     return {"type": _PLAIN[hint]} if hint in _PLAIN else _document(hint)
 
 
@@ -59,10 +67,9 @@ def _document(kind: type[Model]) -> Any:
     hints = get_type_hints(kind, include_extras=True)
     fields = [_field(kind, key, name, hints[name]) for key, name in shape_of(kind).names.items()]
     arguments = {"type": "dataclass-args", "dataclass_name": kind.__name__, "fields": fields}
-    written = {"type": "function-plain", "function": Model.model_dump}
     return {
         "type": "dataclass", "cls": kind, "ref": f"{kind.__module__}.{kind.__name__}", "fields": [*hints],
-        "schema": arguments, "post_init": True, "config": _CONFIG, "serialization": written,
+        "schema": arguments, "post_init": True, "config": _CONFIG,
     }  # fmt: skip
 
 

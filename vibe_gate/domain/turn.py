@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import ConfigDict
-from pydantic.alias_generators import to_camel
-
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Model
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
 
 
-class SeedModel(PydanticModel):
+class SeedModel(Model):
     """Held in snake_case, written in the seed's camelCase."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    @staticmethod
+    def key_in_documents(name: str) -> str:
+        """`test_id` is `testId`."""
+        first, *others = name.split("_")
+        return first + "".join(map(str.title, others))
 
 
 class GitState(SeedModel):

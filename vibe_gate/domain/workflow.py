@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
-
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Identifier, Schema
 
 UntilEnd = Literal["passed", "capped", "stalled", "oscillating"]
@@ -28,7 +26,7 @@ MAX_STAGES = 200
 
 
 def _as_list(value: object) -> object:
-    """TOML's array, or its one item, as pydantic wants it when it converts nothing."""
+    """TOML's array, or its one item, as what converts nothing reads it."""
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
@@ -38,17 +36,17 @@ def _join(value: object) -> object:
     raise ValueError('must be "all", "any" or the number of stages in needs that must have passed')
 
 
-_WORDS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+_WORDS = {"type": "union", "choices": [{"type": "str"}, {"type": "list", "items_schema": {"type": "str"}}]}
 
 
-class UntilRule(PydanticModel):
+class UntilRule(Model):
     """Repeat the stage until its rubrics pass on what it made."""
 
     rubrics: tuple[Identifier, ...] = Field(min_length=1, description="Rubrics that must pass.")
     max_iterations: int = Field(default=3, ge=1, le=100, description="How often the agent works at most.")
 
 
-class StageRule(PydanticModel):
+class StageRule(Model):
     """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when` does not hold."""
 
     id: Identifier = Field(description="Names the stage; once in a workflow.")
@@ -67,12 +65,14 @@ class StageRule(PydanticModel):
     needs: tuple[Identifier, ...] = Field(
         default=(), description="Stages that must have ended, or were skipped, before it begins."
     )
-    join: Annotated[Literal["all", "any"] | int, BeforeValidator(_join)] = Field(
+    join: Annotated[Literal["all", "any"] | int, checked_by(_join, "before")] = Field(
         default="all",
         description="How many of `needs` must have passed; one that `when` names counts whatever its outcome.",
     )
-    when: Annotated[tuple[str, ...], BeforeValidator(_as_list), WithJsonSchema(_WORDS)] = Field(
-        default=(), description="`STAGE.passed`, or another outcome; of several all must hold."
+    when: Annotated[tuple[str, ...], checked_by(_as_list, "before")] = Field(
+        default=(),
+        json_schema_input_schema=_WORDS,
+        description="`STAGE.passed`, or another outcome; of several all must hold.",
     )
     context: tuple[Identifier, ...] = Field(
         default=(), description="Stages whose last message, todos, patch and verdict the agent is given."
@@ -92,7 +92,7 @@ class StageRule(PydanticModel):
         return len(self.needs) if self.join == "all" else min(1, len(self.needs))
 
 
-class WorkflowFile(PydanticModel):
+class WorkflowFile(Model):
     """`workflows/ID.toml` as written."""
 
     schema_: Schema = Field(alias="schema")

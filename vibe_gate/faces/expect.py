@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
 from vibe_gate.checks.conduct import Conduct, of_stages, of_turn

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
-
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.rubric import Identifier, Rubric, Schema
 from vibe_gate.gate.source import (
     DefinitionTree,
@@ -34,7 +32,7 @@ from vibe_gate.gate.source import (
 SIDES = ("before", "after")
 
 
-class CaseFile(PydanticModel):
+class CaseFile(Model):
     """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not compared."""
 
     schema_: Schema = Field(alias="schema")

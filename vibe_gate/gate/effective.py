@@ -32,14 +32,14 @@ def effective_toml(gate: Gate) -> str:
 def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
     """The agent with the gate's settings where it has none of its own."""
     default = {"model": gate.file.model.default, "isolation": agent.level, "max_turns": gate.file.budget.max_turns}
-    return default | agent.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return default | agent.model_dump(exclude_none=True)
 
 
 def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
     """The stages of a workflow in TOML; the file of one in Python, which only a run executes."""
     if workflow.file is None:
         return {"python": workflow.path, "sha256": workflow.digest}
-    return workflow.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return workflow.file.model_dump(exclude_none=True)
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:

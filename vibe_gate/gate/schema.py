@@ -10,12 +10,11 @@ from vibe_gate.checks import CHECKS
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import GateFile, SuppressionsFile
 from vibe_gate.domain.model import Model
-from vibe_gate.domain.pydantic_model import PydanticModel
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.gate.cases import CaseFile
 
-MODELS: dict[str, type[Model | PydanticModel]] = {
+MODELS: dict[str, type[Model]] = {
     "gate": GateFile,
     "rubric": Rubric,
     "agent": Agent,

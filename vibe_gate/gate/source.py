@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, TypeVar, get_args
 
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.escape import expression
@@ -23,8 +23,6 @@ from vibe_gate.domain.rubric import IDENTIFIER
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-    from vibe_gate.domain.pydantic_model import PydanticModel
 
 Location = tuple[int | str, ...]
 """The way to a key of a document: names of tables and keys, numbers of items."""
@@ -75,7 +73,7 @@ _KINDS = {
     "string_too_short": "must not be empty",
 }
 
-M = TypeVar("M", bound="Model | PydanticModel")
+M = TypeVar("M", bound=Model)
 
 
 class DefinitionTree(Protocol):
@@ -227,7 +225,7 @@ def validated(
     from pydantic_core import ValidationError
 
     try:
-        return cast("M", model.model_validate_json(as_json(tables), strict=True))
+        return model.model_validate_json(as_json(tables), strict=True)
     except ValidationError as error:
         every = error.errors(include_url=False)
         # A list whose items are all wrong counts as empty, too. Ids that appear twice are found by _rubric.

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import tomli_w
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate.domain import model, nearest, paths
 from vibe_gate.domain.bundles import Provenance, RunEntry

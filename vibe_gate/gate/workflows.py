@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.workflow import (

@@ -25,9 +25,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
-
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.model import Field, Model, parse_object, read
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.normal import Json, digest, filled, loose_results, mapped
 
@@ -43,18 +42,18 @@ _KIND_OF_ID = re.compile(r"[a-z]{1,10}(?=_)")
 _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-class RecordedResponse(BaseModel):
+class RecordedResponse(Model):
     """A recorded answer: `events` of a stream, or the `body` of one that came in one piece."""
 
     status: int = Field(ge=200, le=599)  # after a lower one the agent's program waits for another
-    events: list[Json] | None = None
+    events: tuple[Json, ...] | None = None
     body: Any = None
 
 
-class _Exchange(BaseModel):
+class _Exchange(Model):
     """One file."""
 
-    format: Literal[1] = Field(alias="schema")
+    schema_: Literal[1] = Field(alias="schema")
     digest: str
     number: int
     node: str = ""
@@ -168,8 +167,8 @@ def _read(path: Path) -> _Exchange:
     try:
         if path.is_symlink() or not path.is_file():  # a FIFO or a device never ends
             raise GatewayError(f"The cassette's file {safe(str(path))} is not an ordinary file.")
-        return _Exchange.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
+        return read(_Exchange, parse_object(path.read_bytes()))
+    except (OSError, ValueError) as error:
         raise GatewayError(
             f"The cassette's file {safe(str(path))} is not of schema {SCHEMA}; record it again."
         ) from error
@@ -183,7 +182,7 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
     def restore(text: str, field: str) -> str:
         return (escaped if field == "partial_json" else fill)(text)
 
-    return response.model_copy(update=mapped({"events": response.events, "body": response.body}, restore))
+    return response.model_copy(update=mapped(response.model_dump(exclude=("status",)), restore))
 
 
 def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, HunkLine, Side
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model, told_by
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
@@ -98,7 +96,7 @@ class BriefPart:
     message: str
 
 
-class QuotedLine(PydanticModel):
+class QuotedLine(Model):
     """One line that the model quotes; `path` as shown, `line` counted from 1 on that side."""
 
     path: str
@@ -107,7 +105,7 @@ class QuotedLine(PydanticModel):
     side: Side
 
 
-class PassAnswer(PydanticModel):
+class PassAnswer(Model):
     """A criterion that is met, or that concerns nothing in the change."""
 
     criterion: str
@@ -115,7 +113,7 @@ class PassAnswer(PydanticModel):
     reason: str
 
 
-class FailAnswer(PydanticModel):
+class FailAnswer(Model):
     """A criterion that is not met: why, for which input, and the lines that show it."""
 
     criterion: str
@@ -125,7 +123,7 @@ class FailAnswer(PydanticModel):
     evidence: tuple[QuotedLine, ...] = Field(max_length=100)
 
 
-class AbstainAnswer(PydanticModel):
+class AbstainAnswer(Model):
     """A criterion that cannot be decided, and what would decide it."""
 
     criterion: str
@@ -137,11 +135,11 @@ class AbstainAnswer(PydanticModel):
 CriterionAnswer = PassAnswer | FailAnswer | AbstainAnswer
 
 
-class JudgeAnswers(PydanticModel):
+class JudgeAnswers(Model):
     """The judge's whole answer. `changes`: what the change makes different for whoever uses the code."""
 
     changes: str = ""
-    answers: tuple[Annotated[CriterionAnswer, Field(discriminator="outcome")], ...]
+    answers: tuple[Annotated[CriterionAnswer, told_by("outcome")], ...]
 
 
 def answer_schema(criteria: Sequence[Criterion]) -> dict[str, Any]:

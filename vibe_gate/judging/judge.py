@@ -17,7 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate import __version__
 from vibe_gate.agent import load_without_mcp, sdk_version
@@ -337,7 +337,7 @@ def _keep(answers: AnswerCache, asked: _Asked, briefs: Iterable[RubricBrief], co
     for each in briefs:
         votes = asked.votes[each.question.key]
         if asked.intact and votes.is_final:
-            entry = context.run.redactor.value(votes.from_bundle(context.run.record.relative).model_dump(mode="json"))
+            entry = context.run.redactor.value(votes.from_bundle(context.run.record.relative).model_dump())
             for key in (each.question.key,) if votes.used_tools else (each.question.key, each.key):
                 problem = answers.put(key, entry, now) or problem
     answers.prune(now)

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate import agent
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import repeated
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Standing, Vote, short
@@ -113,7 +113,7 @@ class RubricBrief(NamedTuple):
         )
 
 
-class RubricVotes(PydanticModel):
+class RubricVotes(Model):
     """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
 
     `used_tools`: whether a judge looked beyond its brief, so that the answer may depend on all of both trees.

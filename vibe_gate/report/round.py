@@ -22,9 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
-
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
 from vibe_gate.report.words import is_approval
@@ -55,18 +53,18 @@ _MAX_QUOTE = 400
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
-Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
+Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
-class ReportedVote(PydanticModel):
+class ReportedVote(Model):
     """One answer to the question that a finding is about."""
 
     outcome: Outcome
     reason: str = Field(max_length=MAX_REASON)
 
 
-class ReportedFinding(PydanticModel):
+class ReportedFinding(Model):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
     `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room.
@@ -85,7 +83,7 @@ class ReportedFinding(PydanticModel):
     votes: tuple[ReportedVote, ...] = Field(default=(), max_length=MAX_VOTES)
 
 
-class RoundState(PydanticModel):
+class RoundState(Model):
     """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
@@ -261,15 +259,13 @@ def load(text: str) -> RoundState | None:
         if not unpacking.eof or unpacking.unused_data:
             return None
         state = RoundState.model_validate(json.loads(raw))
-    except (binascii.Error, zlib.error, ValueError, ValidationError, RecursionError):
+    except (binascii.Error, zlib.error, ValueError, RecursionError):
         return None
     return state if len({seen.fingerprint for seen in state.findings}) == len(state.findings) else None
 
 
 def _packed(state: RoundState) -> str:
-    plain = json.dumps(
-        state.model_dump(mode="json", by_alias=True, exclude_defaults=True), separators=(",", ":"), sort_keys=True
-    )
+    plain = json.dumps(state.model_dump(exclude_defaults=True), separators=(",", ":"), sort_keys=True)
     return base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
-
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model import Named, first_mistake, read
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model, Named, first_mistake, read
 from vibe_gate.domain.rubric import ModelName
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 _LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 
 
-class KeptRequest(PydanticModel):
+class KeptRequest(Model):
     """What run.json keeps of a RunRequest, so that it can be made again."""
 
     selection: Selection
@@ -47,14 +44,14 @@ class KeptRequest(PydanticModel):
         return ReviewRequest(self.selection, **{name: getattr(self, name) for name in _LIMITS}, **more)
 
 
-class KeptTrees(PydanticModel):
+class KeptTrees(Model):
     """The trees of the change."""
 
     before: str
     after: str
 
 
-class KeptRun(PydanticModel):
+class KeptRun(Model):
     """What run.json says that `resume` goes by; the file can have been edited since."""
 
     workflow: str
@@ -97,7 +94,7 @@ def resumed(run: RunEntry, about: dict[str, Any]) -> Resumed:
         raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
     try:
         return Resumed(run.run_id, run.key, read(KeptRun, about))
-    except ValidationError as error:
+    except ValueError as error:
         why = show_text(first_mistake(error))
         raise UsageError(
             f"Run {run.run_id} cannot be resumed: its run.json is wrong ({why}). Begin it again."

@@ -7,11 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field, NonNegativeInt, PlainSerializer, ValidationError
-
 from vibe_gate.domain import model
-from vibe_gate.domain.model import Many
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Many, Model, Timestamp, checked_by
 
 META = "meta.json"
 
@@ -23,10 +20,6 @@ MAX_TITLE = 100
 
 NAME = re.compile(r"vibe_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-
-
-def _iso(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _Tree = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
@@ -44,10 +37,10 @@ def _within_years(at: datetime) -> datetime:
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 """Of a session's times: at the ends of the calendar a time has no other zone, and no second after it."""
 
-_Time = Annotated[AwareDatetime, AfterValidator(_within_years), PlainSerializer(_iso)]
+_Time = Annotated[Timestamp, checked_by(_within_years)]
 
 
-class SessionTurn(PydanticModel):
+class SessionTurn(Model):
     """One finished turn: `last` is the uuid of its last message, `before` and `after` are the workspace's trees.
 
     `run` and `node` say where it is recorded.
@@ -57,15 +50,15 @@ class SessionTurn(PydanticModel):
     before: _Tree = ""
     after: _Tree = ""
     usd: float = Field(default=0.0, ge=0)
-    input_tokens: NonNegativeInt = 0
-    output_tokens: NonNegativeInt = 0
+    input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
     status: str = ""
     run: _Run = ""
     node: str = ""
     ended_at: _Time
 
 
-class SessionMeta(PydanticModel):
+class SessionMeta(Model):
     """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
 
     `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it.
@@ -105,7 +98,7 @@ def parse_meta(data: bytes, name: str) -> SessionMeta:
         raise ValueError(f"{META} is larger than {MAX_META_BYTES:,} bytes")
     try:
         meta = model.read(SessionMeta, model.parse_object(data))
-    except ValidationError as error:
+    except ValueError as error:
         raise ValueError(f"{META}: {model.first_mistake(error)}") from error
     if meta.id != name or not (meta.project or is_uuid(meta.session_id)):
         raise ValueError(f"{META} is of {meta.id}, session {meta.session_id!r}")

@@ -119,7 +119,7 @@ class SessionWriter:
         self._logs.clear()
 
     def _place(self, meta: SessionMeta) -> None:
-        document = meta.model_dump(mode="json", by_alias=True)
+        document = meta.model_dump()
         self.folder.place(META, json.dumps(document, indent=2).encode() + b"\n")
         self.meta = meta
 

@@ -25,12 +25,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.model import Field, ReadRule
+from vibe_gate.domain.model import Field, Timestamp
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.contents import TextRedactor
@@ -68,8 +68,6 @@ PATIENCE_S = 2.0
 
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-
-Timestamp = Annotated[datetime, ReadRule(lambda schema: schema | {"tz_constraint": "aware"})]
 
 
 class CapturedEvent(NamedTuple):
@@ -331,21 +329,20 @@ class _Shelf(NamedTuple):
         """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no other event."""
         try:
             data = self.redact.value(dict(event.data))
-            line = encode_line({"ts": names.iso(event.at), "type": self.redact.value(event.kind), "data": data})
+            line = encode_line({"ts": model.iso(event.at), "type": self.redact.value(event.kind), "data": data})
             if len(line) > MAX_LINE_BYTES:
                 raise OverflowError
         except (OSError, GateError):
             raise
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
             why = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
-            line = encode_line({"ts": names.iso(event.at), "type": "", "data": {"left_out": why}})
+            line = encode_line({"ts": model.iso(event.at), "type": "", "data": {"left_out": why}})
             return line, 1
         return line, 0
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:
-    times = {"started_at": names.iso(meta.started_at), "updated_at": names.iso(meta.updated_at)}
-    place.place(META, encode_document(meta.model_dump() | times))
+    place.place(META, encode_document(meta.model_dump()))
 
 
 def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:

@@ -104,11 +104,6 @@ def turn(number: int) -> str:
     return f"turn-{number:03d}"
 
 
-def iso(now: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and Z."""
-    return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def milliseconds(now: datetime) -> int:
     """Milliseconds since 1970."""
     return (now - _EPOCH) // timedelta(milliseconds=1)

@@ -18,7 +18,7 @@ from vibe_gate.domain import paths, receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
-from vibe_gate.domain.model import require_few
+from vibe_gate.domain.model import iso, require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store import names
@@ -241,7 +241,7 @@ class Store:
         from vibe_gate.store.gc import clean
 
         try:  # noted before it is done: of several reviews that end at once, one cleans
-            self._folder.place(names.CLEANED, f"{names.iso(self._clock())}\n".encode())
+            self._folder.place(names.CLEANED, f"{iso(self._clock())}\n".encode())
         except OSError as error:
             raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
         return clean(self._root, rules, self._clock())
@@ -260,7 +260,7 @@ class Store:
         redact = self._redact.part()
         safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
         run_id, folder, lock = _claim_run(store, key, now, encode_document(safe))
-        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": names.iso(now)}
+        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
         folder.place(names.RUN, encode_document(own | safe | own))
         parts = RunParts(folder, redact, self._clock, lock)
         return RunRecorder(self._root, key, run_id, parts, RecordingStatus())
@@ -430,7 +430,7 @@ class RunRecorder:
     _flushed = never_fails(_flush)
 
     def _prepare(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
-        ts = names.iso(parts.clock())
+        ts = iso(parts.clock())
         safe = unredacted_fields.redacted(data, unredacted_fields.EVENT.get(type, {}), parts.redact.value)
 
         def line(seq: int) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         is_denied = used in denied if missing is None else f"PostToolUse {used}" not in missing
         found.append(
             CapturedCall(
-                **dict(call),
+                **vars(call),
                 state=_state(call, is_denied, missing is not None),
                 tool_use_id=used,
                 agent_id=first.agent_id,

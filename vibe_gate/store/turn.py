@@ -169,7 +169,7 @@ class TurnRecorder:
             status=ending.status,
             detail=escape.show_text(ending.detail),
         )
-        document = summary.model_dump(mode="json", by_alias=True, exclude_none=True)
+        document = summary.model_dump(exclude_none=True)
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = tally(parts.redact)
         TurnSummary.model_validate(safe)

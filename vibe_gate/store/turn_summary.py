@@ -10,11 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field
-
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Many, Named
+from vibe_gate.domain.model import Field, Many, Named
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
 

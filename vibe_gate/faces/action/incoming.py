@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id

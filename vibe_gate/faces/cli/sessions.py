@@ -40,7 +40,7 @@ def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
 
 
 def _document(meta: SessionMeta) -> dict[str, Any]:
-    return {"id": meta.id, **meta.model_dump(mode="json", by_alias=True), "usd": meta.usd}
+    return {"id": meta.id, **meta.model_dump(), "usd": meta.usd}
 
 
 def _line(meta: SessionMeta) -> str:

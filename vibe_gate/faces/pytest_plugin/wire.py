@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic_core import ValidationError
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.pydantic_model import PydanticModel
+from vibe_gate.domain.model import Field, Model
 from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.faces.pytest_plugin import MARKER
 from vibe_gate.run.result import Used
@@ -105,13 +105,13 @@ def own_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
 
 
-class Limits(PydanticModel):
+class Limits(Model):
     """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
 
-    timeout_s: float | None = Field(None, gt=0)
-    max_usd: float | None = Field(None, gt=0)
-    repeat: int = Field(1, ge=1)
-    pass_rate: float = Field(1.0, gt=0, le=1)
+    timeout_s: float | None = Field(default=None, gt=0, strict=True)
+    max_usd: float | None = Field(default=None, gt=0, strict=True)
+    repeat: int = Field(default=1, ge=1, strict=True)
+    pass_rate: float = Field(default=1.0, gt=0, le=1, strict=True)
 
     @classmethod
     def of(cls, item: pytest.Item) -> Limits:
@@ -122,7 +122,7 @@ class Limits(PydanticModel):
         if (times := item.config.getoption("--vibe-repeat")) is not None:
             given["repeat"] = times
         try:
-            return cls.model_validate(given, strict=True)
+            return cls.model_validate(given)
         except ValidationError as error:
             wrong = "; ".join(f"{one['loc'][0]}={one['input']!r:.40}: {one['msg']}" for one in error.errors())
             raise pytest.UsageError(f"{wrong}. The marker is {MARKER}") from None
