@@ -46,7 +46,7 @@ def test_the_browser_is_shown_the_page(sealed, report, repo):
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
-        (("-o", "/dev/full"), 3, "Cannot write /dev/full: No space left on device."),
+        (("-o", "/dev/full"), 3, "--output: cannot write /dev/full: No space left on device."),
         (("-o", "missing/page.html"), 2, "folder missing does not exist; create it first."),
         (("-o", "-", "--open"), 2, "--open shows a file; give -o one, or omit it."),
         (("nothing",), 2, "No run found for nothing"),

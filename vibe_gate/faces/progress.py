@@ -42,8 +42,7 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stderr, no_color="NO_COLOR" in environ and environ["NO_COLOR"] != "", highlight=False)
-    with console.status(Text("starting"), spinner="dots") as status:
+    with Console(stderr=True, highlight=False).status(Text("starting"), spinner="dots") as status:
 
         def move(stage: str, text: str) -> None:
             status.update(Text(_line(stage, text), overflow="ellipsis", no_wrap=True))
@@ -73,7 +72,7 @@ def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator
     from rich.live import Live
 
     running = _Running()
-    console = Console(file=sys.stderr, no_color="NO_COLOR" in environ and environ["NO_COLOR"] != "", highlight=False)
+    console = Console(stderr=True, highlight=False)
     with Live(running, console=console, transient=True, refresh_per_second=4) as live:
 
         @contextmanager

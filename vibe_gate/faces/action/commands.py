@@ -137,7 +137,7 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         if pull is None:
             return _ignored(runner, "it stands on no open pull request")
         told = [(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
-        links = Links(runner.server_url, trigger.repository, pull.head_sha)
+        links = runner.links(trigger.repository, pull.head_sha)
         asked = _Asked(runner, forge, comment, command, pull, links, tuple(told))
         answer = _ANSWERS.get(command.verb, _usage)(asked)
         if answer.accepts:
@@ -199,7 +199,7 @@ def _rerun(asked: _Asked) -> str:
         if not run.completed:
             return f"The gate is still running on {head}. When it has ended, write `{COMMAND} review`."
         asked.forge.rerun(number)
-    address = asked.runner.actions_url(asked.links.repository, runs[-1])
+    address = asked.runner.links(asked.links.repository, asked.links.head, run=runs[-1]).run_url
     return f"The gate reviews {head} again: {link(f'run {runs[-1]}', address)}."
 
 

@@ -40,7 +40,7 @@ from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Anchors, Links, Report
+from vibe_gate.report.report import Anchors, Report
 from vibe_gate.report.round import identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
@@ -193,7 +193,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     told = report_of_run(
         summary,
         bundle,
-        _links(job),
+        job.runner.links(job.trigger.repository, job.span.head, job.span.before),
         notes,
         name=job.inputs.name,
         repeat=_repeat(job),
@@ -272,11 +272,6 @@ def _posting(job: _Job, offered: Suggestions) -> Posting:
         touched=touched_since(job.runner.start, job.environ, job.span.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
     )
-
-
-def _links(job: _Job) -> Links:
-    repository = job.trigger.repository
-    return Links(job.runner.server_url, repository, job.span.head, job.runner.run_url(repository), job.span.before)
 
 
 def _commands(posted: Posted) -> str:

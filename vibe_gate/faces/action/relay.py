@@ -16,7 +16,6 @@ from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Links
 from vibe_gate.report.words import is_approval, outcome
 
 
@@ -96,11 +95,10 @@ def _known(forge: Forge, number: int) -> Pull | None:
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary) -> Posted:
     credentials = Credentials(runner.server_url, inputs.github_token)
-    run_url = runner.actions_url(trigger.repository, trigger.run or 0)
     report = report_of_run(
         unverified(claim),
         None,
-        Links(runner.server_url, trigger.repository, trigger.head, run_url),
+        runner.links(trigger.repository, trigger.head, run=trigger.run),
         (),
         name=inputs.name,
         repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",

@@ -13,6 +13,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
+from vibe_gate.report.report import Links
 
 API_URL = "https://api.github.com"
 SERVER_URL = "https://github.com"
@@ -40,14 +41,11 @@ class Runner:
         """Of GitHub's pages, and of the remote that the token is for."""
         return (self.environ.get("GITHUB_SERVER_URL") or SERVER_URL).rstrip("/")
 
-    def run_url(self, repository: str) -> str:
-        """The page of this job's run, "" outside a run."""
-        run = self.environ.get("GITHUB_RUN_ID", "")
-        return self.actions_url(repository, int(run)) if run.isascii() and run.isdecimal() else ""
-
-    def actions_url(self, repository: str, run: int) -> str:
-        """The page of a workflow's run."""
-        return f"{self.server_url}/{repository}/actions/runs/{run}"
+    def links(self, repository: str, head: str, base: str = "", run: int | None = None) -> Links:
+        """Addresses of what a report is about, with the page of a run: of this job's by default, "" outside of one."""
+        number = str(run or self.environ.get("GITHUB_RUN_ID", ""))
+        page = f"{self.server_url}/{repository}/actions/runs/{number}"
+        return Links(self.server_url, repository, head, page if re.fullmatch("[0-9]+", number) else "", base)
 
     def temp(self) -> Path:
         """A new folder of our own below RUNNER_TEMP. UsageError if it cannot be made."""

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
@@ -112,6 +111,9 @@ class Parser(argparse.ArgumentParser):
 class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=HELP_COLUMNS - 1)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return wrapped(text, HELP_COLUMNS, "")
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
@@ -241,7 +243,7 @@ def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
 def parser(name: str, found: Command) -> Parser:
     """The argument parser of one command; of all of them ("") for their group."""
     program = f"vibe-gate {name}".rstrip()
-    made = Parser(prog=program, usage=found.form, description=_folded(found.summary), epilog=found.examples)
+    made = Parser(prog=program, usage=found.form, description=found.summary, epilog=found.examples)
     for declare in found.arguments:
         declare(made)
     return made
@@ -253,7 +255,7 @@ def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Co
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
         for name, one in subcommands.items():
-            made = actions.add_parser(name, help=one.summary, description=_folded(one.summary))
+            made = actions.add_parser(name, help=one.summary, description=one.summary)
             for declare in one.arguments:
                 declare(made)
 
@@ -268,10 +270,6 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above zero")
     return int(text)
-
-
-def _folded(text: str) -> str:
-    return wrapped(text, HELP_COLUMNS, "")
 
 
 def _no_plugins() -> ModuleType:
@@ -300,6 +298,8 @@ def bug(error: Exception) -> str:
     """The sentence about an unexpected exception; VIBE_GATE_TRACEBACK=1 also prints its traceback."""
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
         return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
+    import traceback  # with what it imports, a hundredth of a review at a commit
+
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]

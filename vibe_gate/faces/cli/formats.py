@@ -7,14 +7,14 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.reporting import report_of_run
-from vibe_gate.faces.cli.output import emit
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.review import STDOUT
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
@@ -34,54 +34,47 @@ FORMATS: dict[str, Callable[[Report, Path | None], str]] = {
 """By option; each is given the report, and the bundle if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFile:
-    """A document to write: its format, and the file as the user named it ("-": stdout)."""
+def targets(args: argparse.Namespace) -> dict[str, str]:
+    """By format, the file that the command line names ("-": stdout).
 
-    format: str
-    file: str
-
-
-def targets(args: argparse.Namespace) -> tuple[OutputFile, ...]:
-    """What the command line asks for. UsageError if a file cannot be written: known before a model is paid."""
-    wanted = [OutputFile(name, getattr(args, name)) for name in FORMATS if getattr(args, name) is not None]
-    on_stdout = [f"--{target.format} -" for target in wanted if target.file == STDOUT]
+    UsageError if a file cannot be written: known before a model is paid.
+    """
+    wanted = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
+    on_stdout = [f"--{name} -" for name, file in wanted.items() if file == STDOUT]
     on_stdout += ["--json"] if args.json else []
     if len(on_stdout) > 1:
         raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
-    files = [target for target in wanted if target.file != STDOUT]
-    for target in files:
-        check(target)
-    if len({os.path.realpath(target.file) for target in files}) < len(files):
+    files = {name: file for name, file in wanted.items() if file != STDOUT}
+    for name, file in files.items():
+        check(name, file)
+    if len(set(map(os.path.realpath, files.values()))) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
-    return tuple(wanted)
+    return wanted
 
 
-def write(targets: tuple[OutputFile, ...], done: Review, start: Path, environ: Mapping[str, str]) -> list[str]:
+def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> list[str]:
     """Write every document; return a sentence for each that failed."""
-    bundle = _bundle(done, start, environ)
+    bundle = _bundle(done, environ)
     report = report_of_run(done.summary, bundle, _links(done, environ), done.notes)
     failed = []
-    for target in targets:
+    for name, file in targets.items():
         try:
-            text = FORMATS[target.format](report, bundle)
-            if target.file == STDOUT:
+            text = FORMATS[name](report, bundle)
+            if file == STDOUT:
                 emit(text)
             else:
-                put(Path(target.file), text.encode("utf-8", "replace"))
+                put(name, file, text)
         except (StorageError, IntegrityError) as error:
             failed.append(str(error))
-        except OSError as error:
-            failed.append(f"--{target.format}: cannot write {paths.quote(target.file)}: {error.strerror}.")
     return failed
 
 
-def check(target: OutputFile) -> None:
-    """UsageError if the file cannot be written."""
-    path, shown = Path(target.file), f"--{target.format} {paths.quote(target.file)}"
+def check(option: str, file: str) -> None:
+    """UsageError if the file of an option cannot be written."""
+    path, shown = Path(file), f"--{option} {paths.quote(file)}"
     try:
-        if not target.file:
-            raise UsageError(f"--{target.format} needs the name of a file, or - for stdout.")
+        if not file:
+            raise UsageError(f"--{option} needs the name of a file, or - for stdout.")
         if path.is_dir():
             raise UsageError(f"{shown}: is a folder; name a file in it.")
         if not path.parent.is_dir():
@@ -90,32 +83,37 @@ def check(target: OutputFile) -> None:
         raise UsageError(f"{shown}: {error.strerror}.") from error
 
 
-def put(path: Path, content: bytes) -> None:
-    """Write atomically through a temporary file; a symbolic link of that name is replaced, not followed."""
-    if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
-        with path.open("ab") as device:
-            device.write(content)
-        return
+def put(option: str, file: str, text: str) -> None:
+    """Write the file of an option, whole or not at all. StorageError.
+
+    A symbolic link of that name is replaced, not followed; a device is written to.
+    """
+    path, content = Path(file), text.encode("utf-8", "replace")
     temporary = path.parent / f".{secrets.token_hex(8)}.part"
     try:
+        if path.parent == Path("/dev") or (path.exists() and not path.is_file()):
+            with path.open("ab") as device:
+                device.write(content)
+            return
         temporary.write_bytes(content)
         temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"--{option}: cannot write {paths.quote(file)}: {error.strerror}.") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _bundle(done: Review, start: Path, environ: Mapping[str, str]) -> Path | None:
+def _bundle(done: Review, environ: Mapping[str, str]) -> Path | None:
     if done.summary.bundle:
-        with suppress(GateError), open_repository(start, environ) as repository:
+        with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
             return repository.root / done.summary.bundle
     return None
 
 
 def _links(done: Review, environ: Mapping[str, str]) -> Links | None:
-    server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
-    change = done.summary.change
-    if not (environ.get("GITHUB_ACTIONS") and server.startswith("https://") and repository and change.head_commit):
+    """Addresses in a job of GitHub Actions."""
+    runner, change = Runner(environ, Path.cwd(), now, emit), done.summary.change
+    repository, is_web = environ.get("GITHUB_REPOSITORY", ""), runner.server_url.startswith("https://")
+    if not (environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
         return None
-    run = environ.get("GITHUB_RUN_ID", "")
-    address = f"{server}/{repository}/actions/runs/{run}" if run.isdecimal() else ""
-    return Links(server, repository, change.head_commit, address, change.base_commit)
+    return runner.links(repository, change.head_commit, change.base_commit)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -98,6 +97,8 @@ def complain(text: str) -> None:
 
 def wrapped(text: str, columns: int = COLUMNS, indent: str = "  ") -> str:
     """Each line broken between words at `columns`; `indent` begins the lines that follow. A long word stays whole."""
+    import textwrap  # what a git hook prints in a pipe is not wrapped
+
     wrapper = textwrap.TextWrapper(
         columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )

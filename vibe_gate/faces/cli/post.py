@@ -24,7 +24,6 @@ from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.judging.assemble import WORKFLOW
 from vibe_gate.report.posting import Posting, post
-from vibe_gate.report.report import Links
 from vibe_gate.store import RunResult
 
 _REMOTE = re.compile(
@@ -46,9 +45,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     result = _sealed(runs, runs.own(args.run))
     summary = result.summary
     with open_repository(runs.root, environ) as repository:
-        name, server = _name(repository, runner), runner.server_url
+        name = _name(repository, runner)
     head, base = summary.change.head_commit, summary.change.base_commit
-    links = Links(server, name, head, runner.run_url(name), base)
+    links = runner.links(name, head, base)
     notes = tuple(filter(None, [capture_note(result)]))
     report = report_of_run(summary, result.bundle_dir, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
     with open_forge(runner.api_url, token, name, environ=environ) as forge:
@@ -57,7 +56,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             number=_pull(forge, args.pr, head).number,
             check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
             review_comments=args.review_comments,
-            touched=touched_since(runner.start, environ, head, Credentials(server, token)),
+            touched=touched_since(runner.start, environ, head, Credentials(runner.server_url, token)),
         )
         posted = post(posting, forge, report)
     for sentence in posted.downgrades:

@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command, argument
-from vibe_gate.faces.cli.formats import OutputFile, check, put
+from vibe_gate.faces.cli.formats import check, put
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.cli.review import STDOUT
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
@@ -22,7 +22,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.output == STDOUT and args.open:
         raise UsageError("--open shows a file; give -o one, or omit it.")
     if args.output not in (None, STDOUT):
-        check(OutputFile("output", args.output))
+        check("output", args.output)
     runs = StoredRuns(environ)
     meant = runs.own(args.run)
     text = progress.run(page(runs.read(meant)))
@@ -35,11 +35,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         except StorageError as error:
             raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:
+        put("output", args.output, text)
         file = Path(args.output)
-        try:
-            put(file, text.encode())
-        except OSError as error:
-            raise StorageError(f"Cannot write {paths.quote(args.output)}: {error.strerror}.") from error
     emit(f"{paths.quote(str(file))}\n")
     if args.open and not webbrowser.open(file.absolute().as_uri()):
         complain("vibe-gate: no browser was found; open the file by hand.")

@@ -138,8 +138,8 @@ def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[R
         return lambda done: []
     from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
 
-    targets, start = formats.targets(args), Path.cwd()
-    return lambda done: formats.write(targets, done, start, environ)
+    targets = formats.targets(args)
+    return lambda done: formats.write(targets, done, environ)
 
 
 def _formats(args: argparse.Namespace) -> tuple[str | None, ...]:

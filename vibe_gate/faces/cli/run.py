@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
@@ -25,6 +26,10 @@ from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
+
+_AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
+_AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": ""}
+"""Options of a review that a run does not have, and those of a run that going on with a session does not have."""
 
 SHOWN_FILES, SHOWN_ROWS = 8, 5
 """Of what agents changed, and of what one said last."""
@@ -50,6 +55,7 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     add_wire(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+    parser.set_defaults(**_AS_REVIEW)
 
 
 def _model(text: str) -> str:
@@ -59,13 +65,8 @@ def _model(text: str) -> str:
         raise argparse.ArgumentTypeError(f"'{text}' {error}") from None
 
 
-def go_on(args: argparse.Namespace, environ: Mapping[str, str], *, agent: str, session: str) -> int:
-    """Go on with a session: what `run --agent` does, from what was said and written there."""
-    what = {"words": [], "staged": False, "base": None, "definitions": None, "agent": agent, "resume": session}
-    return _run(argparse.Namespace(**{**vars(args), **what}), environ)
-
-
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run what the arguments name. `args.session`: the session with which `args.agent` goes on, "" for a new one."""
     done = carried_out(_request(args, environ), Path.cwd(), environ)
     present(done, environ, as_json=args.json)
     return done.review.summary.exit_code
@@ -77,10 +78,6 @@ def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], 
     return carried_out(asked, Path.cwd(), environ, quiet=quiet)
 
 
-_AS_REVIEW: dict[str, object] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
-"""Options of a review that a run does not have."""
-
-
 def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
     words = list(args.words)
     if args.agent is None and not words:
@@ -90,14 +87,14 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
     if args.prompt is not None and not args.prompt.strip():
         raise UsageError("The prompt is empty; say what the agent is to do.")
     workflow = "" if args.agent is not None else words.pop(0)
-    review = request_of(argparse.Namespace(**{**vars(args), **_AS_REVIEW, "revision": words}), environ)
-    goes_on = getattr(args, "resume", "")
+    args.revision = words
+    plan = one_agent(args.agent, args.prompt, model=args.model, resume=args.session) if args.agent is not None else None
     return RunRequest(
-        review=review,
+        review=request_of(args, environ),
         workflow=workflow,
-        plan=one_agent(args.agent, args.prompt, model=args.model, resume=goes_on) if args.agent is not None else None,
+        plan=plan,
         agent=args.agent or "",
-        session=goes_on,
+        session=args.session,
         model=args.model,
         interactive=args.interactive,
         apply=args.apply,
@@ -240,7 +237,7 @@ def _said(done: WorkflowRun) -> Iterator[Line]:
 RUN = Command(
     "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
     (_add_arguments,),
-    _run,
+    run,
     "vibe-gate run [WORKFLOW | --agent ID --prompt TEXT] [REV | A..B] ...",
     """\
 examples:

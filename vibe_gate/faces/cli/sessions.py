@@ -141,9 +141,10 @@ def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
         meta = sessions.newest() if args.subcommand == "continue" else sessions.find(args.id)
-    if not (agent := args.agent or meta.agent):
+    args.session, args.agent = meta.id, args.agent or meta.agent
+    if not args.agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
-    return run.go_on(args, environ, agent=agent, session=meta.id)
+    return run.run(args, environ)
 
 
 ID = argument("id", metavar="ID", help="a session's id, or an unambiguous beginning of it")
