@@ -13,7 +13,7 @@ from program import git, repository
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.faces.claude_hook import commands, guard
-from vibe_gate.faces.cli.install import hooks
+from vibe_gate.faces.claude_hook.settings import own_hooks
 
 BARE = [sys.executable, "-I", "-S", guard.__file__]
 SETTINGS = ".claude/settings.json"
@@ -39,7 +39,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (where / ".vibe-gate").mkdir()
         (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
     (project / ".claude").mkdir()
-    (project / SETTINGS).write_text(json.dumps({"hooks": hooks()}))
+    (project / SETTINGS).write_text(json.dumps({"hooks": own_hooks()}))
     git(project, "worktree", "add", "-q", "../linked")
     (outside / "linked" / ".vibe-gate").mkdir()
     (outside / "linked" / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")

@@ -17,22 +17,19 @@ from program import git, repository
     [
         ((), "r/.claude/settings.local.json"),
         (("--shared",), "r/.claude/settings.json"),
-        (("--user",), "h/settings.json"),
     ],
 )
 def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place):
     where = repository(tmp_path / "r")
-    environ = environ | {"CLAUDE_CONFIG_DIR": str(tmp_path / "h")}
     (where / "deep").mkdir()
     done = vibe_gate("install", "claude", *option, cwd=where / "deep", environ=environ)
     assert done.returncode == 0, done.stderr
     assert ("affects agents" in done.stderr) is (option == ("--shared",))
     assert ("list the file in .gitignore" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
-    if option != ("--user",):
-        done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
-        assert (done.code, "--shared and --user mean other files" in done.out) == (0, True)
-        assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
+    done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
+    assert (done.code, "--shared means another file" in done.out) == (0, True)
+    assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
     (guard,) = hooks["PreToolUse"]
     if option == ("--shared",):
         assert (guard["hooks"][0]["command"], guard["hooks"][0]["args"]) == ("vibe-gate", ["guard"])

@@ -7,20 +7,56 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.faces.claude_hook import capture, guard
 
 SCRIPTS = ("vibe_gate/faces/claude_hook/capture.py", "vibe_gate/faces/claude_hook/guard.py")
 """How the last argument of our own hooks ends, wherever vibe-gate is installed."""
+
+CAPTURED = (
+    "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "Notification",
+    "SubagentStart", "SubagentStop", "PreCompact", "Stop", "SessionEnd",
+)  # fmt: skip
+"""What is kept of a session. PostToolUse says all that PreToolUse does, and how long the call took."""
+
+LAST = frozenset({"Stop", "SessionEnd"})
+"""Claude Code may end right after them, and takes hooks in the background with it."""
+
+GUARDED_TOOLS = "Bash|Edit|MultiEdit|Write|NotebookEdit"
+"""A matcher. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
+
+CAPTURE_TIMEOUT_S = 10
+GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude Code goes on without it
 
 Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 """Event -> groups of hooks, as the settings hold them."""
 
 _INDENTED = re.compile(r"\n([ \t]+)\S")
+
+
+def own_hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """Our groups by event, in exec form: no shell. `shared`: what every machine has, `vibe-gate` on PATH.
+
+    Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository.
+    """
+    seen = _hook("capture" if shared else capture.__file__, CAPTURE_TIMEOUT_S)
+    guarded = _hook("guard" if shared else guard.__file__, GUARD_TIMEOUT_S)
+    groups: dict[str, list[dict[str, Any]]] = {
+        event: [{"hooks": [seen if event in LAST else seen | {"async": True}]}] for event in CAPTURED
+    }
+    return groups | {"PreToolUse": [{"matcher": GUARDED_TOOLS, "hooks": [guarded]}]}
+
+
+def _hook(script: str, timeout_s: int) -> dict[str, Any]:
+    """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
+    own = [sys.executable, "-I", "-S", script] if script.endswith(".py") else ["vibe-gate", script]
+    return {"type": "command", "command": own[0], "args": own[1:], "timeout": timeout_s}
 
 
 def read_settings(path: Path, below: Path) -> str | None:
