@@ -124,6 +124,15 @@ class Forge:
         """One pull request."""
         return shapes.pull_of(self._rest.get(f"{self._root}/pulls/{number:d}", f"read pull request {number}"))
 
+    def pull_if_any(self, number: int) -> Pull | None:
+        """The pull request of that number; None if there is none, as of an issue's."""
+        try:
+            return self.pull(number)
+        except ForgeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
     def pulls_of(self, commit: str) -> tuple[Pull, ...]:
         """The pull requests that a commit is part of, closed ones too."""
         path = f"/commits/{_commit(commit)}/pulls"

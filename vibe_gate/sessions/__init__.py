@@ -11,8 +11,9 @@ reads it by its own functions (`agent.sessions`). What is written is redacted, a
     older      the single-JSON form                            meta      meta.json
 """
 
+from vibe_gate.sessions.entries import blocks
 from vibe_gate.sessions.meta import SessionMeta, SessionTurn
 from vibe_gate.sessions.mirror import SessionMirror
 from vibe_gate.sessions.sessions import Sessions
 
-__all__ = ["SessionMeta", "SessionMirror", "SessionTurn", "Sessions"]
+__all__ = ["SessionMeta", "SessionMirror", "SessionTurn", "Sessions", "blocks"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import NamedTuple
 
 from vibe_gate.domain.escape import counted
@@ -133,8 +132,8 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
             return _ignored(runner, "it is an app's comment, or it was edited")
         if not forge.may_write(comment.author, comment.account):
             return _ignored(runner, "its author has no write access")
-        pull = _pull(forge, number)
-        if pull is None:
+        pull = forge.pull_if_any(number)
+        if pull is None or pull.state != "open":
             return _ignored(runner, "it stands on no open pull request")
         told = [(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
         links = runner.links(trigger.repository, pull.head_sha)
@@ -155,17 +154,6 @@ def _post(asked: _Asked, answer: _Answer) -> None:
 def _ignored(runner: Runner, why: str) -> int:
     runner.say(f"The comment is ignored: {why}.\n")
     return PASS
-
-
-def _pull(forge: Forge, number: int) -> Pull | None:
-    """The pull request; None for an issue, or one that is closed."""
-    try:
-        pull = forge.pull(number)
-    except ForgeError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return pull if pull.state == "open" else None
 
 
 def _usage(asked: _Asked) -> _Answer:

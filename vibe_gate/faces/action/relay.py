@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, ForgeError, GateError, IntegrityError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
@@ -68,7 +68,7 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
         # GitHub lists a fork's commit only in the fork; each pull request is then looked up here.
         with open_forge(runner.api_url, inputs.github_token, trigger.origin, environ=runner.environ) as other:
             numbers = [pull.number for pull in other.pulls_of(trigger.head)]
-    pulls = [pull for number in dict.fromkeys(numbers) if (pull := _known(forge, number)) is not None]
+    pulls = [pull for number in dict.fromkeys(numbers) if (pull := forge.pull_if_any(number)) is not None]
     found = [pull for pull in pulls if pull.state == "open" and pull.head_sha == trigger.head and _is_of(pull, trigger)]
     if len(found) != 1:
         how = "No open pull request has" if not found else f"{len(found)} open pull requests have"
@@ -82,15 +82,6 @@ def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pul
 def _is_of(pull: Pull, trigger: Trigger) -> bool:
     """Whether the other run's head is this pull request's, by repository and branch."""
     return pull.origin.casefold() == trigger.origin.casefold() and pull.head_ref == trigger.branch
-
-
-def _known(forge: Forge, number: int) -> Pull | None:
-    try:
-        return forge.pull(number)
-    except ForgeError as error:
-        if error.status != 404:
-            raise
-        return None
 
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary) -> Posted:

@@ -20,6 +20,7 @@ from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError
 from vibe_gate.faces.cli.dispatch import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
@@ -34,9 +35,6 @@ MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}
 
 ANSWER_S = 10.0
 """Seconds that a program may take to say its version."""
-
-LEAST_FREE_MB = 1000
-"""Free disk below which bundles are at risk; the default of `[retention] min_free_disk_mb`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,7 @@ def _store(root: Path) -> Point:
             "store", "broken", f"{place} is not writable", "Bundles are stored there: change its owner or mode."
         )
     free_mb = shutil.disk_usage(place).free // 1_000_000
-    if free_mb < LEAST_FREE_MB:
+    if free_mb < Retention().min_free_disk_mb:
         return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk space for bundles.")
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
 

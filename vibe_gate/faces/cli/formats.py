@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ from vibe_gate.report.report import Links, Report
 from vibe_gate.review import Review
 from vibe_gate.store import read_bundle
 
-FORMATS: dict[str, Callable[[Report, Path | None], str]] = {
+WRITERS: dict[str, Callable[[Report, Path | None], str]] = {
     "sarif": lambda report, bundle: sarif(report.summary, report.links),
     "junit": lambda report, bundle: junit(report.summary),
     "gitlab": lambda report, bundle: gitlab(report.summary),
@@ -34,22 +33,16 @@ FORMATS: dict[str, Callable[[Report, Path | None], str]] = {
 """By option; each is given the report, and the bundle if there is one."""
 
 
-def targets(args: argparse.Namespace) -> dict[str, str]:
-    """By format, the file that the command line names ("-": stdout).
-
-    UsageError if a file cannot be written: known before a model is paid.
-    """
-    wanted = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
-    on_stdout = [f"--{name} -" for name, file in wanted.items() if file == STDOUT]
-    on_stdout += ["--json"] if args.json else []
+def check_all(targets: Mapping[str, str], *, as_json: bool) -> None:
+    """UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid."""
+    on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT] + ["--json"] * as_json
     if len(on_stdout) > 1:
         raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
-    files = {name: file for name, file in wanted.items() if file != STDOUT}
+    files = {name: file for name, file in targets.items() if file != STDOUT}
     for name, file in files.items():
         check(name, file)
     if len(set(map(os.path.realpath, files.values()))) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
-    return wanted
 
 
 def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> list[str]:
@@ -59,7 +52,7 @@ def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) 
     failed = []
     for name, file in targets.items():
         try:
-            text = FORMATS[name](report, bundle)
+            text = WRITERS[name](report, bundle)
             if file == STDOUT:
                 emit(text)
             else:

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
@@ -24,6 +25,15 @@ from vibe_gate.review import Review, ReviewRequest, review
 
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]
+
+FORMATS = {
+    "sarif": "SARIF 2.1.0, for code scanning and editors",
+    "junit": "JUnit XML: one test case per criterion",
+    "gitlab": "GitLab Code Quality report",
+    "html": "one page with everything, as of `vibe-gate report`",
+    "markdown": "the whole report as GitHub Markdown",
+}
+"""What a review is written as, by option; `formats` has the writers."""
 
 STDOUT = "-"
 """The FILE of a format that is printed to stdout instead of the verdict screen."""
@@ -64,11 +74,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     screen.add_argument("--json", action="store_true", help="print the summary as one JSON document")
     screen.add_argument("--concise", action="store_true", help="a line for each finding, and one with the verdict")
     screen.add_argument("--quiet", action="store_true", help="print nothing on a pass without warnings")
-    forms.add_argument("--sarif", metavar="FILE", help="SARIF 2.1.0, for code scanning and editors")
-    forms.add_argument("--junit", metavar="FILE", help="JUnit XML: one test case per criterion")
-    forms.add_argument("--gitlab", metavar="FILE", help="GitLab Code Quality report")
-    forms.add_argument("--html", metavar="FILE", help="one page with everything, as of `vibe-gate report`")
-    forms.add_argument("--markdown", metavar="FILE", help="the whole report as GitHub Markdown")
+    for name, text in FORMATS.items():
+        forms.add_argument(f"--{name}", metavar="FILE", help=text)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -88,41 +95,46 @@ def add_wire(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
-    write = _writer(args, environ)
+    targets = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
+    if targets:
+        from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
+
+        formats.check_all(targets, as_json=args.json)
     if args.workflow is not None:
-        return _run_workflow(args, request, environ, write)
-    request = request._replace(alone=True)
-    with progress.shown(environ, quiet=args.quiet) as show:
-        done = progress.run(review(request, start=Path.cwd(), environ=environ, clock=now, progress=show))
-    return _ended(args, done, write(done), lambda: _present(args, done, request, environ))
+        done, show = _with_workflow(args, request, environ)
+    else:
+        with progress.shown(environ, quiet=args.quiet) as tell:
+            walk = review(request._replace(alone=True), start=Path.cwd(), environ=environ, clock=now, progress=tell)
+            done = progress.run(walk)
+        show = partial(_present, args, done, request, environ)
+    failed = formats.write(targets, done, environ) if targets else []
+    try:
+        if STDOUT not in targets.values():
+            show()
+    except StorageError as error:
+        failed.append(str(error))
+    return _ended(done, failed)
 
 
-def _run_workflow(
-    args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str], write: Callable[[Review], list[str]]
-) -> int:
-    """Review with a workflow: its rubric stages give the verdict about the change, its agents a patch."""
+def _with_workflow(
+    args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str]
+) -> tuple[Review, Callable[[], None]]:
+    """Review with a workflow: its rubric stages give the verdict about the change, its agents a patch.
+
+    Returns the review, and what prints it.
+    """
     from vibe_gate.faces.cli import run  # a review loads nothing of workflows
 
     if args.rubric:
         raise UsageError("--rubric and --workflow select different rubrics; use one of them.")
     done = run.reviewed(request, args.workflow, environ, quiet=args.quiet)
-
-    def show() -> None:
-        if args.concise or args.quiet or args.json:
-            _present(args, done.review, request, environ)
-        else:
-            run.present(done, environ)
-
-    return _ended(args, done.review, write(done.review), show)
+    if args.concise or args.quiet or args.json:
+        return done.review, partial(_present, args, done.review, request, environ)
+    return done.review, partial(run.present, done, environ)
 
 
-def _ended(args: argparse.Namespace, done: Review, failed: list[str], show: Callable[[], None]) -> int:
-    """Print the outcome, and what could not be written (`failed`); the exit code."""
-    try:
-        if STDOUT not in _formats(args):
-            show()
-    except StorageError as error:
-        failed.append(str(error))
+def _ended(done: Review, failed: list[str]) -> int:
+    """The exit code, after sentences about what could not be written."""
     for sentence in failed[:-1]:
         complain(f"vibe-gate: {safe(sentence)}")
     if failed and done.summary.exit_code == PASS:  # a pass that nobody can read is not a pass
@@ -130,20 +142,6 @@ def _ended(args: argparse.Namespace, done: Review, failed: list[str], show: Call
     if failed:
         complain(f"vibe-gate: {safe(failed[-1])}")
     return done.summary.exit_code
-
-
-def _writer(args: argparse.Namespace, environ: Mapping[str, str]) -> Callable[[Review], list[str]]:
-    """A function that writes the requested formats and returns a sentence for each that failed. UsageError at once."""
-    if all(file is None for file in _formats(args)):
-        return lambda done: []
-    from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
-
-    targets = formats.targets(args)
-    return lambda done: formats.write(targets, done, environ)
-
-
-def _formats(args: argparse.Namespace) -> tuple[str | None, ...]:
-    return args.sarif, args.junit, args.gitlab, args.html, args.markdown
 
 
 def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_n
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
-from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn
+from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
 from vibe_gate.store import open_state, open_store
 
 SHOWN_CHARACTERS = 400
@@ -77,12 +77,9 @@ def _turn(number: int, turn: SessionTurn) -> list[str]:
     return [f"-- turn {number} · {turn.ended_at:%Y-%m-%d %H:%M} · {turn.status or 'ended'} · ${turn.usd:.4f}{made}"]
 
 
-def _lines(message: Mapping[str, Any], place: str) -> Iterator[str]:
+def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
     """A message for people, with paths of the workspace as they are below it."""
-    api = message["message"] if isinstance(message["message"], dict) else {}
-    content = api.get("content")
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    for block in (block for block in blocks if isinstance(block, dict)):
+    for block in blocks(message):
         match block.get("type"):
             case "text":
                 text = f"{'you' if message['type'] == 'user' else 'agent'}: {block.get('text')}"
