@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from contract.description import Description
-from contract.github import ACTIONS, LoopbackGitHub, loopback_github
+from contract.github import LoopbackGitHub, loopback_github
 
 DIFF = """diff --git a/a.py b/a.py
 --- a/a.py
@@ -67,13 +67,6 @@ def test_every_reading_operation_answers_within_the_description(github: Loopback
     assert github.writes == 0
 
 
-def test_an_apps_token_is_nobody_at_user_and_itself_to_graphql(github: LoopbackGitHub) -> None:
-    ask = Client(github, github.token)
-    assert ask("GET", "/user").json()["message"] == "Resource not accessible by integration"
-    viewer = ask("POST", "/graphql", {"query": "query { viewer { login } }"}).json()
-    assert viewer == {"data": {"viewer": {"login": ACTIONS}}}
-
-
 @pytest.mark.parametrize(
     ("query", "variables"),
     [
@@ -90,37 +83,6 @@ def test_an_apps_token_is_nobody_at_user_and_itself_to_graphql(github: LoopbackG
 def test_graphql_that_githubs_schema_does_not_know_is_a_violation(github: LoopbackGitHub, query, variables) -> None:
     answer = Client(github, github.token)("POST", "/graphql", {"query": query, "variables": variables}).json()
     assert "errors" in answer
-    assert len(github.violations) == 1
-    github.violations.clear()
-
-
-def test_comments_are_kept_paged_and_changed_by_their_author_alone(github: LoopbackGitHub) -> None:
-    ask, ada = Client(github, github.token), Client(github, github.person("ada"))
-    for number in range(31):
-        github.add_comment(7, "eve", f"comment {number}")
-    made = ask("POST", "REPO/issues/7/comments", {"body": "ours"}).json()
-    assert (made["user"]["login"], made["user"]["type"]) == (ACTIONS, "Bot")
-    first = ask("GET", "REPO/issues/7/comments")
-    second = ask("GET", first.links["next"]["url"])
-    assert [len(first.json()), len(second.json()), "next" in second.links] == [30, 2, False]
-    assert ada("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "mine"}).status_code == 403
-    assert ask("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "new"}).json()["body"] == "new"
-    assert ask("DELETE", f"REPO/issues/comments/{made['id']}").status_code == 204
-    assert ask("PATCH", f"REPO/issues/comments/{made['id']}", {"body": "new"}).status_code == 404
-    assert ask("POST", "REPO/issues/7/comments", {"body": "x" * 65537}).status_code == 422
-    assert github.writes == 3
-
-
-def test_check_runs_are_an_apps_and_take_fifty_annotations_at_a_time(github: LoopbackGitHub) -> None:
-    ask, ada = Client(github, github.token), Client(github, github.person("ada"))
-    output = {"title": "t", "summary": "s", "annotations": [annotation()] * 50}
-    run = {"name": "gate", "head_sha": SHA, "status": "in_progress", "output": output}
-    assert ada("POST", "REPO/check-runs", run).status_code == 403
-    made = ask("POST", "REPO/check-runs", run).json()
-    more = {"conclusion": "failure", "output": output | {"annotations": [annotation(2)]}}
-    assert ask("PATCH", f"REPO/check-runs/{made['id']}", more).json()["output"]["annotations_count"] == 51
-    too_many = run | {"output": output | {"annotations": [annotation()] * 51}}
-    assert ask("POST", "REPO/check-runs", too_many).status_code == 422
     assert len(github.violations) == 1
     github.violations.clear()
 
@@ -143,60 +105,6 @@ def test_what_the_description_does_not_know_is_a_violation(github, method, path,
     assert word in github.violations[0]
     assert (github.comments, github.check_runs) == ([], [])
     github.violations.clear()
-
-
-def test_a_review_with_one_anchor_off_the_diff_is_refused_whole(github: LoopbackGitHub) -> None:
-    ask = Client(github, github.token)
-    right = {"path": "a.py", "body": "b", "line": 3, "side": "RIGHT", "start_line": 2, "start_side": "RIGHT"}
-    deleted = {"path": "a.py", "body": "b", "line": 2, "side": "LEFT"}
-    wrong = {"path": "a.py", "body": "b", "line": 9, "side": "RIGHT"}
-    review = {"commit_id": SHA, "event": "COMMENT", "body": "Round 1", "comments": [right, deleted, wrong]}
-    refused = ask("POST", "REPO/pulls/7/reviews", review)
-    assert refused.status_code == 422
-    assert refused.json()["errors"] == ["pull_request_review_thread.line must be part of the diff"]
-    assert not github.review_comments
-    assert ask("POST", "REPO/pulls/7/reviews", review | {"comments": [right, deleted]}).status_code == 200
-    assert [(each.line, each.side) for each in github.review_comments] == [(3, "RIGHT"), (2, "LEFT")]
-    edited = ask("PATCH", f"REPO/pulls/comments/{github.review_comments[0].id}", {"body": "fixed"})
-    assert edited.json()["body"] == "fixed" == github.review_comments[0].body
-
-
-def test_faults_come_when_told_and_the_effect_with_them_where_told(github: LoopbackGitHub) -> None:
-    ask = Client(github, github.token)
-    comments = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
-    github.fail("POST", comments, cut="before")
-    github.fail("POST", comments, cut="after")
-    github.fail("POST", comments, 502, after=True)
-    github.limit(retry_after=7)
-    for there in (0, 1):
-        with pytest.raises(requests.ConnectionError):
-            ask("POST", "REPO/issues/7/comments", {"body": "x"})
-        assert len(github.comments) == there
-    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 502
-    limited = ask("POST", "REPO/issues/7/comments", {"body": "x"})
-    assert (limited.status_code, limited.headers["retry-after"]) == (403, "7")
-    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 201
-    assert [entry.status for entry in github.log] == [0, 0, 502, 403, 201]
-    assert github.writes == 3
-
-
-def test_a_forks_token_reads_and_never_writes(github: LoopbackGitHub) -> None:
-    github.read_only.add(github.token)
-    ask = Client(github, github.token)
-    assert ask("GET", "REPO/issues/7/comments").status_code == 200
-    assert ask("POST", "REPO/issues/7/comments", {"body": "x"}).status_code == 403
-
-
-def test_an_enterprise_server_has_its_api_below_a_path() -> None:
-    with loopback_github(ghes=True) as github:
-        github.add_pull(7)
-        ask = Client(github, github.token)
-        assert github.url.endswith("/api/v3")
-        made = ask("POST", "REPO/issues/7/comments", {"body": "x"}).json()
-        assert made["url"].startswith(github.url)
-        viewer = requests.post(f"{github.server_url}/api/graphql", json={"query": "{viewer{login}}"},
-                               headers={"Authorization": f"token {github.token}"}, timeout=5)  # fmt: skip
-        assert viewer.json()["data"]["viewer"]["login"] == ACTIONS
 
 
 def test_unknown_fields_are_found_below_conditions_lists_and_answers() -> None:

@@ -122,7 +122,7 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
 
 def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(tmp_path, environ, github):
     made = project(tmp_path, environ, github, RUBRIC)
-    made.origin.commit("Less time", **{".vibe-gate/gate.toml": GATE + "[budget]\ndeadline_s = 20\n"})
+    made.origin.commit("Less time", **{".vibe-gate/gate.toml": GATE + "[budget]\ndeadline_s = 8\n"})
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
     made.pull(head)
     busy = ApiError(529, headers={"retry-after": "0"})
@@ -137,6 +137,7 @@ def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(t
         address = never.base_url.removeprefix("http://").partition("/")[0]
         assert address not in made.ours[0] + done.out
 
+        made.origin.commit("More time", **{".vibe-gate/gate.toml": GATE})
         done = made.review_pull(head, ANTHROPIC_BASE_URL=model.base_url, **keyed)
         assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (0, "success", 5), done.out
 
