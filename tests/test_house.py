@@ -61,6 +61,7 @@ DOORS = ("agent", "forge", "gateway", "git", "sandbox", "secrets", "sessions", "
 @pytest.mark.parametrize("room", DOORS)
 def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
     door = importlib.import_module(f"vibe_gate.{room}")
+    __import__(door.__name__, fromlist=door.__all__)  # as `from vibe_gate.store import captures` does, a module of it
     assert len(door.__all__) <= 15
     assert all(getattr(door, name) is not None for name in door.__all__)
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import gone
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, hold, task_in
 
@@ -36,19 +37,6 @@ def pid_of(home: Path) -> int:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return int((home / "pid").read_text())
-
-
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if stat.rpartition(")")[2].split()[0] == "Z":
-            return True
-        time.sleep(0.02)
-    return False
 
 
 # How a session ends.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from acting import environment
 from command import Done, vibe_gate
+from contract.github import LoopbackGitHub, loopback_github
+from faces.jobs import Project, project
 from hooked import Hooked, again, judged_by, put_in
 from program import repository
 
@@ -62,3 +64,16 @@ def judging(kept: Path, tmp_path: Path, environ: dict[str, str]) -> Hooked:
     """A repository with a gate whose only criterion is a judge's."""
     made = kept / "judging"
     return again(made, tmp_path / "repository", environ, lambda here: put_in(judged_by(here), "install git"))
+
+
+@pytest.fixture
+def github() -> Iterator[LoopbackGitHub]:
+    """A GitHub without pull requests."""
+    with loopback_github() as started:
+        yield started
+
+
+@pytest.fixture
+def made(tmp_path: Path, environ: dict[str, str], github: LoopbackGitHub) -> Project:
+    """A project whose gate needs no model, and its origin at that GitHub."""
+    return project(tmp_path, environ, github)

@@ -31,17 +31,6 @@ weight = 0.1
 """
 
 
-@pytest.fixture
-def github():
-    with loopback_github() as started:
-        yield started
-
-
-@pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str], github) -> Project:
-    return project(tmp_path, environ, github)
-
-
 def conclusions(made: Project) -> list[str]:
     return [run.sent["conclusion"] for run in made.github.check_runs]
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
-from contract.github import loopback_github
 from faces import events
-from faces.jobs import Project, project
+from faces.jobs import Project
 
 SOFTER = {".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n'}
 
 
 @pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str]):
-    with loopback_github() as github:
-        github.permissions.update(bob="write", carol="write", dave="read")
-        yield project(tmp_path, environ, github)
+def made(made) -> Project:
+    made.github.permissions.update(bob="write", carol="write", dave="read")
+    return made
 
 
 def softened(made: Project, message: str = "soften") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from contract.github import loopback_github
@@ -43,10 +42,9 @@ def test_a_command_is_the_first_line_and_nothing_else(body, command):
 
 
 @pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str]):
-    with loopback_github() as github:
-        github.permissions.update(bob="write", carol="maintain", eve="read", ada="admin", tim="triage")
-        yield project(tmp_path, environ, github)
+def made(made) -> Project:
+    made.github.permissions.update(bob="write", carol="maintain", eve="read", ada="admin", tim="triage")
+    return made
 
 
 @pytest.fixture

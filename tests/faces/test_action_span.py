@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from contract.github import loopback_github
 from faces import events
-from faces.jobs import FORBIDDEN, Project, project, todos
+from faces.jobs import FORBIDDEN, Project, todos
 from repos import Repo
 
 pytestmark = pytest.mark.slow
@@ -16,12 +15,6 @@ pytestmark = pytest.mark.slow
 SOFT = FORBIDDEN.replace("TODO", "NEVER-EVER")
 RUBRIC = ".vibe-gate/rubrics/quality.toml"
 HOLE = "# TODO hole\n"
-
-
-@pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str]):
-    with loopback_github() as github:
-        yield project(tmp_path, environ, github)
 
 
 def files(made: Project) -> list[str]:

@@ -159,7 +159,6 @@ def test_the_filters(bundles, repo):
     for options, found in FILTERS:
         told = bundles(repo, "list", *options, "--json").json["bundles"]
         assert "".join(runs[run["run_id"]] for run in told) == found, options
-        assert bundles(repo, "list", *options).out.count("\n") == max(1, len(found))
 
 
 WRONG = ("--limit=0", "--limit=x", "--limit=²", f"--limit={'9' * 5000}", "--since=soon", "--since=999999w", "--since=",
@@ -430,16 +429,6 @@ def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(b
         assert (done.returncode, done.stdout) == (3, "")
         assert "Run `git rm -r --cached .vibe-artifacts`" in done.stderr
     assert git(clone, "status", "--short", "--ignored", STORE) == ""
-
-
-def test_a_run_to_come_is_foreign(bundles, repo):
-    own = recorded(repo, START)
-    to_come = recorded(repo, datetime.now(UTC) + timedelta(days=2))
-    for _ in range(2):
-        assert [line.split()[1] for line in bundles(repo, "list").stdout.splitlines()] == ["foreign", "pass"]
-        time.sleep(0.1)
-    assert matched(bundles(repo, "show", "--json")) == (own, "newest")
-    assert bundles(repo, "show", to_come).returncode == 5
 
 
 # keep, clean, du

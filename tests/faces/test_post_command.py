@@ -12,22 +12,10 @@ from typing import Any
 
 import pytest
 from command import Done, vibe_gate
-from contract.github import loopback_github
 from faces import events
-from faces.jobs import Project, project, todos
+from faces.jobs import Project, todos
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def github():
-    with loopback_github() as started:
-        yield started
-
-
-@pytest.fixture
-def made(tmp_path: Path, environ: dict[str, str], github) -> Project:
-    return project(tmp_path, environ, github)
 
 
 # A recorded run

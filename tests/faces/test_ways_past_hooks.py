@@ -163,19 +163,6 @@ def test_what_git_picks_reverts_and_rebases_by_itself_is_no_bypass(here):
     ]
 
 
-def test_a_conflict_that_was_solved_in_a_rebase_is_a_bypass_and_says_so(here):
-    here.git("checkout", "-q", "-b", "topic")
-    commit(here, "b", "mine\n")
-    here.git("checkout", "-q", "main")
-    commit(here, "b", "theirs\n")
-    here.git("checkout", "-q", "topic")
-    here.run("git", "rebase", "main")
-    here.write(b="both\n")
-    here.git("add", "b")
-    assert "in a rebase, but not what git makes there by itself" in here.git("rebase", "--continue")
-    assert [row["status"] for row in verified(here, "main..HEAD")] == ["bypassed"]
-
-
 def test_a_message_that_an_agent_amends_makes_no_persons_commit_an_agents(here):
     commit(here, "b", "x\n")
     here.git("commit", "-q", "--amend", "-m", "y", CLAUDECODE="1")

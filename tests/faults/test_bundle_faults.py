@@ -1,8 +1,6 @@
 """Faults while a bundle is written: no corrupt object, no false seal, and the review goes on.
 
-The matrices let a system call fail, or kill the process, at every step of a
-recorded review: a profile function sees each call into the system before it
-happens, and may raise what the call would have raised, or send SIGKILL.
+The matrices let a system call fail, or kill the process, at every step of a recorded review.
 """
 
 from __future__ import annotations
@@ -13,16 +11,13 @@ import hashlib
 import itertools
 import os
 import resource
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, list_runs, read_summary, summary_of, verify_bundles
+from faults.system_calls import AtCall, each_call_fails, each_call_kills
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.errors import StorageError
@@ -81,71 +76,33 @@ def assert_heals(root: Path) -> None:
     assert_sound(root, killed=True)
 
 
-class AtCall:
-    """Does something before (or after) the n-th call into the system."""
-
-    def __init__(self, number: int, do: Callable[[], None], moment: str = "c_call", but: str = "") -> None:
-        self.left = number
-        self.do = do
-        self.moment = moment
-        self.but = but
-        self.where = ""
-
-    def __call__(self, frame: FrameType, event: str, function: Any) -> None:
-        if event != self.moment or getattr(function, "__module__", "") not in {"posix", "fcntl"}:
-            return
-        if frame.f_code.co_name == self.but or function.__name__ == "fspath":  # no call into the system
-            return
-        self.left -= 1
-        if self.left == 0:
-            self.where = f"{function.__name__} in {frame.f_code.co_name}"
-            self.do()
-
-
-def _fail_with(code: int) -> Callable[[], None]:
-    def fail() -> None:
-        raise OSError(code, os.strerror(code))
-
-    return fail
+def empty(folder: Path, number: int) -> Path:
+    (folder / str(number)).mkdir()
+    return folder / str(number)
 
 
 def test_whichever_call_fails_the_review_goes_on_and_the_store_stays_sound(tmp_path: Path) -> None:
-    for number in itertools.count(1, 11):
-        root = tmp_path / str(number)
-        root.mkdir()
-        fault = AtCall(number, _fail_with(errno.ENOSPC))
-        sys.setprofile(fault)
-        try:
-            run = review(root)
-        finally:
-            sys.setprofile(None)
-        if not fault.where:
-            break
-        sealed = any(view.state == "sealed" for view in list_runs(root))
-        assert run.lost is not None or sealed, fault.where
+    runs: list[RunRecorder] = []
+
+    def look(root: Path) -> None:
+        assert runs[-1].lost is not None or any(view.state == "sealed" for view in list_runs(root))
         assert_sound(root)
         assert_heals(root)
-    assert number > 100
+
+    calls = each_call_fails(
+        lambda root: runs.append(review(root)), lambda number: empty(tmp_path, number), look, 11, errno.ENOSPC
+    )
+    assert calls > 100
 
 
 def test_whenever_the_process_is_killed_no_unfinished_run_is_sealed(tmp_path: Path) -> None:
-    for number in itertools.count(1, 13):
-        root = tmp_path / str(number)
-        root.mkdir()
-        child = os.fork()
-        if child == 0:
-            sys.setprofile(AtCall(number, lambda: os.kill(os.getpid(), signal.SIGKILL)))
-            review(root)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if status == 0:
-            break
-        assert os.WTERMSIG(status) == signal.SIGKILL
+    def look(root: Path) -> None:
         assert not any(view.state == "running" for view in list_runs(root))
         assert_sound(root, killed=True)
         assert verify_bundles(root, Provenance(START)).is_sound
         assert_heals(root)
-    assert number > 100
+
+    assert each_call_kills(review, lambda number: empty(tmp_path, number), look, step=13) > 100
 
 
 def _interrupt() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from bundle_words import START, read_summary
-from faults.test_store_faults import copy, each_call_fails, each_call_kills
+from faults.system_calls import each_call_fails, each_call_kills
+from faults.test_store_faults import copy
 from recorded import Kind, recorded
 
 from vibe_gate.domain.gate import Retention

@@ -5,13 +5,8 @@ Here, too, every call into the system fails once, or the process dies at it once
 
 from __future__ import annotations
 
-import errno
-import itertools
-import os
 import resource
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -28,10 +23,10 @@ from bundle_words import (
     repair_bundles,
     verify_bundles,
 )
-from faults.test_bundle_faults import AtCall, _fail_with, assert_sound, review
+from faults.system_calls import each_call_fails, each_call_kills
+from faults.test_bundle_faults import assert_sound, empty, review
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.errors import StorageError
 from vibe_gate.store import archive, open_store, repair
 from vibe_gate.store.folder import Folder, make_durable
 
@@ -89,11 +84,6 @@ def copy(source: Path, target: Path) -> Path:
     return target
 
 
-def empty(folder: Path, number: int) -> Path:
-    (folder / str(number)).mkdir()
-    return folder / str(number)
-
-
 def assert_imported(root: Path, archive: Path) -> None:
     for run in list_runs(root):
         assert run.summary.outcome == "pass"
@@ -103,49 +93,6 @@ def assert_imported(root: Path, archive: Path) -> None:
     repair_bundles(root, Provenance(LATER))
     assert verify_bundles(root, NOW).problems == ()
     assert list_runs(root)[0].summary.outcome == "pass"
-
-
-def each_call_fails(
-    do: Callable[[Path], object], made: Callable[[int], Path], after: Callable[[Path], None], step: int = 31
-) -> int:
-    """`do` with its n-th call into the system failing, for every `step`th n; how many calls there are."""
-    do(made(0))  # loads what it loads on first use: an import that fails is no fault of the store
-    for number in itertools.count(1, step):
-        root = made(number)
-        fault = AtCall(number, _fail_with(errno.EIO), but="let_go")
-        sys.setprofile(fault)
-        try:
-            do(root)
-        except StorageError:
-            pass
-        finally:
-            sys.setprofile(None)
-        if not fault.where:
-            return number
-        try:
-            after(root)
-        except Exception as error:
-            raise AssertionError(fault.where) from error
-    raise AssertionError
-
-
-def each_call_kills(
-    do: Callable[[Path], object], made: Callable[[int], Path], after: Callable[[Path], None], step: int = 41
-) -> int:
-    for number in itertools.count(1, step):
-        root = made(number)
-        child = os.fork()
-        if child == 0:
-            sys.setprofile(AtCall(number, lambda: os.kill(os.getpid(), signal.SIGKILL)))
-            try:
-                do(root)
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if status == 0:
-            return number
-        after(root)
-    raise AssertionError
 
 
 @pytest.mark.parametrize("fault", [each_call_fails, each_call_kills])

@@ -23,17 +23,6 @@ def bodies(github: LoopbackGitHub) -> list[str]:
     return [comment.body for comment in github.comments]
 
 
-def test_a_first_push_makes_the_comment_and_later_ones_change_it(
-    github: LoopbackGitHub, opened: Callable[..., Forge]
-) -> None:
-    for text in ("one", "two", "three"):
-        forge = opened()
-        comment = forge.put_comment(7, said(text), marker=MARKER)
-        assert (comment.author, comment.ours) == (ACTIONS, True)
-    assert bodies(github) == [said("three")]
-    assert github.writes == 3
-
-
 def test_the_same_words_are_not_written_again(github: LoopbackGitHub, opened: Callable[..., Forge]) -> None:
     first = opened().put_comment(7, said("one\n"), marker=MARKER)
     assert opened().put_comment(7, said("one\n"), marker=MARKER).id == first.id
@@ -144,8 +133,3 @@ def test_a_body_over_githubs_limit_is_a_refusal(github: LoopbackGitHub, forge: F
     with pytest.raises(ForgeError, match="too long") as caught:
         forge.put_comment(7, said("x" * 65_536), marker=MARKER)
     assert (caught.value.status, github.writes) == (422, 0)
-
-
-def test_comments_of_accounts_that_are_gone_are_read(github: LoopbackGitHub, forge: Forge) -> None:
-    github.add_comment(7, None, "who was it?")
-    assert [(comment.author, comment.ours) for comment in forge.comments(7)] == [("", False)]

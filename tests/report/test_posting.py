@@ -14,7 +14,6 @@ from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Truste
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
 from vibe_gate.report.annotations import commands, finding_of
-from vibe_gate.report.comment import MARKER
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round, identity
@@ -72,13 +71,6 @@ def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
     return Report(made, (), first_round(made.findings, head), links, PATCH, number=7, name=name)
 
 
-class Pauses(list[float]):
-    """What was waited for, without waiting."""
-
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
-
-
 def say(
     github: LoopbackGitHub, environ, findings: Sequence[Finding], head: str = HEADS[0], *, name: str = "",
     touched=None, lines: bool = True, **wanted: object,
@@ -88,7 +80,7 @@ def say(
     posting = Posting(
         head=head, number=7, review_comments=lines, touched=touched or (lambda earlier: lambda finding: True)
     )
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=Pauses()) as forge:
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
         return post(replace(posting, **wanted), forge, report(findings, head, name))
 
 
@@ -207,18 +199,6 @@ def test_a_review_comment_that_somebody_else_forged_silences_nothing(github, env
     assert [one.author for one in github.review_comments] == ["eve", "github-actions[bot]"]
 
 
-@pytest.mark.slow
-def test_our_comment_is_found_behind_pages_of_others(github, environ):
-    for number in range(250):
-        github.add_comment(7, "eve", f"No {number}")
-    say(github, environ, [finding(1)], lines=False)
-    github.add_comment(7, "eve", MARKER)
-    before = github.writes
-    say(github, environ, [], HEADS[1], lines=False)
-    assert github.writes == before + 2
-    assert len(ours(github)) == 1
-
-
 def test_a_forks_token_writes_nothing_and_every_downgrade_says_why(github, environ):
     github.read_only.add(github.token)
     posting = Posting(head=HEADS[0], number=7, review_comments=True)
@@ -284,20 +264,6 @@ def test_a_server_that_stays_down_costs_no_verdict(github, environ):
     assert github.writes == 0
     assert len(posted.downgrades) >= 3
     assert posted.report.summary.outcome == "fail"
-
-
-def test_a_secondary_limit_is_waited_for_and_beyond_patience_a_downgrade(github, environ):
-    github.limit(retry_after=7)
-    pauses = Pauses()
-    posting = Posting(head=HEADS[0], number=7)
-    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=pauses) as forge:
-        posted = post(posting, forge, report([finding(1)], HEADS[0]))
-    assert posted.downgrades == []
-    assert sum(pauses) >= 7
-    assert len(ours(github)) == 1
-    github.limit(retry_after=86_400, times=1_000)
-    posted = say(github, environ, [finding(2)], lines=False)
-    assert (posted.comment_url, len(posted.downgrades)) == ("", 2)
 
 
 def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import gone
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering, hold, task_in
@@ -66,13 +67,6 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
         assert repo.git("status", "--porcelain") == ""
         assert gone(int((workspace.root / "daemon").read_text()))
         workspace.remove()
-
-
-def gone(pid: int) -> bool:
-    end = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    return not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.slow

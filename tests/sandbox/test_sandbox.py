@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import gone
 
 from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, run_command
 
@@ -30,21 +31,6 @@ def run(tree: Path, *argv: str, timeout_s: float = 20) -> CommandResult:
 
 def python(tree: Path, code: str, timeout_s: float = 20) -> CommandResult:
     return run(tree, sys.executable, "-c", code, timeout_s=timeout_s)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-
-
-def gone(pid: int) -> bool:
-    end = time.monotonic() + 30
-    while alive(pid) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not alive(pid)
 
 
 def test_output_and_exit_code_come_back_together(tmp_path: Path) -> None:
