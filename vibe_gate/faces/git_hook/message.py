@@ -5,7 +5,7 @@ from __future__ import annotations
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS
-from vibe_gate.faces.git_hook.call import Hook, effect
+from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.receipts.let_through import let_through
 
@@ -19,10 +19,7 @@ def review_message(hook: Hook) -> int:
         tree = repository.index_tree()
         before = let_through(hook.state(repository.common_dir).hook_records.about(tree), tree)
         hinted = bool(agent_hints({}, (repository.pending_commit(text),), uncommitted=False))
-        # What a judge answered, or what is known as an agent's without one, no trailer of the message changes.
-        said = before is not None and not before.again and (not hinted or before.judged or bool(before.hints))
-        settled = said or (before is not None and _was_reported(hook, before, hinted))
-    if settled:
+    if before is not None and _is_settled(before, hinted):
         return PASS
     # A review loads much more than all of the above.
     from vibe_gate.faces.git_hook.reviewing import review_change
@@ -31,11 +28,12 @@ def review_message(hook: Hook) -> int:
     return review_change(hook, Selection("staged"), text, reported=reported).code
 
 
-def _was_reported(hook: Hook, before: Record, hinted: bool) -> bool:
-    """Whether the hook before reported that the model failed: this one would ask the same model again."""
-    asked = (before.judged and not hinted) or (bool(before.hints) and not before.again)
-    tried = before.exit_code == INCONCLUSIVE and asked
-    return tried and not effect(before.exit_code, "warn", hook.environ, strict=hook.strict).blocks
+def _is_settled(before: Record, hinted: bool) -> bool:
+    """Whether the message changes nothing of what the hook before let through; `hinted`: it names an agent."""
+    if before.again:  # unless the model failed: this hook would ask the same model again
+        return before.judged and not hinted and before.exit_code == INCONCLUSIVE
+    # What a judge answered, or what is known as an agent's without one, no trailer of the message changes.
+    return not hinted or before.judged or bool(before.hints)
 
 
 def _message(hook: Hook, repository: Repository) -> str:

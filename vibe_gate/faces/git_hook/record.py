@@ -9,8 +9,8 @@ Python only where an agent moves a branch to a commit that no ref has yet. It mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,38 +47,38 @@ def commit_records(hook: Hook, repository: Repository) -> CommitRecords:
 
 def settle_marks(hook: Hook, repository: Repository) -> None:
     """Record what the scripts left marks of; if that fails, say so."""
-    try:
+    with _said(hook):
         commit_records(hook, repository).settle_marks()
-    except GateError as error:
-        _only_say(hook, error)
 
 
 def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
-    try:
-        with open_repository(hook.start, hook.environ) as repository:
-            settle_marks(hook, repository)
-            records = commit_records(hook, repository)
-            records.settle([repository.head_commit()])
-    except GateError as error:
-        return _only_say(hook, error)
+    with _said(hook), open_repository(hook.start, hook.environ) as repository:
+        settle_marks(hook, repository)
+        commit_records(hook, repository).settle([repository.head_commit()])
     return PASS
 
 
 def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
-    try:
-        with open_repository(hook.start, hook.environ) as repository:
-            settle_marks(hook, repository)
-            records = commit_records(hook, repository)
-            # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
-            # other, so that the work of post-commit may not be done yet.
-            made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
-            records.settle(records.unrecorded(made))
-            records.rewritten(_pairs(hook, repository), _command(hook))
-    except GateError as error:
-        return _only_say(hook, error)
+    with _said(hook), open_repository(hook.start, hook.environ) as repository:
+        settle_marks(hook, repository)
+        records = commit_records(hook, repository)
+        # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
+        # other, so that the work of post-commit may not be done yet.
+        made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
+        records.settle(records.unrecorded(made))
+        records.rewritten(_pairs(hook, repository), _command(hook))
     return PASS
+
+
+@contextmanager
+def _said(hook: Hook) -> Iterator[None]:
+    """Say why this block fails, and go on: a commit that is made is not stopped any more."""
+    try:
+        yield
+    except GateError as error:
+        hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
 
 
 def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
@@ -94,11 +94,6 @@ def _pairs(hook: Hook, repository: Repository) -> list[tuple[str, str]]:
 
 def _command(hook: Hook) -> str:
     return hook.words[0] if hook.words else hook.environ.get("PRE_COMMIT_REWRITE_COMMAND", "amend")
-
-
-def _only_say(hook: Hook, error: GateError) -> int:
-    hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
-    return PASS
 
 
 def move(hook: Hook) -> int:
