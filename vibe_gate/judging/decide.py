@@ -191,11 +191,8 @@ def apply_overrides(
     known = {finding: waiver for finding in findings if (waiver := waivers.of(finding)) is not None}
     if not known:
         return Waived(tuple(results), tuple(findings))
-    spared = {
-        criterion: said
-        for criterion in {finding.criterion for finding in known}
-        if (said := _spared(criterion, findings, known))
-    }
+    criteria = {finding.criterion for finding in known}
+    spared = {criterion: said for criterion in criteria if (said := spares(criterion, findings, waivers))}
     made = tuple(_without(rubric, result, spared) for rubric, result in zip(rubrics, results, strict=True))
     shown = tuple(_noticed(finding, known[finding]) if finding in known else finding for finding in findings)
     failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"} & spared.keys()
@@ -203,18 +200,13 @@ def apply_overrides(
     return Waived(made, shown, tuple(effective))
 
 
-def spares(criterion: str, findings: Sequence[Finding], waivers: Waivers) -> bool:
-    """Whether everything that the failed criterion found is waived."""
-    known = {finding: waiver for finding in findings if (waiver := waivers.of(finding)) is not None}
-    return bool(_spared(criterion, findings, known))
-
-
-def _spared(criterion: str, findings: Sequence[Finding], known: dict[Finding, Waiver]) -> str:
-    """What the reason of a criterion says that is waived as a whole; "" where it is not."""
+def spares(criterion: str, findings: Sequence[Finding], waivers: Waivers) -> str:
+    """What is said of a failed criterion all of whose findings are waived; "" if one is not."""
     own = [finding for finding in findings if finding.criterion == criterion]
-    if not own or len(own) >= MAX_FINDINGS or any(finding not in known for finding in own):
+    found = [waiver for finding in own if (waiver := waivers.of(finding)) is not None]
+    if not own or len(own) >= MAX_FINDINGS or len(found) < len(own):
         return ""
-    return "; ".join(dict.fromkeys(known[finding].sentence for finding in own))
+    return "; ".join(dict.fromkeys(waiver.sentence for waiver in found))
 
 
 def _without(rubric: Rubric, result: RubricResult, spared: dict[str, str]) -> RubricResult:
