@@ -233,10 +233,10 @@ async def gate_stage(
         waivers = trust.approved(waivers, impact, request.approval)
         answers = assemble.without_asking(request, subject, checks, waivers)
     if answers is None:
-        from vibe_gate.judging.judge import JudgeContext  # most reviews at a commit ask no judge
+        from vibe_gate.judging.judge import JudgeContext, judge  # most reviews at a commit ask no judge
 
         context = JudgeContext(request, subject, repository, run, shared)
-        answers = _reused(context, checks) or await _ask(context, progress)
+        answers = _reused(context, checks) or await judge(context, partial(progress, "judge"))
     intact = answers.intact
     verdict = assemble_verdict(change, subject.rubrics, checks, answers, waivers, impact, intact=intact)
     return GateResult(subject, checks, waivers, impact, answers, verdict)
@@ -306,12 +306,6 @@ def _reused(context: JudgeContext, checks: CheckResults) -> JudgeResult | None:
 
     with context.run.deadline.interrupting():
         return reused(context)
-
-
-async def _ask(context: JudgeContext, progress: Progress) -> JudgeResult:
-    from vibe_gate.judging.judge import judge
-
-    return await judge(context, partial(progress, "judge"))
 
 
 def is_still_there(repository: Repository, change: Change) -> bool:

@@ -40,17 +40,17 @@ WORKFLOW = "review"
 class JudgeResult(NamedTuple):
     """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
 
-    `votes` by rubric id, an answer for each question that was asked about it. `cached` are the rubrics answered by
-    earlier runs, `partly_cached` those of which one question was. `silence` says why no judge was asked, and `chosen`
-    that this is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of
-    what was answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a
-    receipt: `silence` then says whose.
+    `votes` by rubric id, an answer for each question that was asked about it. Of these rubrics, `cached` had a question
+    answered by an earlier run, `asked` one by this run. `silence` says why no judge was asked, and `chosen` that this
+    is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of what was
+    answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a receipt:
+    `silence` then says whose.
     """
 
     votes: Mapping[str, tuple[RubricVotes, ...]] = MappingProxyType({})
     cost: Cost = Cost()
     cached: frozenset[str] = frozenset()
-    partly_cached: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     silence: str = ""
     chosen: bool = False
@@ -61,16 +61,15 @@ class JudgeResult(NamedTuple):
     @property
     def answered_now(self) -> list[str]:
         """The rubrics that were asked in this run, wholly, and answered for good."""
-        asked = self.votes.keys() - self.cached - self.partly_cached
-        return [name for name in self.votes if name in asked and all(one.is_final for one in self.votes[name])]
+        return [name for name in self.asked - self.cached if all(one.is_final for one in self.votes[name])]
 
     @property
     def cache(self) -> CacheUse:
         """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
         sizes = {name: len(votes[0].votes) for name, votes in self.votes.items()}
         return CacheUse(
-            hits=sum(size for name, size in sizes.items() if name in self.cached | self.partly_cached),
-            misses=sum(size for name, size in sizes.items() if name not in self.cached),
+            hits=sum(sizes[name] for name in self.cached),
+            misses=sum(sizes[name] for name in self.asked),
         )
 
 
@@ -174,7 +173,7 @@ def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
         return result.model_copy(update={"decided_by": "cache"}) if rubric.id in answers.reused else result
     result = worst([judged(criterion, one.votes.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes])
-    return result.model_copy(update={"decided_by": "cache"}) if rubric.id in answers.cached else result
+    return result if rubric.id in answers.asked else result.model_copy(update={"decided_by": "cache"})
 
 
 def _findings(

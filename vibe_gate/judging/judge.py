@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic_core import ValidationError
@@ -347,17 +348,16 @@ def _keep(answers: AnswerCache, asked: _Asked, briefs: Iterable[RubricBrief], co
 def _result(
     questions: tuple[RubricQuestion, ...],
     known: Mapping[str, RubricVotes],
-    new: Mapping[str, RubricVotes] | None = None,
+    new: Mapping[str, RubricVotes] = MappingProxyType({}),
 ) -> JudgeResult:
     """The votes by rubric, only of rubrics whose questions are all answered, by earlier runs or by this one."""
     by_rubric: dict[str, list[str]] = {}
     for question in questions:
         by_rubric.setdefault(question.rubric.id, []).append(question.key)
-    votes = {**known, **(new or {})}
+    votes = {**known, **new}
     complete = {name: keys for name, keys in by_rubric.items() if all(key in votes for key in keys)}
-    asked = {name for name, keys in complete.items() if any(key in (new or {}) for key in keys)}
     return JudgeResult(
         votes={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
-        cached=frozenset(complete.keys() - asked),
-        partly_cached=frozenset(name for name in asked if any(key not in (new or {}) for key in complete[name])),
+        cached=frozenset(name for name, keys in complete.items() if not new.keys() >= {*keys}),
+        asked=frozenset(name for name, keys in complete.items() if not new.keys().isdisjoint(keys)),
     )
