@@ -110,12 +110,11 @@ def _unknown(source: Source, file: CaseFile, known: dict[str, Rubric], tree: Def
     """Names that the repository's rubrics do not have; of a rubric that is wrong itself nothing is known."""
     if not file.expect and file.outcome is None:
         yield source.mistake(("expect",), "is missing\nname a criterion and its outcome there, or the rubric's outcome")
-    path = f".vibe-gate/rubrics/{file.rubric}.toml"
     if file.rubric in known:
         ids = [criterion.id for criterion in known[file.rubric].criterion]
         for name in file.expect:
             if name not in ids:
                 what = f"rubric {quoted(file.rubric)} has no such criterion\n{suggestion(name, ids, 'its criteria')}"
                 yield source.mistake(("expect", name), what)
-    elif tree.read(path) is None:
-        yield source.mistake(("rubric",), missing("rubric", path, file.rubric, list(known)))
+    elif tree.read(f".vibe-gate/rubrics/{file.rubric}.toml") is None:
+        yield source.mistake(("rubric",), missing("rubric", file.rubric, list(known)))

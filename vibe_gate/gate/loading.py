@@ -241,7 +241,7 @@ def _gate_file(source: Source, rubrics: Sequence[str], found: list[Mistake]) -> 
         if (location[:-1], name) in seen:
             found.append(source.mistake(location, f"{quoted(name)} is named twice"))
         elif name not in rubrics:
-            found.append(source.mistake(location, missing("rubric", f"{RUBRICS}{name}.toml", name, rubrics)))
+            found.append(source.mistake(location, missing("rubric", name, rubrics)))
         seen.add((location[:-1], name))
     return file
 

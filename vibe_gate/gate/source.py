@@ -257,9 +257,9 @@ def check_unique(source: Source, array: str, found: list[Mistake]) -> None:
             found.append(source.mistake(location, f"is the id of {dotted(first[name][:-1])}, too"))
 
 
-def missing(kind: str, path: str, name: str, known: Sequence[str]) -> str:
-    """That no file defines what is named."""
-    why = f"no {kind} {quoted(name)}: there is no file {paths.quote(path)}"
+def missing(kind: str, name: str, known: Sequence[str]) -> str:
+    """That no file defines the agent or rubric that is named."""
+    why = f"no {kind} {quoted(name)}: there is no file {paths.quote(f'.vibe-gate/{kind}s/{name}.toml')}"
     advice = did_you_mean(name, known) or "write it, or take the name out"
     return f"{why} (symbolic links are not followed)\n{advice}"
 

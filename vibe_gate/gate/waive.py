@@ -46,12 +46,13 @@ class WaiverAsked:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was meant: its fingerprint, a sentence about it, and the run that has it."""
+    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about."""
 
     fingerprint: str
     about: str
     entry: RunEntry
-    finding: Finding | None = None
+    criterion: str = ""
+    path: str = ""
 
 
 def override(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
@@ -105,25 +106,23 @@ def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: 
     with open_repository(start, environ) as repository:
         name, email = _person(repository, environ)
         expires = _checked(ask, now)
-        said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
         criterion, colon, glob = ask.what.partition(":")
         if colon and not glob:
             raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
         known = _criteria(repository)
+        if not colon:
+            found = _finding(repository, ask, now)
+            path = (paths.unquote(found.path),) if found.path else ()
+            aim: dict[str, object] = {"finding": found.fingerprint, "criterion": found.criterion, "paths": path}
+        elif criterion in (*known, "*"):
+            aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
+        else:
+            near = nearest(criterion, known)
+            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
+            raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
+        said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
         try:
-            if colon:
-                if criterion not in known and criterion != "*":
-                    near = nearest(criterion, known)
-                    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
-                    raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
-                aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
-                rule = Suppression.model_validate(said | aim)
-            else:
-                found = _finding(repository, ask, now)
-                assert found.finding is not None
-                path = (paths.unquote(found.finding.path),) if found.finding.path else ()
-                about = {"finding": found.fingerprint, "criterion": found.finding.criterion, "paths": path}
-                rule = Suppression.model_validate(said | about)
+            rule = Suppression.model_validate(said | aim)
         except ValidationError as error:
             why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
             raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {why}.") from error
@@ -179,7 +178,8 @@ def _finding(repository: Repository, ask: WaiverAsked, now: datetime) -> _Found:
             one = found[0]
             place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
             wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
-            return _Found(names[0], f"{one.criterion}, {place}: {one.message}{wide}", entry, one)
+            about = f"{one.criterion}, {place}: {one.message}{wide}"
+            return _Found(names[0], about, entry, one.criterion, one.path)
     raise UsageError(f"No run found with a finding {shown}.")
 
 

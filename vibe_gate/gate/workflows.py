@@ -169,11 +169,11 @@ def _unknown_names(source: Source, rubrics: Sequence[str], agents: Sequence[str]
     ids = sorted({name for _, name in source.values("stage", None, "id") if is_identifier(name)})[:MAX_STAGES]
     for location, name in source.values("stage", None, "agent"):
         if is_identifier(name) and name not in agents:
-            yield source.mistake(location, missing("agent", f".vibe-gate/agents/{name}.toml", name, agents))
+            yield source.mistake(location, missing("agent", name, agents))
     asked = source.values("stage", None, "rubrics", None) + source.values("stage", None, "until", "rubrics", None)
     for location, name in asked:
         if is_identifier(name) and name not in rubrics:
-            yield source.mistake(location, missing("rubric", f".vibe-gate/rubrics/{name}.toml", name, rubrics))
+            yield source.mistake(location, missing("rubric", name, rubrics))
     for location, name in source.values("stage", None, "needs", None) + source.values("stage", None, "context", None):
         if is_identifier(name) and name not in ids:
             yield source.mistake(location, f"no stage {quoted(name)}\n{suggestion(name, ids, 'the stages')}")
