@@ -229,19 +229,14 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
         return _result(questions, known)._replace(silence=NO_KEY, chosen=context.optional, notes=notes)
     with run.deadline.interrupting():
         briefs = context.briefs(missing)
-    if reads:
-        known |= _known(context, (), briefs)
-        briefs = [each for each in briefs if each.question.key not in known]
-    if not briefs:
-        return _result(questions, known)
-    if request.answered:
-        return _result(questions, known)._replace(silence=NOT_NOW)
-    async with _claimed(answers, [each.key for each in briefs] if reads else [], run, tell):
+    async with _claimed(answers, [each.key for each in briefs] if reads and not request.answered else [], run, tell):
         if reads:
             known |= _known(context, missing, briefs)
             briefs = [each for each in briefs if each.question.key not in known]
         if not briefs:
             return _result(questions, known)
+        if request.answered:
+            return _result(questions, known)._replace(silence=NOT_NOW)
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
         asked = await _ask(context, briefs, wire, upstream, tell)
         notes = (*_keep(answers, asked, briefs, context), *asked.notes) if writes else asked.notes
