@@ -82,6 +82,13 @@ def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     assert drawn(deep, 80) == listed(deep, 80)
 
 
+def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
+    chain = [f"n{number:05}" for number in range(5000)]
+    edges = [pair for one, other in itertools.pairwise(chain) for pair in ((one, other), (other, one))]
+    ladder = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
+    assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == 1
+
+
 def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
     # Each of two sources stands right above what only the other leads to.
     crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")

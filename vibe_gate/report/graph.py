@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import TypeVar
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
@@ -26,96 +29,106 @@ _KIND, _TREE = 2, 6
 Group = tuple[str, ...]
 """Nodes that stand in one place: as a rule one, else those of a cycle."""
 
+Sorted = TypeVar("Sorted", Group, int)
+
 
 def listed(graph: Graph, columns: int) -> list[str]:
     """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes directly after."""
-    layout = _Layout(graph)
-    rows = {name: layout.row(name) for group in layout.order for name in group}
+    before = _before(graph)
+    rows = {node.id: _row(node, before[node.id]) for node in graph.nodes}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
         if sum(width + 2 for width in widths if width) > columns + 2:
             widths[spare] = 0
     rule = "─" * 8
     lines = []
-    for group in layout.order:
+    for group in _layers(before)[0]:
         cells = [zip(rows[name], widths, strict=True) for name in group]
         texts = ["  ".join(text.ljust(width) for text, width in row if width).rstrip() for row in cells]
-        lines += [f"{rule} cycle", *texts, rule] if layout.is_cycle(group) else texts
+        lines += [f"{rule} cycle", *texts, rule] if _is_cycle(group, before) else texts
     return [_cut(line, columns) for line in lines]
 
 
 def drawn(graph: Graph, columns: int) -> list[str]:
     """Boxes in layers, and lines between them; the list if the boxes do not fit, or no lines can be drawn."""
-    canvas, rows = _Canvas(), _placed(_Layout(graph), columns)
-    if rows and all(_paint(canvas, upper, lower) for upper, lower in zip(rows, [*rows[1:], []], strict=True)):
-        return canvas.lines()
-    return listed(graph, columns)
+    canvas, rows = _Canvas(), _placed(graph, columns)
+    try:
+        for upper, lower in pairwise([*rows, []]):
+            _paint(canvas, upper, lower)
+    except CycleError:
+        return listed(graph, columns)
+    return canvas.lines() or listed(graph, columns)
 
 
-def _cut(text: str, columns: int) -> str:
-    return text if len(text) <= columns else text[: columns - 3] + "..."
+def _before(graph: Graph) -> dict[str, list[str]]:
+    """What each node comes directly after."""
+    before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
+    for source, target in sorted(graph.edges):
+        before[target].append(source)
+    return before
 
 
-def _shown(text: str) -> str:
-    """A node's own text in ASCII, so that every character takes one column."""
-    return _cut(safe(text).encode("ascii", "backslashreplace").decode(), WIDEST)
+def _layers(before: Mapping[str, Collection[str]]) -> tuple[dict[Group, int], dict[Group, set[Group]]]:
+    """The groups in topological order, each with its layer; and what each comes directly after."""
+    group = _groups(before)
+    sources = {one: {group[name] for each in one for name in before[each]} - {one} for one in set(group.values())}
+    layers: dict[Group, int] = {}
+    for one in _in_order(sources):
+        layers[one] = 1 + max((layers[source] for source in sources[one]), default=-1)
+    return layers, sources
 
 
-class _Layout:
-    """Which nodes come after which, their cycles, their order."""
+def _in_order(before: Mapping[Sorted, Collection[Sorted]]) -> Iterator[Sorted]:
+    """Each after what it comes after, of those that could be next the lowest (Kahn). CycleError."""
+    sorter = TopologicalSorter(before)
+    sorter.prepare()
+    ready: list[Sorted] = []
+    while sorter.is_active():
+        for one in sorter.get_ready():
+            heapq.heappush(ready, one)
+        first = heapq.heappop(ready)
+        yield first
+        sorter.done(first)
 
-    def __init__(self, graph: Graph) -> None:
-        self.nodes = {node.id: node for node in graph.nodes}
-        self._before: dict[str, list[str]] = defaultdict(list)
-        after: dict[str, list[str]] = defaultdict(list)
-        for source, target in graph.edges:
+
+def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:
+    """Each node's group: the nodes that lead to it and that it leads to (Kosaraju), itself included."""
+    after: dict[str, list[str]] = {name: [] for name in before}
+    for target, sources in before.items():
+        for source in sources:
             after[source].append(target)
-            self._before[target].append(source)
-        self.group: dict[str, Group] = {}
-        for group in _cycles(sorted(self.nodes), after):
-            self.group |= dict.fromkeys(group, group)
-        self.after: dict[Group, list[Group]] = {
-            group: sorted({self.group[name] for one in group for name in after[one]} - {group})
-            for group in self.group.values()
-        }
-        self.layer: dict[Group, int] = {}
-        self.order = list(self._sorted())
+    seen: set[str] = set()
+    order = [name for root in before for name in _reached(root, after, seen)]
+    seen = set()
+    made = (tuple(sorted(_reached(root, before, seen))) for root in reversed(order))
+    return {name: group for group in made for name in group}
 
-    def _sorted(self) -> Iterator[Group]:
-        waits: dict[Group, int] = dict.fromkeys(self.after, 0)
-        for groups in self.after.values():
-            for group in groups:
-                waits[group] += 1
-        ready = [group for group, count in waits.items() if not count]
-        heapq.heapify(ready)
-        self.layer = dict.fromkeys(waits, 0)
-        while ready:
-            first = heapq.heappop(ready)
-            yield first
-            for group in self.after[first]:
-                self.layer[group] = max(self.layer[group], self.layer[first] + 1)
-                waits[group] -= 1
-                if not waits[group]:
-                    heapq.heappush(ready, group)
 
-    def is_cycle(self, group: Group) -> bool:
-        return len(group) > 1 or group[0] in self._before[group[0]]
+def _reached(root: str, edges: Mapping[str, Collection[str]], seen: set[str]) -> Iterator[str]:
+    """What `root` leads to and nothing led to before (`seen`, which grows), each after what it leads to itself."""
+    stack = [(root, iter(edges[root]))] if root not in seen else []
+    seen.add(root)
+    while stack:
+        name, targets = stack[-1]
+        following = next((target for target in targets if target not in seen), None)
+        if following is None:
+            stack.pop()
+            yield name
+        else:
+            seen.add(following)
+            stack.append((following, iter(edges[following])))
 
-    def row(self, name: str) -> tuple[str, ...]:
-        """A node's line of the list, by column."""
-        node, before = self.nodes[name], self._before[name]
-        kind = "" if node.kind == name else _shown(node.kind)
-        sources = f"<- {', '.join(map(_shown, sorted(before)))}" if before else ""
-        tree = node.after[:7] if node.after.isalnum() and node.after.isascii() else ""
-        return (_state(node), _shown(name), kind, *_used(node), tree, sources)
 
-    def texts(self, group: Group) -> list[str]:
-        """What stands in the group's box."""
-        texts = ["cycle"] if self.is_cycle(group) else []
-        for name in group:
-            node = self.nodes[name]
-            texts += [_shown(name), _state(node), " ".join(filter(None, _used(node)))]
-        return [_cut(text, WIDEST) for text in texts if text]
+def _is_cycle(group: Group, before: Mapping[str, Collection[str]]) -> bool:
+    return len(group) > 1 or group[0] in before[group[0]]
+
+
+def _row(node: Node, before: Collection[str]) -> tuple[str, ...]:
+    """A node's line of the list, by column."""
+    kind = "" if node.kind == node.id else _shown(node.kind)
+    sources = f"<- {', '.join(map(_shown, before))}" if before else ""
+    tree = node.after[:7] if node.after.isalnum() and node.after.isascii() else ""
+    return (_state(node), _shown(node.id), kind, *_used(node), tree, sources)
 
 
 def _state(node: Node) -> str:
@@ -128,33 +141,13 @@ def _used(node: Node) -> tuple[str, str, str]:
     return _shown(node.agent), turns, "" if node.usd is None else f"${node.usd:.4f}"
 
 
-def _cycles(names: Iterable[str], after: Mapping[str, Sequence[str]]) -> Iterator[Group]:
-    """The strongly connected groups (Tarjan's algorithm without recursion: a hostile log may nest them deep)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    path: dict[str, None] = {}
-    for root in names:
-        work = [] if root in index else [(root, iter(after[root]))]
-        while work:
-            name, targets = work[-1]
-            if name not in index:
-                index[name] = low[name] = len(index)
-                path[name] = None
-            for target in targets:
-                if target not in index:
-                    work.append((target, iter(after[target])))
-                    break
-                if target in path:
-                    low[name] = min(low[name], index[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
-                if low[name] == index[name]:
-                    group: list[str] = []
-                    while not group or group[-1] != name:
-                        group.append(path.popitem()[0])
-                    yield tuple(sorted(group))
+def _cut(text: str, columns: int) -> str:
+    return text if len(text) <= columns else text[: columns - 3] + "..."
+
+
+def _shown(text: str) -> str:
+    """A node's own text in ASCII, so that every character takes one column."""
+    return _cut(safe(text).encode("ascii", "backslashreplace").decode(), WIDEST)
 
 
 @dataclass(slots=True)
@@ -178,29 +171,32 @@ class Box:
         return self.left + self.width - 1
 
 
-def _placed(layout: _Layout, columns: int) -> list[list[Box]]:
+def _placed(graph: Graph, columns: int) -> list[list[Box]]:
     """The boxes by layer with their places, near to below what they come after; none if they do not fit."""
-    passed = (
-        max((layout.layer[one] for one in ends), default=0) - layout.layer[at] for at, ends in layout.after.items()
-    )
-    if sum(passed) > columns * len(layout.order):  # more edges pass by than have room; a hostile log has millions
+    before, nodes = _before(graph), {node.id: node for node in graph.nodes}
+    layers, sources = _layers(before)
+    after: dict[Group, list[Group]] = {group: [] for group in layers}
+    for target in sorted(layers, key=lambda one: (layers[one], one)):
+        for source in sources[target]:
+            after[source].append(target)
+    passed = (layers[ends[-1]] - layers[group] for group, ends in after.items() if ends)
+    if sum(passed) > columns * len(layers):  # more edges pass by than have room; a hostile log has millions
         return []
-    rows: list[list[Box]] = [[] for _ in range(max(layout.layer.values(), default=-1) + 1)]
-    boxes = {group: Box(layout.texts(group)) for group in layout.order}
-    for group in layout.order:
-        rows[layout.layer[group]].append(boxes[group])
-    for group in layout.order:
-        waypoints = boxes[group]
-        passing: dict[int, Box] = {layout.layer[group]: waypoints}
-        for target in sorted(layout.after[group], key=lambda one: (layout.layer[one], one)):
-            for number in range(layout.layer[group] + 1, layout.layer[target]):
+    rows: list[list[Box]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
+    boxes = {group: Box(_texts(group, nodes, before)) for group in layers}
+    for group, layer in layers.items():
+        rows[layer].append(boxes[group])
+    for group, layer in layers.items():
+        passing = {layer: boxes[group]}
+        for target in after[group]:
+            for number in range(layer + 1, layers[target]):
                 if number not in passing:
                     passing[number] = Box()
                     rows[number].append(passing[number])
                     passing[number - 1].after.append(passing[number])
-            passing[layout.layer[target] - 1].after.append(boxes[target])
+            passing[layers[target] - 1].after.append(boxes[target])
     for row in rows:
-        widest = max((len(text) for box in row for text in box.texts), default=0)
+        widest = max(len(text) for box in row for text in box.texts)
         height = max(len(box.texts) for box in row)
         for box in row:
             if box.texts:
@@ -208,6 +204,14 @@ def _placed(layout: _Layout, columns: int) -> list[list[Box]]:
                 box.texts += [""] * (height - len(box.texts))
     _align(rows)
     return rows if all(row[-1].right < columns for row in rows) else []
+
+
+def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]]) -> list[str]:
+    """What stands in the group's box."""
+    texts = ["cycle"] if _is_cycle(group, before) else []
+    for name in group:
+        texts += [_shown(name), _state(nodes[name]), " ".join(filter(None, _used(nodes[name])))]
+    return [_cut(text, WIDEST) for text in texts if text]
 
 
 def _align(rows: list[list[Box]]) -> None:
@@ -235,49 +239,41 @@ class _Canvas:
 
     def __init__(self) -> None:
         self.height = 0
-        self._texts: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        self._flat: dict[tuple[int, int], int] = {}
-        self._upright: dict[tuple[int, int], int] = {}
+        self._texts: dict[tuple[int, int], str] = {}
+        self._flat: dict[tuple[int, int], int] = defaultdict(int)
+        self._upright: dict[tuple[int, int], int] = defaultdict(int)
         self._meet: set[tuple[int, int]] = set()
 
     def across(self, row: int, left: int, right: int) -> None:
         """A line from column to column."""
         for column in range(left, right + 1):
-            bits = _LEFT * (column > left) | _RIGHT * (column < right)
-            self._flat[row, column] = self._flat.get((row, column), 0) | bits
+            self._flat[row, column] |= _LEFT * (column > left) | _RIGHT * (column < right)
 
     def down(self, column: int, top: int, bottom: int) -> None:
         """A line from row to row; at its ends it is joined with what it touches."""
         for row in range(top, bottom + 1):
-            bits = _UP * (row > top) | _DOWN * (row < bottom)
-            self._upright[row, column] = self._upright.get((row, column), 0) | bits
+            self._upright[row, column] |= _UP * (row > top) | _DOWN * (row < bottom)
         self._meet |= {(top, column), (bottom, column)}
 
     def box(self, box: Box, top: int) -> None:
         """A box with its texts; lines begin and end in the middle of its edges."""
-        bottom, line, side = top + len(box.texts) + 1, _LINES[_LEFT | _RIGHT], _LINES[_UP | _DOWN]
-        for row, left, right in ((top, _DOWN | _RIGHT, _DOWN | _LEFT), (bottom, _UP | _RIGHT, _UP | _LEFT)):
-            border = _LINES[left] + line * (box.width - 2) + _LINES[right]
-            self._texts[row].append((box.left, border))
-            self._flat[row, box.middle] = _LEFT | _RIGHT
+        bottom = top + len(box.texts) + 1
+        for row in (top, bottom):
+            self.across(row, box.left, box.right)
+        for column in (box.left, box.right):
+            self.down(column, top, bottom)
         for row, text in enumerate(box.texts, start=top + 1):
-            self._texts[row].append((box.left, f"{side} {text.ljust(box.width - 4)} {side}"))
+            self._texts |= {(row, column): char for column, char in enumerate(text, start=box.left + 2)}
 
     def lines(self) -> list[str]:
         """Everything, from the top."""
-        rows = [
-            [" "] * max((left + len(text) for left, text in self._texts[row]), default=0) for row in range(self.height)
-        ]
-        for row, texts in self._texts.items():
-            for left, text in texts:
-                rows[row][left : left + len(text)] = text
-        for row, column in self._flat.keys() | self._upright.keys():
-            flat, upright = self._flat.get((row, column), 0), self._upright.get((row, column), 0)
-            bits = upright if upright and (row, column) not in self._meet else flat | upright
-            cells = rows[row]
-            cells += " " * (column + 1 - len(cells))
-            cells[column] = _LINES[bits]
-        return ["".join(cells) for cells in rows]
+        cells = dict(self._texts)
+        for place in self._flat.keys() | self._upright.keys():
+            flat, upright = self._flat[place], self._upright[place]
+            cells[place] = _LINES[upright if upright and place not in self._meet else flat | upright]
+        width = 1 + max((column for _, column in cells), default=0)
+        rows = ("".join(cells.get((row, column), " ") for column in range(width)) for row in range(self.height))
+        return [row.rstrip() for row in rows]
 
 
 @dataclass(slots=True)
@@ -293,16 +289,16 @@ class _Bus:
         return min(self.source, *self.targets), max(self.source, *self.targets)
 
 
-def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> bool:
-    """A layer and the channel below it; False if its lines would be ambiguous."""
+def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> None:
+    """A layer and the channel below it. CycleError if its lines would be ambiguous."""
     height = max(len(box.texts) for box in upper)
     top = canvas.height
+    bottom = top + height + 1
     for box in upper:
         if box.texts:
             canvas.box(box, top)
         else:
-            canvas.down(box.middle, top, top + height + 1)
-    bottom = top + height + 1
+            canvas.down(box.middle, top, bottom)
     buses = [_Bus(box.middle, [target.middle for target in box.after]) for box in upper if box.after]
     tracks = _tracks([bus for bus in buses if bus.targets != [bus.source]])
     canvas.height = bottom + 1 + (tracks + 1 if lower else 0)
@@ -313,25 +309,21 @@ def _paint(canvas: _Canvas, upper: list[Box], lower: list[Box]) -> bool:
             canvas.across(row, *bus.ends)
         for target in bus.targets:
             canvas.down(target, row, canvas.height)
-    return tracks >= 0
 
 
 def _tracks(buses: list[_Bus]) -> int:
-    """Give every bus a row from 1 on; how many there are. -1: there is no order in which no two lines meet wrongly."""
-    above = {id(bus): [one for one in buses if one is not bus and one.source in bus.targets] for bus in buses}
-    used: list[list[tuple[int, int]]] = []
-    waiting = sorted(buses, key=lambda bus: bus.ends)
-    while waiting:
-        bus = next((one for one in waiting if all(each.track for each in above[id(one)])), None)
-        if bus is None:
-            return -1
-        waiting.remove(bus)
-        left, right = bus.ends
-        bus.track = 1 + max((each.track for each in above[id(bus)]), default=0)
-        while bus.track <= len(used) and any(
-            left <= end + 1 and start <= right + 1 for start, end in used[bus.track - 1]
-        ):
-            bus.track += 1
-        used += [[] for _ in range(bus.track - len(used))]
-        used[bus.track - 1].append((left, right))
-    return len(used)
+    """Give every bus a row from 1 on; how many there are. CycleError: in each order two lines meet wrongly."""
+    buses.sort(key=lambda bus: bus.ends)
+    above = {
+        index: [other for other, one in enumerate(buses) if one is not bus and one.source in bus.targets]
+        for index, bus in enumerate(buses)
+    }
+    used: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for index in _in_order(above):
+        left, right = buses[index].ends
+        track = 1 + max((buses[other].track for other in above[index]), default=0)
+        while any(left <= end + 1 and start <= right + 1 for start, end in used[track]):
+            track += 1
+        used[track].append((left, right))
+        buses[index].track = track
+    return max(used, default=0)
