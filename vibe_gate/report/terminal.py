@@ -54,27 +54,21 @@ def crop(text: str, columns: int) -> str:
 
 def wrap(line: Text, columns: int, indent: int) -> list[Text]:
     """The line broken between words into lines of at most `columns`; a word that is too long is cut."""
-    if cell_len(line.plain) <= columns:
-        return [line]
     indent = min(indent, columns // 2)
-    pieces = line.divide(_breaks(line.plain, columns, indent))
-    lines = [pieces[0], *(Text(" " * indent).append_text(piece) for piece in pieces[1:])]
-    for piece in lines:
-        piece.rstrip()
-    return [fit(piece, columns) for piece in lines]
-
-
-def _breaks(text: str, columns: int, indent: int) -> list[int]:
     offsets: list[int] = []
     used, position = 0, 0
-    for word in text.split(" "):
+    for word in line.plain.split(" "):
         width = cell_len(word)
         if used > indent and used + width > columns and word:
             offsets.append(position)
             used = indent
         used += width + 1
         position += len(word) + 1
-    return offsets
+    first, *rest = line.divide(offsets)
+    lines = [first, *(Text(" " * indent).append_text(piece) for piece in rest)]
+    for piece in lines:
+        piece.rstrip()
+    return [fit(piece, columns) for piece in lines]
 
 
 MIN_WIDTH = 40
@@ -144,10 +138,7 @@ def _verdict(summary: Summary) -> tuple[str, str]:
 
 
 def _change(summary: Summary) -> str:
-    key = summary.key
-    shown = (
-        key[: len("tree-") + words.SHORT_ID] + " (uncommitted)" if key.startswith("tree-") else key[: words.SHORT_ID]
-    )
+    shown = words.key(summary) + (" (uncommitted)" if summary.key.startswith("tree-") else "")
     files, (added, deleted) = summary.change.files, words.lines(summary)
     names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
@@ -157,31 +148,27 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
-    if not words.applies(rubric):  # a "pass" would claim that something was checked
-        reasons = {one.reason for one in rubric.criteria} or {""}
-        why = (safe(reasons.pop()) if len(reasons) == 1 else "") or "no criterion applies to this change"
-        (mark, style), said = _MARKS["not_applicable"], f"skipped · {why}"
-    header = Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {said}")
-    widest = max((cell_len(safe(c.id)) for c in rubric.criteria), default=0)
-    below = Counter((finding.criterion, finding.message) for finding in findings)
-    reasons = {one.reason.removesuffix(".") for one in rubric.criteria}
-    if reasons == {headline}:
-        return [Row(0, header)]
-    told = [
-        f"{counted(number, 'finding')} below" if (number := below[one.id, one.reason])
-        else "as above" if one.reason and one.reason == before
-        else one.reason
-        for before, one in zip(["", *(one.reason for one in rubric.criteria)], rubric.criteria, strict=False)
-    ]  # fmt: skip
-    if rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria):
-        return [Row(0, header)]
     reasons = {one.reason for one in rubric.criteria}
-    if len(reasons) == 1 < len(rubric.criteria) and (reason := reasons.pop()).startswith("not asked"):
-        header.append(safe(f" · {len(rubric.criteria)} questions {reason}"))
-        return [Row(0, header)]
-    waived = [one.outcome == "fail" and words.is_waived(one.id, findings) for one in rubric.criteria]
-    rows = [_criterion(*row, widest=min(widest, 28)) for row in zip(rubric.criteria, told, waived, strict=True)]
-    return [Row(0, header), *rows]
+    shared = reasons.pop() if len(reasons) == 1 else None
+    is_told = shared is not None and shared.removesuffix(".") == headline
+    if not words.applies(rubric):  # a "pass" would claim that something was checked
+        (mark, style), said = _MARKS["not_applicable"], f"skipped · {shared or 'no criterion applies to this change'}"
+    elif shared and not is_told and shared.startswith("not asked") and len(rubric.criteria) > 1:
+        said += f" · {len(rubric.criteria)} questions {shared}"
+        is_told = True
+    header = Row(0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}"))
+    if is_told or (rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria)):
+        return [header]
+    widest = min(28, max((cell_len(safe(one.id)) for one in rubric.criteria), default=0))
+    below = Counter((finding.criterion, finding.message) for finding in findings)
+    rows, before = [header], ""
+    for one in rubric.criteria:
+        number = below[one.id, one.reason]
+        told = f"{counted(number, 'finding')} below" if number else "as above" if one.reason == before else one.reason
+        waived = one.outcome == "fail" and words.is_waived(one.id, findings)
+        rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
+        before = one.reason
+    return rows
 
 
 def _is_plain(criterion: CriterionResult) -> bool:
@@ -193,11 +180,7 @@ def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: i
     mark, style = _MARKS["not_applicable" if waived else criterion.outcome]
     name = crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
-    outcome = criterion.outcome.replace("_", " ")
-    if criterion.outcome == "not_applicable":
-        outcome = "n/a"
-    if waived:
-        outcome = "accepted"
+    outcome = "accepted" if waived else criterion.outcome.replace("not_applicable", "n/a")
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
     reason = (safe(told), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)
@@ -236,16 +219,14 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
 
 
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
-    facts = [_fact("policy", text, "yellow") for text in _policy(summary)]
-    unasked = summary.exit_code == PASS and words.unasked(summary)
-    if words.missed(summary) and not unasked:
-        facts.append(_fact("judge", _unreviewed(summary), "yellow"))
-    if not unasked:
-        facts.append(_fact("cost", words.cost(summary)))
+    facts = [("policy", text, "yellow") for text in _policy(summary)]
+    if not (summary.exit_code == PASS and words.unasked(summary)):
+        if words.missed(summary):
+            facts.append(("judge", _unreviewed(summary), "yellow"))
+        facts.append(("cost", words.cost(summary), ""))
     run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
-    told = [*(_fact("note", safe(note)) for note in notes)]
-    rows = [Row(0, fact, LABEL) for fact in (*facts, *told)]
-    rows.insert(len(facts), Row(0, _fact("run", run)))
+    facts += [("run", run, ""), *(("note", safe(note), "") for note in notes)]
+    rows = [Row(0, _fact(*fact), LABEL) for fact in facts]
     return [*rows, Row(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
 
 
@@ -262,17 +243,13 @@ def _policy(summary: Summary) -> list[str]:
 
 
 def _unreviewed(summary: Summary) -> str:
-    first = summary.unreviewed[0]
-    place = _path(first.path) + (f":{first.line}-{first.end_line}" if first.line else "")
+    place = _path(words.place_of(summary.unreviewed[0]))
+    more = len(summary.unreviewed) - 1
+    others = f" and {counted(more, 'more place', 'more places')}" if more else ""
     reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
     often = reasons.most_common(1)[0][0]
     because = "" if often.removesuffix(".") == words.shared_error(summary) else f" ({crop(often, MAX_REASON_SHOWN)})"
-    more = (
-        f" and {counted(len(summary.unreviewed) - 1, 'more place', 'more places')}"
-        if len(summary.unreviewed) > 1
-        else ""
-    )
-    return f"not judged: {place}{more}{because}"
+    return f"not judged: {place}{others}{because}"
 
 
 def _plain(reason: str) -> str:
