@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
 from vibe_gate.report import words
@@ -38,15 +38,9 @@ _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or 
 
 def sarif(summary: Summary, links: Links | None = None) -> str:
     """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there are besides."""
-    placed = [finding for finding in summary.findings if finding.path]
-    return _log(summary, links, words.worst_first(placed, summary)[:MAX_RESULTS])
-
-
-def _log(summary: Summary, links: Links | None, findings: Sequence[Finding]) -> str:
+    placed = words.worst_first([finding for finding in summary.findings if finding.path], summary)
     rules = _rules(summary)
     index = {name: number for number, name in enumerate(rules)}
-    results = [_result(finding, index, words.counterexample(finding, summary)) for finding in findings]
-    left_out = sum(bool(finding.path) for finding in summary.findings) - len(findings)
     run: dict[str, Any] = {
         "tool": {
             "driver": {
@@ -59,8 +53,8 @@ def _log(summary: Summary, links: Links | None, findings: Sequence[Finding]) -> 
         "automationDetails": {"id": f"vibe-gate/{safe(summary.workflow)}/{safe(summary.run_id)}"},
         "columnKind": "utf16CodeUnits",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [_invocation(summary, left_out)],
-        "results": results,
+        "invocations": [_invocation(summary, len(placed) - MAX_RESULTS)],
+        "results": [_result(finding, index, summary) for finding in placed[:MAX_RESULTS]],
         "properties": {
             "outcome": summary.outcome,
             "exitCode": summary.exit_code,
@@ -110,25 +104,22 @@ def _id(criterion: str) -> str:
     return safe(criterion) or "unnamed"
 
 
-def _result(finding: Finding, rules: Mapping[str, int], against: str) -> dict[str, Any]:
+def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dict[str, Any]:
     name = identity(finding)
-    waived = words.waiver(finding)
+    against = words.counterexample(finding, summary)
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
-        "message": {"text": _message(finding) + (f" Counterexample: {_plain(against)}" if against else "")},
-        "locations": [{"physicalLocation": _location(finding)}],
+        "message": {
+            "text": _plain(words.message(finding)) + (f" Counterexample: {_plain(against)}" if against else "")
+        },
+        "locations": [_location(finding, has_lines=not words.is_removed(finding))],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
+        "ruleIndex": rules[_id(finding.criterion)],
     }
-    if _id(finding.criterion) in rules:
-        result["ruleIndex"] = rules[_id(finding.criterion)]
-    if waived:
+    if waived := words.waiver(finding):
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
     return result
-
-
-def _message(finding: Finding) -> str:
-    return _plain(words.message(finding))
 
 
 def _plain(text: str) -> str:
@@ -136,15 +127,12 @@ def _plain(text: str) -> str:
     return safe(text).replace("](", "] (")
 
 
-def _location(finding: Finding) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
-    if finding.line and not words.is_removed(finding):
-        location["region"] = {"startLine": finding.line, "endLine": max(finding.line, finding.end_line)}
-    return location
-
-
-def _artifact(shown: str) -> dict[str, str]:
-    return {"uri": quote(paths.encode(paths.unquote(shown)), safe="/"), "uriBaseId": ROOT}
+def _location(of: Finding | Unreviewed, *, has_lines: bool = True) -> dict[str, Any]:
+    uri = quote(paths.encode(paths.unquote(of.path)), safe="/")
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}}
+    if of.line and has_lines:
+        location["region"] = {"startLine": of.line, "endLine": max(of.line, of.end_line)}
+    return {"physicalLocation": location}
 
 
 def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
@@ -157,19 +145,16 @@ def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
 
 
 def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
-    if left_out:
+    if left_out > 0:
         text = f"{left_out:,} more results are left out: code scanning shows no more."
         yield _notification("left-out", "error", text)
     for finding in summary.findings:
         if not finding.path:
-            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _message(finding))
+            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _plain(words.message(finding)))
     missed = words.missed(summary)
     for one in missed[:MAX_NOTIFICATIONS]:
         made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
-        where: dict[str, Any] = {"artifactLocation": _artifact(one.path)}
-        if one.line:
-            where["region"] = {"startLine": one.line, "endLine": max(one.line, one.end_line)}
-        yield made | ({"locations": [{"physicalLocation": where}]} if one.path else {})
+        yield made | ({"locations": [_location(one)]} if one.path else {})
     more = len(missed) - MAX_NOTIFICATIONS
     if more > 0:
         yield _notification("unreviewed", "warning", f"{more:,} more places that no judge saw.")
@@ -256,30 +241,25 @@ def gitlab(summary: Summary) -> str:
     """
     made = [_gitlab_finding(finding) for finding in summary.findings]
     if summary.exit_code != PASS:
-        made.insert(0, _gitlab_verdict(summary))
+        name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
+        made.insert(0, _gitlab_entry(safe(words.headline(summary)), "verdict", name, "blocker"))
     unique = {entry["fingerprint"]: entry for entry in reversed(made)}
     return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
 
 
-def _gitlab_verdict(summary: Summary) -> dict[str, Any]:
-    said = safe(words.headline(summary))
-    name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
-    return _gitlab_entry(said, "verdict", name, "blocker", _ROOT)
-
-
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
     path = (own_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
-    name, severity = safe(finding.criterion), _SEVERITIES[finding.level]
-    made = _gitlab_entry(words.message(finding), name, identity(finding), severity, path)
-    made["location"]["lines"] = dict(zip(("begin", "end"), words.lines_after(finding), strict=True))
-    return made
+    name, severity, lines = safe(finding.criterion), _SEVERITIES[finding.level], words.lines_after(finding)
+    return _gitlab_entry(words.message(finding), name, identity(finding), severity, path, lines)
 
 
-def _gitlab_entry(text: str, name: str, fingerprint: str, severity: str, path: str) -> dict[str, Any]:
+def _gitlab_entry(
+    text: str, name: str, fingerprint: str, severity: str, path: str = _ROOT, lines: tuple[int, int] = (1, 1)
+) -> dict[str, Any]:
     return {
         "description": text,
         "check_name": name,
         "fingerprint": fingerprint,
         "severity": severity,
-        "location": {"path": path, "lines": {"begin": 1, "end": 1}},
+        "location": {"path": path, "lines": {"begin": lines[0], "end": lines[1]}},
     }
