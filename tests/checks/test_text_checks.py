@@ -48,7 +48,7 @@ def test_a_secret_is_never_repeated() -> None:
     assert KEY.decode() not in shown
     assert TOKEN.decode() not in shown
     assert result.findings[0].evidence[0].quote == "a = 'AKIA...'; b = 'ghp_...'"
-    assert result.reason == "2 secrets added: aws-access-key-id (1), github-token (1)."
+    assert result.reason == "2 secrets: a."
 
 
 def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> None:
@@ -68,7 +68,7 @@ def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
 def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
     assert len(result.findings) == 1_000
-    assert result.reason.startswith("1,200 secrets added")
+    assert result.reason.startswith("1,200 secrets: a.")
     assert result.reason.endswith(" Only the first 1,000 are findings here.")
     assert len(result.reason) <= 280
     whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
@@ -83,7 +83,7 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
 
     assert_linear(lambda file: ask("no-secrets", file), keys, 40_000)
     result = ask("no-secrets", keys(40_000))
-    assert result.reason.startswith("40,000 secrets added")
+    assert result.reason.startswith("40,000 secrets: a.")
     assert KEY.decode() not in "".join(finding.model_dump_json() for finding in result.findings)
 
 

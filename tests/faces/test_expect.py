@@ -69,8 +69,8 @@ CALLED = "\n  Called: Bash, WebFetch"
 ROWS = [
     ("to_have_changed_files", ["src/**", "*new*"], "No changed file matches *new*." + CHANGED, "seal"),
     ("to_modify_only", ["src/**"],
-     "1 path outside src/**: lib/b.py.\n  lib/b.py: Only src/** may change here." + CHANGED, "seal"),
-    ("to_have_no_deleted_files", [], "1 file deleted: src/a.py.\n  src/a.py: This file is deleted." + CHANGED, "seal"),
+     "1 disallowed path: lib/b.py.\n  lib/b.py: Only src/** may change here." + CHANGED, "seal"),
+    ("to_have_no_deleted_files", [], "1 deleted file: src/a.py.\n  src/a.py: This file is deleted." + CHANGED, "seal"),
     ("to_have_used_tool", ["Read", 2, 3], "Read succeeded 0 times of 2 wanted, and failed 0 times." + CALLED, "hooks"),
     ("to_have_used_tool", ["Bash", 0, 0], "Bash succeeded 1 time, at most 0 allowed." + CALLED, "hooks"),
     ("to_use_only_tools", ["Read", "E*"],

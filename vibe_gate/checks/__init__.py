@@ -20,7 +20,7 @@ from vibe_gate.checks.contract import (
     CommandRun,
     Excluding,
     NoOptions,
-    not_applicable,
+    objects_to,
 )
 from vibe_gate.domain.change import Change, FileDiff, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
@@ -35,42 +35,59 @@ __all__ = ["CHECKS", "Check", "CheckInput", "CheckResult", "CheckResults", "run_
 CHECKS: dict[str, Check[Any]] = {
     "no-secrets": Check("No secret is added", text.SecretOptions, text.no_secrets, of_text=True),
     "no-conflict-markers": Check(
-        "No conflict marker is left behind", Excluding, text.no_conflict_markers, of_text=True
+        "No conflict marker is left behind",
+        Excluding,
+        objects_to("conflict marker", text.no_conflict_markers),
+        of_text=True,
     ),
-    "no-deleted-files": Check("No file is deleted", Excluding, files.no_deleted_files),
-    "no-deleted-tests": Check("No test is deleted", tests_kept.TestOptions, tests_kept.no_deleted_tests, of_text=True),
-    "no-skipped-tests": Check("No test is disabled", tests_kept.SkipOptions, tests_kept.no_skipped_tests, of_text=True),
-    "only-paths": Check("Nothing but these paths changes", files.OnlyPathsOptions, files.only_paths),
-    "forbidden-paths": Check("These paths do not change", files.ForbiddenPathsOptions, files.forbidden_paths),
+    "no-deleted-files": Check("No file is deleted", Excluding, objects_to("deleted file", files.no_deleted_files)),
+    "no-deleted-tests": Check(
+        "No test is deleted",
+        tests_kept.TestOptions,
+        objects_to("removed test", tests_kept.no_deleted_tests, tests_kept.held_tests),
+        of_text=True,
+    ),
+    "no-skipped-tests": Check(
+        "No test is disabled",
+        tests_kept.SkipOptions,
+        objects_to("disabled test", tests_kept.no_skipped_tests, tests_kept.holds_tests),
+        of_text=True,
+    ),
+    "only-paths": Check(
+        "Nothing but these paths changes", files.OnlyPathsOptions, objects_to("disallowed path", files.only_paths)
+    ),
+    "forbidden-paths": Check(
+        "These paths do not change", files.ForbiddenPathsOptions, objects_to("forbidden path", files.forbidden_paths)
+    ),
     "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern, of_text=True),
     "required-companion": Check(
         "What belongs together changes together", files.CompanionOptions, files.required_companion
     ),
     "max-changed-lines": Check("The change is small enough to review", files.MaxLinesOptions, files.max_changed_lines),
-    "no-binary": Check("No binary content is added", Excluding, files.no_binary),
-    "no-large-files": Check("No large file is added", files.LargeFileOptions, files.no_large_files),
+    "no-binary": Check("No binary content is added", Excluding, objects_to("binary file", files.no_binary)),
+    "no-large-files": Check(
+        "No large file is added", files.LargeFileOptions, objects_to("large file", files.no_large_files)
+    ),
     "no-invisible-unicode": Check(
-        "No character hides or reorders text", Excluding, text.no_invisible_unicode, of_text=True
+        "No character hides or reorders text",
+        Excluding,
+        objects_to("line with hidden characters", text.no_invisible_unicode, plural="lines with hidden characters"),
+        of_text=True,
     ),
-    "no-escaping-symlinks": Check("No symbolic link leaves the tree", Excluding, files.no_escaping_symlinks),
-    "no-policy-change": Check("The gate's own policy does not change", NoOptions, files.no_policy_change),
-    "tools-only": Check(
-        "The agent used only these tools", conduct.ToolsOnlyOptions, conduct.as_check(conduct.tools_only), True
+    "no-escaping-symlinks": Check(
+        "No symbolic link leaves the tree", Excluding, objects_to("escaping link", files.no_escaping_symlinks)
     ),
-    "tool-used": Check("The agent used this tool", conduct.ToolUsedOptions, conduct.as_check(conduct.tool_used), True),
-    "cost-under": Check("The agent cost no more", conduct.CostOptions, conduct.as_check(conduct.cost_under), True),
-    "todos-completed": Check(
-        "The agent completed its todos", NoOptions, conduct.as_check(conduct.todos_completed), True
+    "no-policy-change": Check(
+        "The gate's own policy does not change", NoOptions, objects_to("policy file", files.no_policy_change)
     ),
+    "tools-only": Check("The agent used only these tools", conduct.ToolsOnlyOptions, conduct.tools_only, True),
+    "tool-used": Check("The agent used this tool", conduct.ToolUsedOptions, conduct.tool_used, True),
+    "cost-under": Check("The agent cost no more", conduct.CostOptions, conduct.cost_under, True),
+    "todos-completed": Check("The agent completed its todos", NoOptions, conduct.todos_completed, True),
     "no-errors-in-logs": Check(
-        "No program that the agent ran printed an error",
-        conduct.LogOptions,
-        conduct.as_check(conduct.no_errors_in_logs),
-        True,
+        "No program that the agent ran printed an error", conduct.LogOptions, conduct.no_errors_in_logs, True
     ),
-    "complete-capture": Check(
-        "Hooks saw all of the agent's tool calls", NoOptions, conduct.as_check(conduct.complete_capture), True
-    ),
+    "complete-capture": Check("Hooks saw all of the agent's tool calls", NoOptions, conduct.complete_capture, True),
     "command": Check("A command succeeds in an export of the head tree", CommandOptions, command, True),
 }
 """Each check's name, what passing says, its options and its function."""
@@ -84,10 +101,10 @@ def run_check(input: CheckInput) -> CheckResult:
     files = input.selected(options.exclude if isinstance(options, Excluding) else ())
     files = tuple(file for file in files if not (check.of_text and file.is_case))
     if files or (check.of_run and not input.criterion.paths):
-        return check.function(input, options, files)
+        return check.answer(input, options, files)
     if input.change.files:
-        return not_applicable("No changed file matches the criterion's paths.")
-    return not_applicable("The change has no files.")
+        return CheckResult("not_applicable", "No changed file matches the criterion's paths.")
+    return CheckResult("not_applicable", "The change has no files.")
 
 
 _TOO_LATE = CheckResult("error", "The deadline was reached before this check began.")

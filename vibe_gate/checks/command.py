@@ -23,8 +23,6 @@ from vibe_gate.checks.contract import (
     Hit,
     added_lines,
     failed,
-    passed,
-    sentence,
     text_of,
 )
 from vibe_gate.domain import paths
@@ -94,9 +92,9 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     ended = input.run_command(argv, options.timeout_s, "after")
     shown = shlex.join(argv)[:120]
     if ended.exit_code is None:
-        return CheckResult("error", sentence(f"{shown} gave no answer: {ended.failure}."))
+        return CheckResult("error", f"{shown} gave no answer: {ended.failure}.")
     if ended.exit_code == 0 and not ended.changed:
-        return passed(f"{shown} exited with 0.")
+        return CheckResult("pass", f"{shown} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
     message = f"{shown} changed this file; run it and commit the result."
     changed = [Hit(message, paths.quote(path)) for path in ended.changed]
@@ -113,7 +111,7 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
         if not findings and not changed:
             new, why = _what_is_new(input, options, ended)
             if not why:
-                return passed(f"{shown} fails in the same way without this change.")
+                return CheckResult("pass", f"{shown} fails in the same way without this change.")
             findings = list(_findings(input, files, [one for one in said if _key(one) in new], ended))
     how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
     last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")

@@ -1,22 +1,16 @@
 """Checks of conduct: what agents did, whatever the change looks like.
 
-Each is a pure function `(conduct, options) -> ConductResult` with an outcome, a sentence and its evidence, a line each.
-`conduct` holds an entry for each agent that is looked at. Two voices use them:
-
-- a criterion of a rubric: `CHECKS` wraps each with `as_check`, and the gate gives it the turns of the stages that it
-  comes after and the captured sessions that wrote files of the change;
-- whoever has a `RunResult`: `tools_only([of_turn("fix", result)], ToolsOnlyOptions(tools=("Read",)))`.
-
-Without anything to look at the outcome is not_applicable, and abstain if something that should be looked at is not
-recorded: never pass.
+`CheckInput.conduct` gives an entry for each agent that is looked at. The gate gives the turns of the stages that it
+comes after and the captured sessions that wrote files of the change; `expect` gives the turns of a RunResult. Without
+anything to look at the outcome is not_applicable, and abstain if something that should be looked at is not recorded:
+never pass.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -26,12 +20,12 @@ from vibe_gate.checks.contract import (
     Hit,
     NoOptions,
     RegularExpression,
+    any_of,
     failed,
-    sentence,
 )
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model import Field, Model
-from vibe_gate.domain.verdict import ANSWER_TOOL, Outcome
+from vibe_gate.domain.verdict import ANSWER_TOOL
 
 if TYPE_CHECKING:
     from vibe_gate.domain.turn import TurnTodo
@@ -110,14 +104,6 @@ class Conduct(NamedTuple):
     unread: str = ""
 
 
-class ConductResult(NamedTuple):
-    """The answer: a sentence, and what it rests on, a line each; a fail has evidence. All of it is untrusted text."""
-
-    outcome: Outcome
-    sentence: str
-    evidence: tuple[str, ...] = ()
-
-
 def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:
     """A recorded turn, or all turns of a run. StorageError, IntegrityError, from `log` too."""
     metrics = turn.metrics
@@ -188,112 +174,99 @@ def _matches(tool: str, patterns: Iterable[str]) -> bool:
 
 def capture_note(run: RunResult) -> str:
     """One line that names the turns of a run whose hooks missed something, judges' too; "" if none did."""
-    turns = [of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()]
-    result = complete_capture(turns, NoOptions())
-    return f"Capture incomplete: {result.sentence}" if result.outcome == "fail" else ""
+    lacks = _lacks([of_turn(turn.bundle_dir.parent.name, turn) for turn in run.turns()])
+    return f"Capture incomplete: {_some(lacks)}" if lacks else ""
 
 
 # The checks
 
 
-def tools_only(conduct: Sequence[Conduct], options: ToolsOnlyOptions) -> ConductResult:
+def tools_only(input: CheckInput, options: ToolsOnlyOptions, files: Files) -> CheckResult:
     """Whether every tool that was called, with success or not, is one of `tools`."""
+    agents = input.conduct()
     wrong = {
         f"{one.name} used {call.name}": None
-        for one in conduct
+        for one in agents
         for call in one.calls
         if call.name != ANSWER_TOOL and not _matches(call.name, options.tools)
     }
     allowed = ", ".join(options.tools) or "none"
-    return _concluded(conduct, tuple(wrong), f"Only the allowed tools were used ({allowed}).")
+    return _concluded(input, agents, [*wrong], f"Only the allowed tools were used ({allowed}).")
 
 
-def tool_used(conduct: Sequence[Conduct], options: ToolUsedOptions) -> ConductResult:
+def tool_used(input: CheckInput, options: ToolUsedOptions, files: Files) -> CheckResult:
     """Whether the turns called `tool` with success at least `min` and at most `max` times, all together."""
-    turns = _turns(conduct)
+    turns = _turns(input)
     calls = [call for one in turns for call in one.calls if call.name == options.tool]
     times = sum(call.ok for call in calls)
     said = f"{options.tool} succeeded {counted(times, 'time')}"
     if options.max is not None and times > options.max:
-        return _concluded(turns, (f"{said}, at most {options.max} allowed",), "")
+        return _concluded(input, turns, [f"{said}, at most {options.max} allowed"], "")
     if options.max is None and 0 < options.min <= times:  # whatever was not recorded
-        return ConductResult("pass", f"{said}.")
+        return CheckResult("pass", f"{said}.")
     enough = times >= options.min or not turns or any(one.unread for one in turns)
     wrong = f"{said} of {options.min} wanted, and failed {counted(len(calls) - times, 'time')}"
-    return _concluded(turns, () if enough else (wrong,), f"{said}.")
+    return _concluded(input, turns, [] if enough else [wrong], f"{said}.")
 
 
-def cost_under(conduct: Sequence[Conduct], options: CostOptions) -> ConductResult:
+def cost_under(input: CheckInput, options: CostOptions, files: Files) -> CheckResult:
     """Whether the turns cost at most `max_usd` all together."""
-    turns = _turns(conduct)
+    turns = _turns(input)
     usd = sum(one.usd or 0.0 for one in turns)
     told = ", ".join(f"{one.name} ${one.usd:.4f}" for one in turns if one.usd is not None)
     if usd > options.max_usd and any(one.usd_at_most for one in turns):
-        return ConductResult("abstain", f"It cost at most ${usd:.4f}: a model has no list price ({told}).")
-    wrong = (f"${usd:.4f} is more than ${options.max_usd:.4f} ({told})",) if usd > options.max_usd else ()
+        return CheckResult("abstain", f"It cost at most ${usd:.4f}: a model has no list price ({told}).")
+    wrong = [f"${usd:.4f} is more than ${options.max_usd:.4f} ({told})"] if usd > options.max_usd else []
     if not wrong and (unknown := [one.name for one in turns if one.usd is None and not one.unread]):
-        return ConductResult("abstain", f"What {unknown[0]} cost is not known.")
-    return _concluded(turns, wrong, f"${usd:.4f} of at most ${options.max_usd:.4f}.")
+        return CheckResult("abstain", f"What {unknown[0]} cost is not known.")
+    return _concluded(input, turns, wrong, f"${usd:.4f} of at most ${options.max_usd:.4f}.")
 
 
-def todos_completed(conduct: Sequence[Conduct], _: NoOptions) -> ConductResult:
+def todos_completed(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
     """Whether nothing is left on the agents' own lists; of a stage that ran again, on its last one."""
-    listed = [one for one in conduct if not one.superseded and (one.todos or one.unread)]
-    if conduct and not listed:
-        return ConductResult("not_applicable", "No agent had a list of todos.")
+    agents = input.conduct()
+    listed = [one for one in agents if not one.superseded and (one.todos or one.unread)]
+    if agents and not listed:
+        return CheckResult("not_applicable", "No agent had a list of todos.")
     left = (f"{one.name}: {todo.status.replace('_', ' ')}: {todo.text}" for one in listed for todo in one.todos
             if todo.status != "completed")  # fmt: skip
-    return _concluded(listed, tuple(left), "All todos are completed.")
+    return _concluded(input, listed, [*left], "All todos are completed.")
 
 
-def no_errors_in_logs(conduct: Sequence[Conduct], options: LogOptions) -> ConductResult:
+def no_errors_in_logs(input: CheckInput, options: LogOptions, files: Files) -> CheckResult:
     """Whether nothing that programs printed looks like an error; of a stage that ran again, in its last turn."""
-    turns = [one for one in _turns(conduct) if not one.superseded]
-    patterns, ignored = map(_compiled, (options.patterns, options.ignore))
+    turns = [one for one in _turns(input) if not one.superseded]
+    patterns, ignored = map(any_of, (options.patterns, options.ignore))
     lines = ((one.name, line[:MAX_SCANNED_LINE]) for one in turns for line in one.log())
-    wrong = (f"{name}: {line.strip()}" for name, line in lines if patterns(line) and not ignored(line))
-    return _concluded(turns, tuple(wrong), "No program printed an error.")
+    wrong = [f"{name}: {line.strip()}" for name, line in lines if patterns(line) and not ignored(line)]
+    return _concluded(input, turns, wrong, "No program printed an error.")
 
 
-def _compiled(sources: Iterable[str]) -> Callable[[str], bool]:
-    patterns = [re.compile(source) for source in sources]
-    return lambda line: any(pattern.search(line) for pattern in patterns)
-
-
-def complete_capture(conduct: Sequence[Conduct], _: NoOptions) -> ConductResult:
+def complete_capture(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
     """Whether hooks saw every tool call of the turns start and end."""
-    turns = _turns(conduct)
-    lacks = tuple(f"{one.name}: {one.unread or one.lacks}" for one in turns if one.unread or one.lacks)
-    return _concluded(turns, lacks, "Hooks saw every tool call start and end.")
+    turns = _turns(input)
+    return _concluded(input, turns, _lacks(turns), "Hooks saw every tool call start and end.")
 
 
-def _turns(conduct: Iterable[Conduct]) -> list[Conduct]:
-    return [one for one in conduct if not one.is_session]
+def _lacks(turns: Sequence[Conduct]) -> list[str]:
+    return [f"{one.name}: {one.unread or one.lacks}" for one in turns if one.unread or one.lacks]
 
 
-def _concluded(looked_at: Sequence[Conduct], wrong: tuple[str, ...], passes: str) -> ConductResult:
+def _turns(input: CheckInput) -> list[Conduct]:
+    return [one for one in input.conduct() if not one.is_session]
+
+
+def _concluded(input: CheckInput, looked_at: Sequence[Conduct], wrong: list[str], passes: str) -> CheckResult:
+    """Fail with what is wrong, each a finding about the whole change; all of it is untrusted text."""
     if wrong:
-        more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
-        return ConductResult("fail", f"{'; '.join(wrong[:NAMED])}{more}.", wrong)
+        return failed(input, _some(wrong), [Hit(line) for line in wrong])
     if not looked_at:
-        return ConductResult("not_applicable", "There is no turn of an agent to look at.")
+        return CheckResult("not_applicable", "There is no turn of an agent to look at.")
     if unread := [f"{one.name}: {one.unread}" for one in looked_at if one.unread]:
-        return ConductResult("abstain", f"Not known: {'; '.join(unread)}.")
-    return ConductResult("pass", passes)
+        return CheckResult("abstain", f"Not known: {'; '.join(unread)}.")
+    return CheckResult("pass", passes)
 
 
-Options = TypeVar("Options", bound=Model)
-
-
-def as_check(
-    answer: Callable[[Sequence[Conduct], Options], ConductResult],
-) -> Callable[[CheckInput, Options, Files], CheckResult]:
-    """The function as an entry of CHECKS: its evidence becomes findings about the whole change."""
-
-    def check(input: CheckInput, options: Options, files: Files) -> CheckResult:
-        result = answer(input.conduct(), options)
-        if result.outcome == "fail":
-            return failed(input, result.sentence, [Hit(line) for line in result.evidence])
-        return CheckResult(result.outcome, sentence(result.sentence, input.redact))
-
-    return check
+def _some(lines: list[str]) -> str:
+    more = f"; and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
+    return f"{'; '.join(lines[:NAMED])}{more}."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
@@ -81,6 +82,7 @@ class NoOptions(Model):
 
 
 Options = TypeVar("Options", bound=Model)
+CheckFunction = Callable[[CheckInput, Options, Files], CheckResult]
 
 
 class Check(NamedTuple, Generic[Options]):
@@ -92,12 +94,52 @@ class Check(NamedTuple, Generic[Options]):
 
     summary: str
     options: type[Options]
-    function: Callable[[CheckInput, Options, Files], CheckResult]
+    function: CheckFunction[Options]
     of_run: bool = False
     of_text: bool = False
 
+    def answer(self, input: CheckInput, options: Options, files: Files) -> CheckResult:
+        """What the function says; the reason is safe to show, and says where the findings may not be all."""
+        result = self.function(input, options, files)
+        cut = _CUT if len(result.findings) == MAX_FINDINGS else ""
+        reason = sentence(result.reason, input.redact, MAX_REASON - len(cut)) + cut
+        return result._replace(reason=reason)
 
-def _compiled(source: str) -> str:
+
+def objects_to(
+    noun: str,
+    find: Callable[[CheckInput, Options, Files], Iterable[Hit]],
+    concerns: Callable[[FileDiff, Options], bool] | None = None,
+    plural: str | None = None,
+) -> CheckFunction[Options]:
+    """A check that fails if `find` finds such a thing in the files that it `concerns`, by default all of them."""
+
+    def check(input: CheckInput, options: Options, files: Files) -> CheckResult:
+        if concerns is not None:
+            files = tuple(file for file in files if concerns(file, options))
+            if not files:
+                return CheckResult("not_applicable", "No changed file is one that this check looks at.")
+        return objections(input, find(input, options, files), files, noun, plural)
+
+    return check
+
+
+def objections(
+    input: CheckInput, hits: Iterable[Hit], files: Files, noun: str, plural: str | None = None
+) -> CheckResult:
+    """Pass without hits; else fail, with their number and the paths that they are in."""
+    kept: list[Hit] = []
+    where: Counter[str] = Counter()
+    for hit in hits:
+        where[hit.path] += 1
+        if len(kept) < MAX_FINDINGS:
+            kept.append(hit)
+    if kept:
+        return failed(input, f"{counted(where.total(), noun, plural)}: {listed(where)}.", kept)
+    return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
+
+
+def _is_expression(source: str) -> str:
     try:
         re.compile(source)
     except re.error as error:
@@ -105,7 +147,13 @@ def _compiled(source: str) -> str:
     return source
 
 
-RegularExpression = Annotated[str, checked_by(_compiled)]
+RegularExpression = Annotated[str, checked_by(_is_expression)]
+
+
+def any_of(expressions: Iterable[RegularExpression]) -> Callable[[str], bool]:
+    """Tells whether one of the expressions matches somewhere in a text."""
+    patterns = [re.compile(source) for source in expressions]
+    return lambda text: any(pattern.search(text) for pattern in patterns)
 
 
 _CUT = f" Only the first {MAX_FINDINGS:,} are findings here."
@@ -123,9 +171,10 @@ class Excluding(Model):
     exclude: tuple[Glob, ...] = Field(default=(), description="globs of files that it leaves alone")
 
 
-def sentence(text: str, redact: Callable[[str], str] = str) -> str:
+def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:
     """`text` on one line without secrets, safe to show, cut to the length of a reason."""
-    return short(escape.show_text(" ".join(redact(text).split())))
+    said = short(escape.show_text(" ".join(redact(text).split())))
+    return said if len(said) <= most else said[: most - 1] + "…"
 
 
 class Hit(NamedTuple):
@@ -143,27 +192,11 @@ class Hit(NamedTuple):
     repair: FileDiff | None = None
 
 
-def answer(
-    input: CheckInput, hits: Iterable[Hit], passes: str, fails: Callable[[int, Collection[str]], str]
-) -> CheckResult:
-    """Pass without hits; else fail, with a sentence made of their number and the paths that they are in."""
-    kept: list[Hit] = []
-    where: Counter[str] = Counter()
-    for hit in hits:
-        where[hit.path] += 1
-        if len(kept) < MAX_FINDINGS:
-            kept.append(hit)
-    return failed(input, fails(where.total(), where), kept) if kept else passed(passes)
-
-
 def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
-    """Fail, with as many findings as are kept; the reason says where that may not be all."""
-    said = sentence(reason, input.redact)
-    findings = tuple(_finding(input, hit) for hit in hits[:MAX_FINDINGS])
-    if len(findings) == MAX_FINDINGS:
-        room = MAX_REASON - len(_CUT)
-        said = (said if len(said) <= room else said[: room - 1] + "…") + _CUT
-    return CheckResult("fail", said, findings, tuple(hit.repair for hit in hits[:MAX_FINDINGS] if hit.repair))
+    """Fail, with as many findings as are kept."""
+    kept = hits[:MAX_FINDINGS]
+    findings = tuple(_finding(input, hit) for hit in kept)
+    return CheckResult("fail", reason, findings, tuple(hit.repair for hit in kept if hit.repair))
 
 
 def _finding(input: CheckInput, hit: Hit) -> Finding:
@@ -179,16 +212,6 @@ def _finding(input: CheckInput, hit: Hit) -> Finding:
         criterion=input.criterion.id, message=sentence(hit.message, input.redact), evidence=evidence,
         fingerprint=hit.fingerprint,
     )  # fmt: skip
-
-
-def passed(reason: str) -> CheckResult:
-    """Pass."""
-    return CheckResult("pass", sentence(reason))
-
-
-def not_applicable(reason: str) -> CheckResult:
-    """Nothing here that the check is about."""
-    return CheckResult("not_applicable", sentence(reason))
 
 
 MAX_SCANNED_LINE = 10_000

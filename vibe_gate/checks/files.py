@@ -13,10 +13,7 @@ from vibe_gate.checks.contract import (
     Files,
     Hit,
     NoOptions,
-    answer,
     failed,
-    not_applicable,
-    passed,
 )
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
@@ -66,14 +63,9 @@ class LargeFileOptions(Excluding):
     max_kb: int = Field(default=500, strict=True, ge=0, description="size of one file, in units of 1,024 bytes")
 
 
-def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
+def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No file is deleted, or moved out of the criterion's paths."""
-    passes = f"None of {counted(len(files), 'changed file')} was deleted."
-    hits = _deletions(files, input.criterion.paths)
-    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'file')} deleted: {listed(where)}.")
-
-
-def _deletions(files: Files, guarded: tuple[str, ...]) -> Iterator[Hit]:
+    guarded = input.criterion.paths
     for file in files:
         if file.after is None:
             yield Hit("This file is deleted.", file.shown_path)
@@ -82,35 +74,25 @@ def _deletions(files: Files, guarded: tuple[str, ...]) -> Iterator[Hit]:
             yield Hit(message, paths.quote(file.old_name))
 
 
-def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> CheckResult:
+def only_paths(input: CheckInput, options: OnlyPathsOptions, files: Files) -> Iterator[Hit]:
     """Every changed name, old and new, matches one of the globs."""
-    allowed = listed(options.paths)
-    outside = [name for file in files for name in file.names if not paths.matches(name, options.paths)]
-    hits = (Hit(f"Only {allowed} may change here.", paths.quote(name)) for name in outside)
-    passes = f"All of {counted(len(files), 'changed file')} lie in the allowed paths."
-    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'path')} outside {allowed}: {listed(where)}.")
+    outside = (name for file in files for name in file.names if not paths.matches(name, options.paths))
+    return (Hit(f"Only {listed(options.paths)} may change here.", paths.quote(name)) for name in outside)
 
 
-def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> CheckResult:
+def forbidden_paths(input: CheckInput, options: ForbiddenPathsOptions, files: Files) -> Iterator[Hit]:
     """No changed name, old or new, matches one of the globs."""
-    message = options.message or f"This path must not change ({listed(options.paths)})."
-    passing = f"None of {counted(len(files), 'changed file')} lies in a forbidden path."
-    return _untouched(input, files, options.paths, "forbidden path", message, passing)
+    return _touched(files, options.paths, options.message or f"This path must not change ({listed(options.paths)}).")
 
 
-def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> CheckResult:
+def no_policy_change(input: CheckInput, options: NoOptions, files: Files) -> Iterator[Hit]:
     """Nothing changes that the gate's policy blocks until a human approves."""
-    message = "This file is part of the gate's policy."
-    passing = "The change leaves the gate's own definitions alone."
-    return _untouched(input, files, input.policy, "policy file", message, passing)
+    return _touched(files, input.policy, "This file is part of the gate's policy.")
 
 
-def _untouched(
-    input: CheckInput, files: Files, globs: tuple[str, ...], what: str, message: str, passing: str
-) -> CheckResult:
-    touched = [name for file in files for name in file.names if paths.matches(name, globs)]
-    hits = (Hit(message, paths.quote(name)) for name in touched)
-    return answer(input, hits, passing, lambda n, where: f"{counted(n, what)} changed: {listed(where)}.")
+def _touched(files: Files, globs: tuple[str, ...], message: str) -> Iterator[Hit]:
+    touched = (name for file in files for name in file.names if paths.matches(name, globs))
+    return (Hit(message, paths.quote(name)) for name in touched)
 
 
 def required_companion(input: CheckInput, options: CompanionOptions, files: Files) -> CheckResult:
@@ -118,13 +100,14 @@ def required_companion(input: CheckInput, options: CompanionOptions, files: File
     companions = [file for file in input.change.files if paths.matches(file.path, options.companion)]
     changed = [file for file in files if file not in companions and file.touches(options.changed)]
     if not changed:
-        return not_applicable(f"No changed file matches {listed(options.changed)}.")
+        return CheckResult("not_applicable", f"No changed file matches {listed(options.changed)}.")
     grown = [file.shown_path for file in companions if file.after is not None and (file.added or file.binary)]
+    if grown:
+        return CheckResult("pass", f"{counted(len(changed), 'file')} changed together with {listed(grown)}.")
     missing = listed(options.companion, 3)
     message = options.message or f"Changed without a change in {missing}"
-    hits = (Hit(message, file.shown_path) for file in changed if not grown)
-    passes = f"{counted(len(changed), 'file')} changed together with {listed(grown)}."
-    return answer(input, hits, passes, lambda n, _: f"{counted(n, 'file')} changed without an addition in {missing}.")
+    reason = f"{counted(len(changed), 'file')} changed without an addition in {missing}."
+    return failed(input, reason, [Hit(message, file.shown_path) for file in changed])
 
 
 def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files) -> CheckResult:
@@ -133,54 +116,38 @@ def max_changed_lines(input: CheckInput, options: MaxLinesOptions, files: Files)
     added, deleted = sum(file.added for file in texts), sum(file.deleted for file in texts)
     told = f"{added + deleted:,} changed lines ({added:,} added, {deleted:,} deleted) in {counted(len(files), 'file')}"
     if added + deleted <= options.max:
-        return passed(f"{told}, at most {options.max:,} allowed.")
+        return CheckResult("pass", f"{told}, at most {options.max:,} allowed.")
     largest = sorted(texts, key=lambda file: -(file.added + file.deleted))
     most = listed((f"{file.shown_path} ({file.added + file.deleted:,})" for file in largest), 3)
     message = f"{told}, {options.max:,} allowed; split the change. Most: {most}."
     return failed(input, f"{told}; at most {options.max:,} allowed.", [Hit(message)])
 
 
-def no_binary(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
+def no_binary(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No file with binary content is added or changed."""
-    hits = (
-        Hit("This file's content is binary (a NUL byte near its start).", file.shown_path)
-        for file in files
-        if file.binary and file.after is not None and _has_content_change(file)
-        and b"\0" in input.read(file.after)[:NUL_WINDOW]
-    )  # fmt: skip
-    passes = f"No binary content in {counted(len(files), 'changed file')}."
-    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'binary file')}: {listed(where)}.")
+    for file in files:
+        if not (file.binary and file.after is not None and _has_new_content(file)):
+            continue
+        if b"\0" in input.read(file.after)[:NUL_WINDOW]:
+            yield Hit("This file's content is binary (a NUL byte near its start).", file.shown_path)
 
 
-def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -> CheckResult:
+def no_large_files(input: CheckInput, options: LargeFileOptions, files: Files) -> Iterator[Hit]:
     """No added or changed file is larger than the ceiling."""
-    most = f"{options.max_kb:,}"
-    hits = (
-        Hit(f"This file has {file.after.size / 1024:,.1f} KiB; at most {most} are allowed.", file.shown_path)
-        for file in files
-        if file.after is not None and file.after.mode != SUBMODULE_MODE and file.after.size > options.max_kb * 1024
-        and _has_content_change(file)
-    )  # fmt: skip
-    passes = f"None of {counted(len(files), 'changed file')} is over {most} KiB."
-    return answer(input, hits, passes, lambda n, where: f"{counted(n, 'file')} over {most} KiB: {listed(where)}.")
+    for file in files:
+        size = file.after.size if file.after is not None and file.after.mode != SUBMODULE_MODE else 0
+        if size > options.max_kb * 1024 and _has_new_content(file):
+            message = f"This file has {size / 1024:,.1f} KiB; at most {options.max_kb:,} are allowed."
+            yield Hit(message, file.shown_path)
 
 
-def _has_content_change(file: FileDiff) -> bool:
+def _has_new_content(file: FileDiff) -> bool:
     """Whether the content is new; a mere move or change of mode brought nothing in."""
     return file.before is None or file.after is None or file.before.blob != file.after.blob
 
 
-def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
+def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No symbolic link leads out of the tree or into git's own folder."""
-    return answer(
-        input,
-        _escaping(input, files),
-        "No added or changed symbolic link leaves the tree.",
-        lambda n, _: f"{counted(n, 'symbolic link')} out of the tree or into .git.",
-    )
-
-
-def _escaping(input: CheckInput, files: Files) -> Iterator[Hit]:
     for file in files:
         if file.after is not None and file.after.mode == SYMLINK_MODE:
             target = paths.decode(input.read(file.after))

@@ -14,19 +14,17 @@ from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     AddedLine,
     CheckInput,
-    CheckResult,
     Excluding,
     Files,
     Hit,
     RegularExpression,
     added_lines,
-    answer,
-    not_applicable,
+    any_of,
     text_of,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
-from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.model import Field
 from vibe_gate.domain.rubric import Glob
 
@@ -202,32 +200,32 @@ class SkipOptions(TestOptions):
     )
 
 
-def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> CheckResult:
+def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> Iterator[Hit]:
     """No test file and no test goes, unless the test stands elsewhere in the change's test files."""
-    held = [file for file in files if _held_tests(file, options)]
-    if not held:
-        return not_applicable("No test file changed.")
     gained = _gained(input, options)
-    hits: list[Hit] = []
-    gone = 0
-    for file in held:
+    for file in files:
         before = _tests_of(input, file, options, "before")
         missing = _missing(before, _tests_of(input, file, options, "after"), gained)
-        gone += len(missing)
+        path = paths.quote(file.old_name)
         if _left_the_tests(file, options) and (missing or not before):
-            hits.append(_lost_file(file, len(before)))
+            held = f" with {counted(len(before), 'test')}" if before else ""
+            moved = f"This test file{held} is moved out of the tests, to {file.shown_path}."
+            yield Hit(moved if file.after else f"This test file is deleted{held}.", path)
         else:
-            path = paths.quote(file.old_name)
-            hits += [Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before") for test in missing]
-    passes = f"No test removed from {counted(len(held), 'changed test file')}."
-    return answer(input, hits, passes, lambda _, where: f"{counted(gone, 'test')} removed from {listed(where)}.")
+            yield from (Hit(f"Test {test.name} was removed.", path, test.line, test.text, "before") for test in missing)
+
+
+def holds_tests(file: FileDiff, options: TestOptions) -> bool:
+    """Whether a runner looks for tests in the file after the change."""
+    return file.after is not None and _is_test_file(file.path, options)
 
 
 def _is_test_file(path: str, options: TestOptions) -> bool:
     return paths.matches(path, options.tests) or (options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS))
 
 
-def _held_tests(file: FileDiff, options: TestOptions) -> bool:
+def held_tests(file: FileDiff, options: TestOptions) -> bool:
+    """Whether a runner looked for tests in the file before the change."""
     return file.before is not None and _is_test_file(file.old_name, options)
 
 
@@ -276,29 +274,10 @@ def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Coun
     return missing
 
 
-def _lost_file(file: FileDiff, tests: int) -> Hit:
-    shown = paths.quote(file.old_name)
-    held = f" with {counted(tests, 'test')}" if tests else ""
-    if file.after is None:
-        return Hit(f"This test file is deleted{held}.", shown)
-    return Hit(f"This test file{held} is moved out of the tests, to {file.shown_path}.", shown)
-
-
-def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> CheckResult:
+def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> Iterator[Hit]:
     """No added line skips a test or narrows the run to some."""
-    tests = [file for file in files if file.after and _is_test_file(file.path, options)]
-    if not tests:
-        return not_applicable("No test file was added or changed.")
-    allowed = [re.compile(source) for source in options.allow]
-    hits = (
-        line.hit(f"Disables a test ({marker}).", 0, _enabled(line, marker))
-        for line in added_lines(tests)
-        if (marker := disabling_marker(line.file.path, line.text[:MAX_SCANNED_LINE]))
-        and not any(pattern.search(line.text[:MAX_SCANNED_LINE]) for pattern in allowed)
-    )
-    return answer(
-        input,
-        hits,
-        f"No test disabled in {counted(len(tests), 'changed test file')}.",
-        lambda n, where: f"Tests are disabled by {counted(n, 'added line')} in {listed(where)}.",
-    )
+    is_allowed = any_of(options.allow)
+    for line in added_lines(files):
+        text = line.text[:MAX_SCANNED_LINE]
+        if (marker := disabling_marker(line.file.path, text)) and not is_allowed(text):
+            yield line.hit(f"Disables a test ({marker}).", 0, _enabled(line, marker))

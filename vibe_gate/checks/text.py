@@ -6,7 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import chain, groupby, islice
 from typing import NamedTuple
@@ -24,7 +24,8 @@ from vibe_gate.checks.contract import (
     RegularExpression,
     added_blocks,
     added_lines,
-    answer,
+    any_of,
+    objections,
 )
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
@@ -54,24 +55,21 @@ class PatternOptions(Excluding):
 
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
-    kinds: Counter[str] = Counter()
-    return answer(
-        input,
-        _secrets(files, [re.compile(source) for source in options.allow], kinds),
-        "No secret in added lines." + _not_shown(files),
-        lambda n, _: f"{counted(n, 'secret')} added: {listed(f'{kind} ({k})' for kind, k in kinds.most_common())}.",
-    )
+    result = objections(input, _secrets(files, any_of(options.allow)), files, "secret")
+    large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
+    not_scanned = f" {counted(len(large), 'large binary file')} not scanned." if large else ""
+    return result._replace(reason=result.reason + not_scanned)
 
 
-def _secrets(files: Files, allowed: list[re.Pattern[str]], kinds: Counter[str]) -> Iterator[Hit]:
+def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
+    found = 0
     for block in added_blocks(files):
         text = block.text
         matches = secrets.find(text)
         for match in matches:
-            value = text[match.start : match.end]
-            if not any(pattern.search(value[:MAX_SCANNED_LINE]) for pattern in allowed):
-                kinds[match.kind] += 1
-                counted_only = kinds.total() > MAX_FINDINGS  # its quote would cost more than finding it did
+            if not is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
+                found += 1
+                counted_only = found > MAX_FINDINGS  # its quote would cost more than finding it did
                 yield Hit("", block.file.shown_path) if counted_only else _secret(block, text, match, matches)
 
 
@@ -112,36 +110,20 @@ def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:
     return "".join([*out, line[position:]])
 
 
-def _not_shown(files: tuple[FileDiff, ...]) -> str:
-    large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
-    return f" {counted(len(large), 'large binary file')} not scanned." if large else ""
-
-
 _MARKS = ("<<<<<<<", ">>>>>>>", "|||||||", "=======")
 _MARKER = expression(r"(?:<{7}|>{7}|\|{7})(?: |\Z)")
 
 
-def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
+def no_conflict_markers(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No line that a merge left behind. `=======` counts only beside another marker: it also underlines headings."""
-    lines = [line for line in added_lines(files, _may_mark) if line.text.startswith(_MARKS)]
-    marked = {line.file.path for line in lines if _MARKER.match(line.text)}
-    found = (
-        line
-        for line in lines
-        if _MARKER.match(line.text) or (line.file.path in marked and line.text.rstrip() == "=======")
-    )
-    by_file = groupby(found, lambda line: line.file.path)
-    hits = (
-        line.hit(f"Conflict marker ({line.text[:7]}) left behind.", 0, line.repaired(None) if stray else None)
-        for _, group in by_file
-        for line, stray in _strays(list(group))
-    )
-    return answer(
-        input,
-        hits,
-        "No conflict marker in added lines.",
-        lambda n, where: f"{counted(n, 'conflict marker')} in {counted(len(where), 'file')}.",
-    )
+    lines = (line for line in added_lines(files, _may_mark) if line.text.startswith(_MARKS))
+    for _, group in groupby(lines, lambda line: line.file.path):
+        candidates = list(group)
+        if any(_MARKER.match(line.text) for line in candidates):
+            markers = [one for one in candidates if _MARKER.match(one.text) or one.text.rstrip() == "======="]
+            for line, stray in _strays(markers):
+                message = f"Conflict marker ({line.text[:7]}) left behind."
+                yield line.hit(message, 0, line.repaired(None) if stray else None)
 
 
 def _may_mark(content: bytes) -> bool:
@@ -160,46 +142,28 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
     pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
     message = options.message or f"Matches the forbidden pattern {options.pattern}"
     lines = list(added_lines(files))
-    long = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
-    cut = f" {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters." if long else ""
     hits = (
         line.hit(message, match.start()) for line in lines if (match := pattern.search(line.text[:MAX_SCANNED_LINE]))
     )
-    result = answer(
-        input,
-        hits,
-        "No added line matches the forbidden pattern.",
-        lambda n, where: (
-            f"{options.pattern[:100]} matches {counted(n, 'added line')} in {counted(len(where), 'file')}.{cut}"
-        ),
-    )
-    if long and result.outcome == "pass":  # what the pattern forbids may stand where nobody looked
-        return CheckResult("abstain", f"No added line matches as far as it was scanned.{cut}")
-    return result
+    result = objections(input, hits, files, "forbidden line")
+    long = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
+    if not long:
+        return result
+    reason = f"{result.reason} {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters."
+    # What the pattern forbids may stand where nobody looked.
+    return result._replace(outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
 
 
-def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> CheckResult:
+def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
     """No character that hides or reorders text, in added lines or in the names of files."""
-    hits = (
-        line.hit(
-            f"{'Contains' if line.number else 'The name contains'} {_kinds(found)}.",
-            found[0].position,
-            line.repaired(_without(line.text, found)),
-        )
-        for line in chain(_new_names(files), _text_lines(files))
-        if (found := invisible(line.text, file_start=line.number == 1))
-    )
-    return answer(
-        input,
-        hits,
-        "No invisible character in added lines or file names.",
-        lambda n, where: f"Invisible characters in {counted(n, 'place')} of {counted(len(where), 'file')}.",
-    )
-
-
-def _without(text: str, found: list[Invisible]) -> str:
-    hidden = {each.position for each in found}
-    return "".join(char for position, char in enumerate(text) if position not in hidden)
+    for line in chain(_new_names(files), _text_lines(files)):
+        if found := invisible(line.text, file_start=line.number == 1):
+            names = Counter(f"{each.kind} {each.name}" for each in found)
+            kinds = listed((f"{name} ({count})" for name, count in names.most_common()), most=2)
+            where = "Contains" if line.number else "The name contains"
+            hidden = {each.position for each in found}
+            plain = "".join(char for position, char in enumerate(line.text) if position not in hidden)
+            yield line.hit(f"{where} {kinds}.", found[0].position, line.repaired(plain))
 
 
 def _new_names(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
@@ -212,11 +176,6 @@ def _text_lines(files: tuple[FileDiff, ...]) -> Iterator[AddedLine]:
     """The added lines of text; of a binary file those that are text, for a NUL beside them must not hide them."""
     lines = added_lines(files, lambda content: not content.isascii())
     return (line for line in lines if not (line.file.binary and "\ufffd" in line.text))
-
-
-def _kinds(found: list[Invisible]) -> str:
-    names = Counter(f"{each.kind} {each.name}" for each in found)
-    return listed((f"{name} ({count})" for name, count in names.most_common()), most=2)
 
 
 # Characters that hide or reorder text

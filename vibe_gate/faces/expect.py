@@ -143,7 +143,7 @@ class Expectation:
             run_command=_not_asked,
             conduct=self._cost if check == "cost-under" else self._conduct,
         )
-        return entry.function(input, chosen, files)
+        return entry.answer(input, chosen, files)
 
     def _lacks(self, needed: Needed) -> str:
         if needed != "nothing" and not self._result.complete:
