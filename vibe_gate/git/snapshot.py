@@ -29,8 +29,6 @@ from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import Finished
 
-_ARTIFACTS = b".vibe-artifacts"
-
 _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
           "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1",
           "-c", "core.fsync=none")  # fmt: skip
@@ -40,8 +38,9 @@ _SPECS = (b":(top)", b":(top,exclude,glob).vibe-artifact[s]", b":(top,exclude,gl
 """Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
 
 _SPECIAL_BYTE = expression(rb'["\\\n]')
-_ORDINARY = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
-_PATH_AT = len(b"H 100644 ") + 40 + len(b" 0\t")
+_UNUSUAL = expression(rb"\0(?!H 1(?:00644|00755|20000) )([^\0]+)")
+_ARTIFACTS = expression(rb"\t(\.vibe-artifacts(?:/[^\0]*)?)\0")
+"""Rows of `git ls-files -v -s`: hardly any of hundreds of thousands."""
 
 _TRIES = 5
 """A build that runs beside takes files away between git's look at a folder and its look at the file."""
@@ -160,20 +159,15 @@ class _OddEntries(NamedTuple):
 
 def _odd_entries(listed: Finished, root: Path) -> _OddEntries:
     _check(listed)
-    odd = _OddEntries([], [], [], [])
-    for record in listed.out.split(b"\0"):
-        if record.startswith(_ORDINARY) and not record.startswith(_ARTIFACTS, _PATH_AT):
-            continue  # as nearly all are, of hundreds of thousands perhaps
-        path = record.partition(b"\t")[2]
-        tag = record[:1]
-        if tag in b"Ss" and record and os.path.lexists(os.fsencode(root) + b"/" + path):
+    odd = _OddEntries([], [], [], _ARTIFACTS.findall(listed.out))
+    for record in _UNUSUAL.findall(b"\0" + listed.out):
+        tag, path = record[:1], record.partition(b"\t")[2]
+        if tag in b"Ss" and os.path.lexists(os.fsencode(root) + b"/" + path):
             odd.skipped.append(path)
         if tag.islower() and (tag != b"s" or path in odd.skipped[-1:]):
             odd.assumed.append(path)
         if record[2:8] == b"160000":
             odd.submodules.append(path)
-        if path.partition(b"/")[0] == _ARTIFACTS:
-            odd.artifacts.append(path)
     return odd
 
 
