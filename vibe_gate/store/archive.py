@@ -68,7 +68,11 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
     try:
         if not target.parent.is_dir():
             raise UsageError(f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
-        _require_sound(verify(root, provenance, chosen).problems)
+        problems = verify(root, provenance, chosen).problems
+        if wrong := _first_wrong(problems):
+            raise IntegrityError(f"{wrong}. It was not exported; `bundles verify` has more.")
+        if running := next((problem.place for problem in problems if problem.state == "running"), None):
+            raise UsageError(f"{paths.quote(running)} is still running; export it when it has ended.")
         unbegun = next((run.place for run in chosen if not _has_begun(store.below(run.place))), None)
     except OSError as error:
         raise StorageError(f"{shown} was not written: {error}.") from error
@@ -91,20 +95,15 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
     return size
 
 
-def _require_sound(problems: Collection[Problem]) -> None:
-    _require_readable(problems)
-    for problem in problems:
-        if problem.state in WRONG:
-            place = paths.quote(problem.place)
-            raise IntegrityError(f"{place}: {problem.why}. It was not exported; `bundles verify` has more.")
-        if problem.state == "running":
-            raise UsageError(f"{paths.quote(problem.place)} is still running; export it when it has ended.")
-
-
-def _require_readable(problems: Collection[Problem]) -> None:
-    for problem in problems:
+def _first_wrong(problems: Collection[Problem]) -> str:
+    """The first place that is corrupt or foreign, and why; "" if none is. StorageError: one cannot be read."""
+    for problem in sorted(problems, key=lambda problem: problem.what != "unreadable"):
+        why = f"{paths.quote(problem.place)}: {problem.why}"
         if problem.what == "unreadable":
-            raise StorageError(f"{paths.quote(problem.place)}: {problem.why}. Nothing was done; try again.")
+            raise StorageError(f"{why}. Nothing was done; try again.")
+        if problem.state in WRONG:
+            return why
+    return ""
 
 
 def _has_begun(bundle: Folder) -> bool:
@@ -269,10 +268,8 @@ def _verify(stage: Folder, runs: Collection[RunEntry], provenance: Provenance) -
             raise _refused(f"{run.place}: {foreign}")
         audit = Audit(run.key, run.run_id)
         audit.check(stage.below(run.place))
-        _require_readable(audit.problems)
-        for problem in audit.problems:
-            if problem.state in WRONG:
-                raise _refused(f"{paths.quote(problem.place)}: {problem.why}")
+        if wrong := _first_wrong(audit.problems):
+            raise _refused(wrong)
 
 
 def _move_in(store: Folder, stage: Folder, runs: Collection[RunEntry]) -> Imported:

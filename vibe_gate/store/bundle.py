@@ -23,7 +23,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, Lock
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
 
 if TYPE_CHECKING:
     from vibe_gate.domain.upkeep import SealedDocuments
@@ -73,11 +73,11 @@ class BundleLocation(NamedTuple):
     def document(self, name: str, parse: Callable[[bytes], T]) -> T:
         """A whole small file as `parse` understands it. StorageError, IntegrityError."""
         try:
-            data = self.folder().read(name, MAX_DOCUMENT_BYTES)
+            data = read_whole(self.folder(), name)
         except OSError as error:
             raise unreadable(self.path(name), error) from error
-        if len(data) > MAX_DOCUMENT_BYTES:
-            raise corrupt(self.path(name), f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+        except ValueError as error:
+            raise corrupt(self.path(name), str(error)) from error
         self.compare(name, hashlib.sha256(data).hexdigest())
         return self.parsed(name, data, parse)
 
@@ -97,21 +97,17 @@ class BundleLocation(NamedTuple):
         seen = hashlib.sha256()
         offset = 0
         try:
-            with open(self.folder().reading(name), "rb") as file:
-                while line := file.readline(MAX_LINE_BYTES):
-                    seen.update(line)
-                    if not line.endswith(b"\n"):
-                        break
-                    yield offset, line
-                    offset += len(line)
+            for line in lines(self.folder(), name, seen.update):
+                yield offset, line
+                offset += len(line)
         except FileNotFoundError as error:
             if self.digests is not None and name in self.digests:
                 raise corrupt(self.path(name), "it is missing") from error
             return
         except OSError as error:
             raise unreadable(self.path(name), error) from error
-        if len(line) == MAX_LINE_BYTES:
-            raise corrupt(self.path(name), f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+        except ValueError as error:
+            raise corrupt(self.path(name), str(error)) from error
         self.compare(name, seen.hexdigest())
 
     def records(self, name: str) -> Iterator[tuple[Record, Reload]]:
@@ -214,23 +210,28 @@ def _below(digests: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def read_object(folder: Folder, name: str) -> dict[str, Any]:
     """A JSON document. OSError, ValueError."""
+    return parse_object(read_whole(folder, name))
+
+
+def read_whole(folder: Folder, name: str) -> bytes:
+    """A whole file that is no larger than a document may be. OSError; ValueError: it is larger."""
     data = folder.read(name, MAX_DOCUMENT_BYTES)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
-    return parse_object(data)
+    return data
 
 
-def own_events(lines: Iterable[bytes]) -> Iterator[Event]:
+def own_events(written: Iterable[bytes]) -> Iterator[Event]:
     """The events of the log that this process wrote, without pydantic. Any error if it was changed meanwhile."""
-    return (Event(**json.loads(line)) for line in lines)
+    return (Event(**json.loads(line)) for line in written)
 
 
-def parse_events(lines: Iterable[bytes]) -> Iterator[Event]:
+def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
     """The events of a run's log.
 
     ValueError, with the number of the line, for one that is not an event, and for more than any run has.
     """
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(written, start=1):
         if number > MAX_EVENTS:
             raise ValueError(f"it has more than {MAX_EVENTS:,} events")
         try:

@@ -33,9 +33,10 @@ from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.model import Field, Timestamp
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
+from vibe_gate.store.bundle import read_object
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, encode_document, encode_line, lines
+from vibe_gate.store.log import MAX_LINE_BYTES, encode_document, encode_line, lines
 from vibe_gate.store.state import State, StateFile
 
 if TYPE_CHECKING:
@@ -115,10 +116,7 @@ class CaptureMeta(model.Model):
 
 def read_meta(folder: Folder) -> CaptureMeta:
     """What meta.json of a captured session says. OSError, ValueError."""
-    data = folder.read(META, MAX_DOCUMENT_BYTES)
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES:,} bytes")
-    return model.read(CaptureMeta, model.parse_object(data))
+    return model.read(CaptureMeta, read_object(folder, META))
 
 
 def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:

@@ -12,7 +12,6 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -64,15 +63,6 @@ def clean_bundles(
     return clean(root, rules, now, dry_run, provenance)
 
 
-@dataclass(slots=True)
-class _Plan:
-    """What a cleaning would delete, with sizes in bytes; `errors` are sentences."""
-
-    runs: list[tuple[RunEntry, int]] = field(default_factory=list)
-    sessions: list[tuple[str, int]] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-
 def clean(
     root: Path, rules: Retention, now: datetime, dry_run: bool = False, provenance: Provenance | None = None
 ) -> Cleaned:
@@ -88,8 +78,7 @@ def clean(
         with _alone(store):
             if not dry_run:
                 _empty_trash(store)
-            plan = _planned(store, rules, now, provenance or Provenance(now))
-            return _carried_out(store, plan, dry_run)
+            return _cleaned(store, rules, now, provenance or Provenance(now), dry_run)
     except OSError as error:
         raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
 
@@ -104,28 +93,35 @@ def _alone(store: Folder) -> Iterator[None]:
         fcntl.flock(store.fileno(), fcntl.LOCK_UN)
 
 
-def _planned(store: Folder, rules: Retention, now: datetime, known: Provenance) -> _Plan:
-    plan = _Plan()
+def _cleaned(store: Folder, rules: Retention, now: datetime, known: Provenance, dry_run: bool) -> Cleaned:
+    deleted: list[str] = []
+    gone: list[str] = []
+    errors: list[str] = []
+    freed = 0
     oldest = timedelta(days=min(rules.max_age_days, _FOR_EVER))
     disk = os.statvfs(store.fileno())
     free = disk.f_bavail * disk.f_frsize
     for entry in reversed(bare_entries(store)):
         began = names.recorded_at(entry.run_id)
         if began is None:
-            plan.errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
+            errors.append(f"{entry.run_id}: its id holds no date, so its age is not known")
             continue
-        pressed = free < rules.min_free_disk_mb * MB and now - began > FRESH
+        pressed = free + freed < rules.min_free_disk_mb * MB and now - began > FRESH
         if not (now - began > oldest or pressed) or known.foreign(entry.key, entry.run_id):
             continue
-        with _noting(plan, entry.run_id):
-            key = store.folder(entry.key)
-            if not is_kept(store, entry) and state_of(key.folder(entry.run_id)) != "running":
-                size = key.size(entry.run_id)
-                plan.runs.append((entry, size))
-                free += size
+        with _noting(errors, entry.run_id):
+            size = store.folder(entry.key).size(entry.run_id)
+            if _given_up(store, entry, dry_run):
+                deleted.append(entry.run_id)
+                freed += size
     # By then every run that may name the session is too old as well.
-    plan.sessions = list(_captured_before(store, now - oldest - MAX_AGE))
-    return plan
+    for name, size in _captured_before(store, now - oldest - MAX_AGE):
+        with _noting(errors, f"{names.CAPTURES}/{name}"):
+            if not dry_run:
+                _trash(store, store.folder(names.CAPTURES), name)
+            gone.append(name)
+            freed += size
+    return Cleaned(tuple(deleted), _mb(freed), tuple(errors), tuple(gone))
 
 
 def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int]]:
@@ -139,52 +135,35 @@ def _captured_before(store: Folder, before: datetime) -> Iterator[tuple[str, int
                     yield name, captures.size(name)
 
 
-def _carried_out(store: Folder, plan: _Plan, dry_run: bool) -> Cleaned:
-    deleted: list[str] = []
-    gone: list[str] = []
-    freed = 0
-    for entry, size in plan.runs:
-        with _noting(plan, entry.run_id):
-            if dry_run or _into_trash(store, entry):
-                deleted.append(entry.run_id)
-                freed += size
-    for name, size in plan.sessions:
-        with _noting(plan, f"{names.CAPTURES}/{name}"):
-            if not dry_run:
-                _trash(store, store.folder(names.CAPTURES), name)
-            gone.append(name)
-            freed += size
-    for key in set() if dry_run else {entry.key for entry, _ in plan.runs}:
-        with contextlib.suppress(OSError):  # other runs are in it
-            os.rmdir(key, dir_fd=store.fileno())
-    return Cleaned(tuple(deleted), _mb(freed), tuple(plan.errors), tuple(gone))
-
-
 @contextlib.contextmanager
-def _noting(plan: _Plan, what: str) -> Iterator[None]:
+def _noting(errors: list[str], what: str) -> Iterator[None]:
     """What cannot be deleted is said, and the rest is still cleaned; what is gone meanwhile is no error."""
     try:
         yield
     except FileNotFoundError:
         pass
     except OSError as error:
-        plan.errors.append(f"{what}: {error.strerror}")
+        errors.append(f"{what}: {error.strerror}")
 
 
-def _into_trash(store: Folder, entry: RunEntry) -> bool:
-    """Remove the run under its own lock; False if somebody is writing or keeps it now. OSError."""
+def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> bool:
+    """Remove the run under its own lock; False if somebody is writing or keeps it. OSError."""
     key = store.folder(entry.key)
-    try:
-        lock = Lock(key.folder(entry.run_id))
-    except BlockingIOError:
+    bundle = key.folder(entry.run_id)
+    if is_kept(store, entry) or state_of(bundle) == "running":
         return False
-    try:
-        if is_kept(store, entry):
+    if not dry_run:
+        try:
+            lock = Lock(bundle)
+        except BlockingIOError:
             return False
-        _trash(store, key, entry.run_id)
-        return True
-    finally:
-        lock.release()
+        try:
+            _trash(store, key, entry.run_id)
+        finally:
+            lock.release()
+        with contextlib.suppress(OSError):  # other runs are in it
+            os.rmdir(entry.key, dir_fd=store.fileno())
+    return True
 
 
 def _trash(store: Folder, parent: Folder, name: str) -> None:

@@ -145,10 +145,14 @@ def whole_lines(descriptor: int, size: int) -> tuple[int, bytes]:
         window *= 2
 
 
-def lines(folder: Folder, name: str) -> Iterator[bytes]:
-    """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an endless line."""
+def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> Iterator[bytes]:
+    """The whole lines of a log, streamed; a torn last line is left out. OSError; ValueError for an endless line.
+
+    `seen` is called with every line, a torn one too: a digest's `update`, say.
+    """
     with open(folder.reading(name), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
+            seen(line)
             if line.endswith(b"\n"):
                 yield line
             elif len(line) == MAX_LINE_BYTES:

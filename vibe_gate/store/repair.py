@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
@@ -24,51 +24,26 @@ def repair(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     store = open_store_folder(root)
     if store is None:
         return Repaired((), found)
-    work = _Work(store, f"{names.QUARANTINE}/{names.stamp(provenance.now)}")
+    quarantine = f"{names.QUARANTINE}/{names.stamp(provenance.now)}"
     try:
-        work.put_aside(found.problems)
-        work.tidy(found.problems)
+        mended = tuple(_moved(store, found.problems, quarantine))
     except OSError as error:
         raise StorageError(f"{error.filename or STORE}: {error.strerror}; the repair stopped there.") from error
-    return Repaired(tuple(work.done), verify(root, provenance, runs), work.quarantine if work.done else "")
+    return Repaired(mended, verify(root, provenance, runs), quarantine if mended else "")
 
 
-class _Work:
-    """`quarantine` is the folder in which everything keeps the place that it had in the store."""
+def _moved(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:
+    """Move temporary files and what is wrong, a run as a whole, to the place in `quarantine` that it had. OSError.
 
-    def __init__(self, store: Folder, quarantine: str) -> None:
-        self.done: list[Mended] = []
-        self.quarantine = quarantine
-        self._store = store
-        self._left: set[str] = set()  # runs and places that are moved, foreign or cannot be read
-
-    def put_aside(self, problems: Collection[Problem]) -> None:
-        """What is wrong, a run as a whole. What cannot be read now may be read tomorrow, and stays."""
-        wrong = {
-            problem.run or problem.place: problem for problem in reversed(list(problems)) if problem.state in WRONG
-        }
-        unreadable = {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
-        self._left = unreadable | wrong.keys()
-        for place, problem in wrong.items():
-            if place not in unreadable and not self._is_running(problem.run):
-                self._move(place)
-                whole = ", the whole run" if problem.run else ""
-                self.done.append(Mended(problem, f"moved to quarantine{whole}"))
-
-    def tidy(self, problems: Collection[Problem]) -> None:
-        """Temporary files."""
-        for problem in problems:
-            is_left = (problem.run or problem.place) in self._left or self._is_running(problem.run)
-            if problem.what == "temporary" and not is_left:
-                self._move(problem.place)
-                self.done.append(Mended(problem, "moved to quarantine"))
-
-    def _is_running(self, run: str) -> bool:
-        return bool(run) and Lock.is_held(self._store.below(run))
-
-    def _move(self, place: str) -> None:
+    What cannot be read now may be read tomorrow, and stays.
+    """
+    wrong = {problem.run or problem.place: problem for problem in problems[::-1] if problem.state in WRONG}
+    unreadable = {problem.run or problem.place for problem in problems if problem.what == "unreadable"}
+    untidy = {problem.place: problem for problem in problems if problem.what == "temporary"}
+    untidy = {place: problem for place, problem in untidy.items() if (problem.run or place) not in wrong}
+    for place, problem in (wrong | untidy).items():
+        if (problem.run or place) in unreadable or (problem.run and Lock.is_held(store.below(problem.run))):
+            continue
         parent, _, name = place.rpartition("/")
-        self._store.below(parent).move(name, self._aside(parent), name)
-
-    def _aside(self, parent: str) -> Folder:
-        return self._store.below(f"{self.quarantine}/{parent}", create=True)
+        store.below(parent).move(name, store.below(f"{quarantine}/{parent}", create=True), name)
+        yield Mended(problem, "moved to quarantine" + (", the whole run" if place == problem.run else ""))
