@@ -36,7 +36,7 @@ from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import MAX_LINE_BYTES, encode_document, encode_line, lines
+from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines
 from vibe_gate.store.state import State, StateFile
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class _Shelf(NamedTuple):
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:
-    place.place(META, encode_document(meta.model_dump()))
+    place.place(META, encode_line(meta.model_dump()))
 
 
 def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:

@@ -26,13 +26,17 @@ _TAIL = 1 << 16  # bytes read from the end at first; doubled until a whole line 
 _ONE_LINE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=repr)
 
 
-def dumps(value: dict[str, Any]) -> str:
-    """ASCII JSON on one line: no control character, direction mark or lone surrogate stays raw. Else the repr."""
+def encode_line(value: dict[str, Any]) -> bytes:
+    """A line of a log, or a whole document: ASCII JSON, no control character, direction mark or lone surrogate raw.
+
+    What JSON does not know is written as its repr. Indented, a summary would take a third more.
+    """
     try:
-        return _ONE_LINE.encode(value)
+        text = _ONE_LINE.encode(value)
     except (ValueError, TypeError):
         # NaN and infinity are not JSON, and keys may be no text. Rare, so looked for only now.
-        return json.dumps(_finite(value), separators=(",", ":"), default=repr)
+        text = json.dumps(_finite(value), separators=(",", ":"), default=repr)
+    return text.encode() + b"\n"
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -43,16 +47,6 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return value
-
-
-def encode_line(value: dict[str, Any]) -> bytes:
-    """One line of ASCII JSON."""
-    return dumps(value).encode() + b"\n"
-
-
-def encode_document(value: dict[str, Any]) -> bytes:
-    """ASCII JSON on one line, with a final newline: indented, a summary would take a third more."""
-    return dumps(value).encode() + b"\n"
 
 
 class Log:
@@ -87,12 +81,7 @@ class Log:
 
     def cut(self) -> None:
         """Take off a torn last line. OSError."""
-        with self._lock:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            try:
-                self._catch_up()
-            finally:
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self.append()
 
     def close(self) -> None:
         """No more lines from here."""

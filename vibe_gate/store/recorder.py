@@ -25,7 +25,7 @@ from vibe_gate.store import names
 from vibe_gate.store.bundle import digests, own_events, require_possible
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
-from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_document, lines
+from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
@@ -191,12 +191,11 @@ class Store:
         """
         if not names.is_key(names.as_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
-        if isinstance(self._folder, str):
-            return self._unrecorded(key, now, self._folder)
         try:
-            recorder = self._begin(self._folder, key, now, about)
+            recorder = self._begin(self._opened(), key, now, about)
         except Exception as error:  # noqa: BLE001  as in RecordingStatus: a run that cannot be recorded is no failure
-            return self._unrecorded(key, now, _sentence(error))
+            run_id = names.run_id(now, key.encode(), 0)
+            return RunRecorder(self._root, key, run_id, None, RecordingStatus(_sentence(error)))
         recorder.event("run.created", key=key)
         return recorder
 
@@ -206,29 +205,29 @@ class Store:
         `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
         run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
         """
-        if isinstance(self._folder, str):
-            raise StorageError(self._folder)
         from vibe_gate.store.reopening import reopen  # few runs are resumed
 
-        return reopen(self._root, self._folder, key, run_id, self._redact, self._clock, spent_usd)
+        return reopen(self._root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
 
     def captures(self) -> Folder | None:
         """The folder of captured sessions, made if it is missing; None if nothing can be written."""
-        if isinstance(self._folder, str):
-            return None
         try:
-            return self._folder.folder(names.CAPTURES, create=True)
-        except OSError:
+            return self._opened(names.CAPTURES)
+        except StorageError:
             return None
 
     def sessions(self) -> Folder:
         """The folder of our agents' conversations, made if it is missing. StorageError if nothing can be written."""
+        return self._opened(names.CONVERSATIONS)
+
+    def _opened(self, name: str = "") -> Folder:
+        """The store's folder, or the folder `name` in it, made if it is missing. StorageError."""
         if isinstance(self._folder, str):
             raise StorageError(self._folder)
         try:
-            return self._folder.folder(names.CONVERSATIONS, create=True)
+            return self._folder.below(name, create=True)
         except OSError as error:
-            raise StorageError(f"{STORE}/{names.CONVERSATIONS} cannot be used: {error.strerror}.") from error
+            raise StorageError(f"{STORE}/{name} cannot be used: {error.strerror}.") from error
 
     def clean_if_due(self, rules: Retention) -> Cleaned | None:
         """Delete what `rules` give up, if that was not done for a day; None if it was not due.
@@ -253,15 +252,12 @@ class Store:
         except (OSError, ValueError, TypeError):
             return True
 
-    def _unrecorded(self, key: str, now: datetime, why: str) -> RunRecorder:
-        return RunRecorder(self._root, key, names.run_id(now, key.encode(), 0), None, RecordingStatus(why))
-
     def _begin(self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
         redact = self._redact.part()
         safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
-        run_id, folder, lock = _claim_run(store, key, now, encode_document(safe))
+        run_id, folder, lock = _claim_run(store, key, now, encode_line(safe))
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
-        folder.place(names.RUN, encode_document(own | safe | own))
+        folder.place(names.RUN, encode_line(own | safe | own))
         parts = RunParts(folder, redact, self._clock, lock)
         return RunRecorder(self._root, key, run_id, parts, RecordingStatus())
 
@@ -478,7 +474,7 @@ class RunRecorder:
         events = list(own_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
-        parts.folder.place(names.SESSIONS, encode_document(safe))
+        parts.folder.place(names.SESSIONS, encode_line(safe))
         document["redacted"] = tally(parts.redact)
         vouched = digests(parts.folder)
         if attest is not None:
@@ -486,7 +482,7 @@ class RunRecorder:
             parts.folder.place(names.RECEIPT, vouching)
             vouched[names.RECEIPT] = digest_of(vouching)
         document["digests"] = vouched
-        whole = _readable(names.SUMMARY, encode_document(document), MAX_DOCUMENT_BYTES)
+        whole = _readable(names.SUMMARY, encode_line(document), MAX_DOCUMENT_BYTES)
         parts.folder.place(names.SUMMARY, whole, barrier=lambda: make_durable(parts.folder))
         return written
 

@@ -167,7 +167,14 @@ def find_bundles(
     word.
     """
     _check(wanted)
-    found = _told_apart(entries(root, index, None if wanted else limit), provenance)
+    store = open_store_folder(root)
+    if store is None:
+        return []
+    most = None if wanted else limit
+    try:
+        found = _told_apart(sorted(_looked_at(store, index, most), reverse=True)[:most], provenance)
+    except OSError as error:
+        raise _unreadable(error) from error
     return [entry for entry in found if _is_wanted(entry, wanted)][:limit] if wanted else found
 
 
@@ -231,17 +238,6 @@ def is_kept(store: Folder, entry: RunEntry) -> bool:
     """Whether `.vibe-keep` protects the run. OSError."""
     key = store.folder(entry.key)
     return key.has(names.KEEP) or key.folder(entry.run_id).has(names.KEEP)
-
-
-def entries(root: Path, index: RunIndex | None = None, limit: int | None = None) -> list[RunEntry]:
-    """The newest runs below `root`, the newest first, by a look at the store and its index. StorageError."""
-    store = open_store_folder(root)
-    if store is None:
-        return []
-    try:
-        return sorted(_looked_at(store, index, limit), reverse=True)[:limit]
-    except OSError as error:
-        raise _unreadable(error) from error
 
 
 def bare_entries(store: Folder) -> list[RunEntry]:

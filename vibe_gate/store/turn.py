@@ -15,7 +15,7 @@ from vibe_gate.domain.turn import Content, TurnChange, TurnTodo
 from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
-from vibe_gate.store.log import Log, encode_document
+from vibe_gate.store.log import Log, encode_line
 from vibe_gate.store.recorder import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
 
@@ -173,7 +173,7 @@ class TurnRecorder:
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = tally(parts.redact)
         TurnSummary.model_validate(safe)
-        parts.folder.place(names.SUMMARY, encode_document(safe))
+        parts.folder.place(names.SUMMARY, encode_line(safe))
         trees = {"before": made.before, "after": made.after} if made.after else {}
         parts.completed(
             self, {"status": ending.status, **trees, "usd": 0.0 if ending.cost.replayed else ending.cost.usd}
