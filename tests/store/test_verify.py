@@ -166,13 +166,6 @@ def test_a_submodule_in_the_stores_place_makes_all_in_it_foreign(tmp_path: Path,
     assert ("foreign", "run", place("", run)) in told(tmp_path, Provenance(START, {path}))
 
 
-def test_other_tracked_files_of_the_store_are_untidy(tmp_path: Path, run: RunRecorder) -> None:
-    found = verify_bundles(tmp_path, Provenance(START, {".vibe-artifacts/.gitignore"}))
-    assert [(flaw.state, flaw.what) for flaw in found.problems] == [("untidy", "tracked")]
-    assert "git tracks 1 of its files" in found.problems[0].why
-    assert found.is_sound
-
-
 def test_annotations_come_after_the_seal_and_break_nothing(tmp_path: Path, run: RunRecorder) -> None:
     body = b"why\n"
     name = hashlib.sha256(body).hexdigest()

@@ -14,8 +14,7 @@ ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
 """
 
 ProblemKind = Literal[
-    "run", "entry", "temporary", "digest", "document", "log", "turn", "content",
-    "missing", "unreadable", "tracked",
+    "run", "entry", "temporary", "digest", "document", "log", "turn", "content", "missing", "unreadable",
 ]  # fmt: skip
 
 WORKSPACE_DAYS = 7

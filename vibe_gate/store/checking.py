@@ -54,8 +54,6 @@ def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
             if checked is not None:
                 count, contents = count + 1, contents + checked.contents
                 found += checked.problems
-        if runs is None:
-            found += _tracked(found, provenance)
     except OSError as error:
         raise StorageError(f"{error.filename or STORE} cannot be read: {error.strerror}.") from error
     return Verified(count, contents, tuple(sorted(found, key=lambda problem: (problem.place, problem.what))))
@@ -79,15 +77,6 @@ def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | 
     if foreign and not (is_running and not provenance.tracked):
         audit.problems.append(Problem("foreign", "run", entry.place, foreign, entry.place))
     return audit
-
-
-def _tracked(found: list[Problem], provenance: Provenance) -> Iterator[Problem]:
-    """What git tracks of the store besides whole runs, which are foreign."""
-    runs = {problem.place.casefold() for problem in found if problem.state == "foreign"}
-    rest = [path for path in provenance.tracked if "/".join(path.casefold().split("/")[1:3]) not in runs]
-    if rest:
-        why = f"git tracks {len(rest)} of its files, and they are not runs; `git rm -r --cached {STORE}`"
-        yield Problem("untidy", "tracked", "", why)
 
 
 class Audit:
