@@ -121,7 +121,7 @@ def test_every_contract_about_imports_holds():
 WRONG = {
     "domain/paths.py": "from vibe_gate.git import open_repository",
     "errors.py": "from vibe_gate.domain import paths",
-    "git/__init__.py": "from vibe_gate.store import STORE",
+    "git/__init__.py": "from vibe_gate.store import Store",
     "checks/__init__.py": "from vibe_gate.faces import cli",
     "gate/__init__.py": "from vibe_gate.checks import run",
     "judging/__init__.py": "from vibe_gate.agent import turns",

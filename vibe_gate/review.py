@@ -20,6 +20,7 @@ from vibe_gate import __version__
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.conduct import Conduct
 from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
 from vibe_gate.domain.escape import counted
@@ -35,7 +36,7 @@ from vibe_gate.judging import Deadline, assemble
 from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, State, Store, captures, open_state, open_store
+from vibe_gate.store import State, Store, captures, open_state, open_store
 
 if TYPE_CHECKING:
     from vibe_gate.judging.judge import JudgeContext, OpenSession

@@ -14,7 +14,7 @@ import tomli_w
 from pydantic_core import ValidationError
 
 from vibe_gate.domain import model, nearest, paths
-from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.gate import POLICY, Override, Suppression
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.upkeep import SealedDocuments
@@ -24,7 +24,7 @@ from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, load_gate, mistakes
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import STORE, Bundles, open_state, read_bundle
+from vibe_gate.store import Bundles, open_state, read_bundle
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.errors import IntegrityError, StorageError
@@ -18,7 +18,7 @@ from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, ids_of
-from vibe_gate.store import STORE, Bundles, open_state
+from vibe_gate.store import Bundles, open_state
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from vibe_gate.domain.bundles import STORE
     from vibe_gate.store import captures
     from vibe_gate.store.files import FileChange
     from vibe_gate.store.gc import clean_bundles
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from vibe_gate.store.turn import TurnRecorder
 
 __all__ = [
-    "STORE", "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "State", "Store", "TurnRecorder",
+    "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "State", "Store", "TurnRecorder",
     "captures", "clean_bundles", "find_bundles", "open_state", "open_store", "read_bundle",
 ]  # fmt: skip
 
@@ -39,10 +38,6 @@ def __getattr__(name: str) -> object:
     """Load a name on first use: a review needs the recorder alone, `bundles list` the runs alone."""
     value: object
     match name:
-        case "STORE":
-            from vibe_gate.domain.bundles import STORE
-
-            value = STORE
         case "open_store" | "Store" | "RunRecorder":
             from vibe_gate.store import recorder
 

@@ -306,10 +306,10 @@ class RunResult:
         return not self._bundle.inside and (self._bundle.has(names.RUN) or self._bundle.has(names.GRAPH))
 
     def _run_summary(self) -> Summary:
-        return self._bundle.bare().document(names.SUMMARY, _parse_run)
+        return self._bundle.bare().document(names.SUMMARY, lambda data: read_summary(parse_object(data)))
 
     def _turn_summary(self) -> TurnSummary:
-        return self._bundle.document(names.SUMMARY, _parse_turn)
+        return self._bundle.document(names.SUMMARY, lambda data: model.read(TurnSummary, parse_object(data)))
 
     def _turn_bundles(self) -> list[BundleLocation]:
         if not self.is_run:
@@ -317,14 +317,6 @@ class RunResult:
         turn = turns_of(self._bundle)
         started = [event for event in self._bundle.events() if event.type == "turn.started"]
         return [turn(str(event.node_id), str(event.data["turn"])) for event in started]
-
-
-def _parse_run(data: bytes) -> Summary:
-    return read_summary(parse_object(data))
-
-
-def _parse_turn(data: bytes) -> TurnSummary:
-    return model.read(TurnSummary, parse_object(data))
 
 
 # Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.

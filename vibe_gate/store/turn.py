@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -38,24 +37,17 @@ Completed = Callable[["TurnRecorder", Mapping[str, Any]], None]
 """Tells the run that a turn is over, and what turn.completed says of it."""
 
 
-@dataclass(slots=True)
 class TurnParts:
     """What a recorded turn writes with."""
 
-    folder: Folder
-    redact: CountingRedactor
-    clock: Callable[[], datetime]
-    completed: Completed
-    contents: Contents = field(init=False)
-    events: Log = field(init=False)
-    hooks: Log = field(init=False)
-    transcript: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.contents = Contents(self.folder, self.redact)
-        self.events = Log(self.folder, names.EVENTS, first=0)
-        self.hooks = Log(self.folder, names.HOOKS, first=0)
-        self.transcript = self.folder.appending(names.TURN_LOG)
+    def __init__(
+        self, folder: Folder, redact: CountingRedactor, clock: Callable[[], datetime], completed: Completed
+    ) -> None:
+        self.folder, self.redact, self.clock, self.completed = folder, redact, clock, completed
+        self.contents = Contents(folder, redact)
+        self.events = Log(folder, names.EVENTS, first=0)
+        self.hooks = Log(folder, names.HOOKS, first=0)
+        self.transcript = folder.appending(names.TURN_LOG)
 
 
 class TurnRecorder:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.summary import Summary
@@ -44,7 +44,7 @@ from vibe_gate.report.report import Anchors, Report
 from vibe_gate.report.round import identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
-from vibe_gate.store import STORE, Bundles, read_bundle
+from vibe_gate.store import Bundles, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.run.conclusion import WorkflowRun
