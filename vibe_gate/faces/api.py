@@ -15,11 +15,9 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.result import StageResult
+from vibe_gate.run.prompts import Context, Watcher
 from vibe_gate.run.script import workflow
-from vibe_gate.run.stages import Watcher
 from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
-from vibe_gate.store import RunResult
 
 __all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
 
@@ -28,7 +26,7 @@ def run_agent(
     agent: Agent | str,
     prompt: str,
     *,
-    context: RunResult | StageResult | Sequence[RunResult | StageResult] = (),
+    context: Context = (),
     workspace: Path | str | None = None,
     resume: str | None = None,
     schema: Mapping[str, Any] | None = None,

@@ -27,7 +27,7 @@ from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.review import Progress, review_in
 from vibe_gate.run.result import Used, used_in
-from vibe_gate.store import State, open_state, read_bundle
+from vibe_gate.store import open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
 
@@ -94,8 +94,10 @@ class CaseSet:
             trees = (self.tree.id, *(_side(self.tree, case, side) for side in SIDES))
             with (
                 self.repository.with_trees(Path(folder, "repository"), trees) as stand_in,
-                self._day_of(stand_in, clock) as state,
+                open_state(self.repository.common_dir) as own,
+                open_state(stand_in.common_dir) as state,
             ):
+                state.spending = own.spending  # a case counts on the project's day
                 walk = review_in(stand_in, request, environ=environ, clock=clock, progress=progress, state=state)
                 try:
                     summary = (await walk).summary
@@ -109,17 +111,6 @@ class CaseSet:
                 _replace(cassette, Path(folder, "cassette"))
         status: Status = "failed" if failed else "undecided" if undecided else "ok"
         return CaseResult(case, status, failed or undecided, summary, used)
-
-    @contextmanager
-    def _day_of(self, stand_in: Repository, clock: Callable[[], datetime]) -> Iterator[State]:
-        """The shared state of a case's repository. Spending alone is the project's: a case counts on its day."""
-        with open_state(self.repository.common_dir) as own, open_state(stand_in.common_dir) as state:
-            before = own.spending.spent(clock())
-            state.spending.add(before, "before", clock())
-            try:
-                yield state
-            finally:
-                own.spending.add(max(state.spending.spent(clock()) - before, 0.0), "cases", clock())
 
     def _cassette(self, case: Case) -> Path:
         """The case's own folder of recordings. UsageError if a link would lead elsewhere."""

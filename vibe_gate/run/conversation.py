@@ -26,28 +26,42 @@ def sessions_of(begun: Begun, root: Path) -> Sessions:
 
 
 class KeptConversation:
-    """One turn's conversation, held from here to `close`. StorageError if another process goes on with it."""
+    """One turn's conversation, held from here to `close`; `given` is what the turn takes, None if it cannot be kept.
 
-    def __init__(self, kept: Sessions, workspace: Path, goes_on: SessionMeta | None, **about: Any) -> None:  # noqa: ANN401
-        """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one."""
-        self._mirror = kept.open(workspace, sessions.project_key(workspace), **about)
-        self._about, self.problem = about, ""
-        if goes_on is None:
-            self._id = str(uuid.uuid4())
-            self.given = Conversation(store=self._mirror, session_id=self._id)
+    That stops no agent but one that goes on with a session; `problem` says why it is not kept, or not whole.
+    """
+
+    def __init__(self, begun: Begun, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: str) -> None:
+        """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
+
+        StorageError: that cannot be gone on with, as another process does.
+        """
+        self.given: Conversation | None = None
+        self.problem = ""
+        self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
+        try:
+            kept = sessions_of(begun, root)
+        except StorageError as error:
+            if goes_on is not None:
+                raise
+            self.problem = f"The conversation of {about['node']} is not kept: {error}"
             return
-        self._id = goes_on.session_id
-        if self._mirror.hold(self._id).turns != goes_on.turns:
+        self._run = begun.run.record.run_id
+        self._mirror = kept.open(workspace, sessions.project_key(workspace), **about, cwd=str(root), run=self._run)
+        if goes_on is None:
+            self.given = Conversation(store=self._mirror, session_id=self._id)
+        elif self._mirror.hold(self._id).turns != goes_on.turns:
             self._mirror.close()
             raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
-        last = goes_on.turns[-1].last if goes_on.turns else ""
-        self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
+        else:
+            last = goes_on.turns[-1].last if goes_on.turns else ""
+            self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
 
     def finish(self, end: TurnEnd, result: StageResult, patch: bytes) -> None:
-        """Note how the turn ended, and what it made of the files; `problem` says why that was not kept."""
+        """Note how the turn ended, and what it made of the files."""
         cost = end.ending.cost
         try:
-            came = self._mirror.finish(
+            came = self.given is not None and self._mirror.finish(
                 self._id,
                 before=result.before,
                 after=result.after,
@@ -55,7 +69,7 @@ class KeptConversation:
                 input_tokens=cost.input_tokens,
                 output_tokens=cost.output_tokens,
                 status=result.status,
-                run=self._about["run"],
+                run=self._run,
                 node=result.node,
             )
             if came and patch:
@@ -65,7 +79,8 @@ class KeptConversation:
 
     def close(self) -> None:
         """Let others go on with it."""
-        self._mirror.close()
+        if self.given is not None:
+            self._mirror.close()
 
 
 def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree, own: str = "") -> str:

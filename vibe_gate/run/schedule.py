@@ -8,11 +8,10 @@ from dataclasses import replace
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowFile
 from vibe_gate.judging.votes import together
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.stages import Stages
 from vibe_gate.run.workflow import Workflow
 
 
-async def scheduled(file: WorkflowFile, wf: Workflow, stages: Stages) -> None:
+async def scheduled(file: WorkflowFile, wf: Workflow) -> None:
     """Run the stages; those that nothing lies between run in parallel, as far as the workspace allows."""
     ended: dict[str, asyncio.Future[StageResult]] = {}
     for rule in file.stage:
@@ -21,18 +20,18 @@ async def scheduled(file: WorkflowFile, wf: Workflow, stages: Stages) -> None:
     async def run(rule: StageRule) -> None:
         named = (*rule.needs, *rule.context, *(stage for stage, _ in rule.conditions))
         needed = {name: await ended[name] for name in dict.fromkeys(named)}
-        ended[rule.id].set_result(await _stage(rule, needed, wf, stages))
+        ended[rule.id].set_result(await _stage(rule, needed, wf))
 
     await together(run(rule) for rule in file.stage)
 
 
-async def _stage(rule: StageRule, needed: dict[str, StageResult], wf: Workflow, stages: Stages) -> StageResult:
+async def _stage(rule: StageRule, needed: dict[str, StageResult], wf: Workflow) -> StageResult:
     after = [needed[name].node for name in rule.needs]
     if why := _why_not(rule, needed):
-        return stages.skip(rule.id, after, why, "stage" if rule.agent else "gate")
+        return wf.stages.skip(rule.id, after, why, "stage" if rule.agent else "gate")
     context = [needed[name] for name in rule.context if needed[name].outcome != "skipped"]
     if rule.until is not None:
-        return await _until(rule, rule.until, after, context, wf, stages)
+        return await _until(rule, rule.until, after, context, wf)
     return await _once(rule, after, context, wf)
 
 
@@ -62,7 +61,7 @@ async def _once(rule: StageRule, after: list[str], context: list[StageResult], w
 
 
 async def _until(
-    rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow, stages: Stages
+    rule: StageRule, until: UntilRule, after: list[str], context: list[StageResult], wf: Workflow
 ) -> StageResult:
     """The stage, again and again, until its rubrics pass: each time it is told their last verdict."""
     verdicts: list[StageResult] = []
@@ -83,7 +82,7 @@ async def _until(
     deciding = verdicts[-1] if verdicts and last.passed else last
     reason = "" if done.converged else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
     if reason:
-        stages.explain(deciding, reason)
+        wf.stages.explain(deciding, reason)
     return replace(
         last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
         gate=deciding.gate,

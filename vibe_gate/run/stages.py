@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from vibe_gate.agent import Stop, Turn, TurnEnd, TurnProgress, hold
+from vibe_gate.agent import Turn, TurnEnd, TurnProgress, hold
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import RunContext, repeated
@@ -22,7 +22,7 @@ from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Cost
-from vibe_gate.errors import ApprovalNeeded, StorageError, UsageError
+from vibe_gate.errors import ApprovalNeeded, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
@@ -30,15 +30,13 @@ from vibe_gate.judging.judge import ModelSession, model_session
 from vibe_gate.review import Begun, Progress, ReviewRequest, gate_stage
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation, go_on, sessions_of
-from vibe_gate.run.prompts import DATA_RULE, PromptParts, handed_over
+from vibe_gate.run.prompts import DATA_RULE, StageRequest, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
-from vibe_gate.store import RunResult
 
-Watcher = Callable[[TurnProgress], object]
 Approve = Callable[[str, Agent, str, float], bool | None]
 """Asks a person whether the agent may begin at this node, given its prompt and the USD that the run has cost until now.
 
@@ -49,29 +47,6 @@ SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
 
 _TARGETS = ("file_path", "path", "notebook_path", "command", "url", "pattern")
 """Of a tool's input, what tells people what the call was about."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRequest:
-    """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's.
-
-    `context` are results that are handed over; `after` the nodes that it comes after; `workspace` another repository.
-    `resume`: the session to go on with, by its id or an unambiguous beginning.
-    """
-
-    id: str
-    agent: Agent
-    parts: PromptParts
-    context: tuple[StageResult | RunResult, ...] = ()
-    after: tuple[str, ...] = ()
-    schema: Mapping[str, Any] | None = None
-    workspace: Path | None = None
-    resume: str = ""
-    model: str | None = None
-    timeout_s: float | None = None
-    max_cost_usd: float | None = None
-    watchers: Sequence[Watcher] = ()
-    stop: Stop = field(default_factory=Stop)
 
 
 class Stages:
@@ -238,10 +213,10 @@ class Stages:
         tree = self.tree_of(asked.workspace)
         goes_on = self._goes_on(asked, tree, again=node in self.earlier.stages)
         prompt = self._prompt_digest(asked)
-        if kept := self.earlier.stages.get(node):
+        if ended := self.earlier.stages.get(node):
             async with tree.reading():
                 result = await given_again(
-                    asked.id, node, agent.id, (agent.digest, prompt), kept, tree, self.run.record.directory
+                    asked.id, node, agent.id, (agent.digest, prompt), ended, tree, self.run.record.directory
                 )
             return self._ended(result, _status(result), "recorded")
         if not self._approved(node, asked):
@@ -263,15 +238,14 @@ class Stages:
                 changes = TurnChanges(tree.workspace, before)
             self._progress(node, f"agent {agent.id}")
             turn = self._turn(node, asked, session, folder, tree)
-            with self._conversation(turn, goes_on, agent=agent.id, model=turn.model, node=node) as conversation:
-                end = await self._hold(
-                    replace(turn, conversation=conversation.given if conversation else None), asked, session, changes
-                )
+            about = {"agent": agent.id, "model": turn.model, "node": node}
+            with closing(KeptConversation(self.begun, self.tree.repository.root, folder, goes_on, **about)) as kept:
+                end = await self._hold(replace(turn, conversation=kept.given), asked, session, changes)
                 if changes is not None:
                     tree.left(changes.after, readable=changes.change is not None)
                 result = self._of_turn(node, asked, end, before, tree, changes)
-                if conversation is not None:
-                    conversation.finish(end, result, self.run.redactor.data(result.patch))
+                kept.finish(end, result, self.run.redactor.data(result.patch))
+        self.notes += filter(None, [kept.problem])
         self.notes += _refused(node, end.ending.permission_denials, folder, self.run.redactor.text)
         return self._ended(result, _status(result))
 
@@ -288,30 +262,12 @@ class Stages:
         self.notes += filter(None, [go_on(kept, meta, tree, own if again else "")])
         return meta
 
-    @contextmanager
-    def _conversation(self, turn: Turn, goes_on: SessionMeta | None, **about: str) -> Iterator[KeptConversation | None]:
-        """What keeps the turn's conversation. What cannot be kept does not stop an agent, but one that goes on."""
-        conversation, root = None, self.tree.repository.root
-        try:
-            kept, run_id = sessions_of(self.begun, root), self.run.record.run_id
-            conversation = KeptConversation(kept, turn.cwd, goes_on, **about, cwd=str(root), run=run_id)
-        except StorageError as error:
-            if goes_on is not None:
-                raise
-            self.notes.append(f"The conversation of {turn.node} is not kept: {error}")
-        try:
-            yield conversation
-        finally:
-            if conversation is not None:
-                conversation.close()
-                self.notes += filter(None, [conversation.problem])
-
     def _approved(self, node: str, asked: StageRequest) -> bool:
         """Whether a person lets the stage begin, if one must be asked. ApprovalNeeded: nobody is there."""
         if not self._interactive:
             return True
         self.run.record.event("node.status", node, status="BLOCKED", reason="approval")
-        answer = self._approve(node, asked.agent, asked.parts.prompt, self.cost.usd) if self._approve else None
+        answer = self._approve(node, asked.agent, asked.prompt, self.cost.usd) if self._approve else None
         if answer is None:
             self.run.record.close()  # no end is written: the run waits, and can be resumed
             resume = f"`vibe-gate resume {self.run.record.run_id} --approve {node}`"
@@ -354,9 +310,9 @@ class Stages:
             wall = agent_wall(tree.workspace.root, tree.workspace.borrowed, self.run.environ)
         elif agent.level == "sandbox":
             self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
-        sections = [*asked.parts.text(session.nonce, self._read, partial(self._output, tree, node))]
+        sections = [*asked.text(session.nonce, self._read, partial(self._output, tree, node))]
         sections += handed_over(asked.context, session.nonce)
-        has_data = bool(asked.context or asked.parts.prompt_command)
+        has_data = bool(asked.context or asked.prompt_command)
         return Turn(
             node=node,
             prompt="\n\n".join(sections),
@@ -367,7 +323,7 @@ class Stages:
             tools=agent.tools,
             disallowed_tools=agent.disallowed_tools,
             mcp_servers={name: _mcp(file.mcp, name, self.run.environ) for name in agent.mcp_servers},
-            images=asked.parts.pictures(self._read),
+            images=asked.pictures(self._read),
             max_turns=agent.max_turns or file.budget.max_turns,
             max_cost_usd=asked.max_cost_usd or agent.max_cost_usd,
             working=True,
@@ -407,7 +363,8 @@ class Stages:
 
     def _prompt_digest(self, asked: StageRequest) -> str:
         """Of what is asked, without what differs from run to run."""
-        parts = [str(asked.parts), *handed_over(asked.context, "nonce")]
+        own = (asked.prompt, asked.prompt_file, asked.prompt_command, asked.images)
+        parts = [str(own), *handed_over(asked.context, "nonce")]
         text = self.run.redactor.text("\0".join(parts))  # what a run that is resumed hands over was redacted
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 

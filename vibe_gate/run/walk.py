@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -30,15 +30,13 @@ from vibe_gate.git import open_repository
 from vibe_gate.judging import GRACE_S, Deadline
 from vibe_gate.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
 from vibe_gate.run.conclusion import WorkflowRun, concluded
-from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.resume import Resumed, told
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.script import load, place_of
-from vibe_gate.run.stages import Approve, StageRequest, Stages, held_in
-from vibe_gate.run.workflow import Context, Defaults, Workflow
+from vibe_gate.run.stages import Approve, Stages, held_in
+from vibe_gate.run.workflow import Defaults, Plan, Workflow
 from vibe_gate.store import open_state
-
-Steps = Callable[[Workflow, Stages], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +61,6 @@ class RunRequest:
     agent: str = ""
     session: str = ""
     resumed: Resumed | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What runs: the workflow's id, its steps, and what run.json says of it. `path` is of a Python source."""
-
-    id: str
-    steps: Steps
-    prompt: str
-    isolation: Isolation
-    path: str = ""
-    timeout_s: float | None = None
-    defaults: Defaults = field(default_factory=Defaults)
-    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 async def run_workflow(
@@ -158,7 +142,6 @@ def one_agent(
     agent: Agent | str,
     prompt: str,
     *,
-    context: Context = (),
     patch: bytes = b"",
     **how: Any,  # noqa: ANN401  fields of StageRequest
 ) -> Callable[[Gate], Plan]:
@@ -166,12 +149,10 @@ def one_agent(
 
     def plan(gate: Gate) -> Plan:
         found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
-        results = tuple(context) if isinstance(context, Sequence) else (context,)
-        asked = StageRequest(id=found.id, agent=found, parts=PromptParts(prompt=prompt), context=results, **how)
 
-        async def steps(wf: Workflow, stages: Stages) -> None:
-            stages.tree.put(patch)
-            await stages.agent(asked)
+        async def steps(wf: Workflow) -> None:
+            wf.stages.tree.put(patch)
+            await wf.stages.agent(StageRequest(id=found.id, agent=found, prompt=prompt, **how))
 
         return Plan(id=found.id, steps=steps, prompt=prompt, isolation=held_in(found, gate))
 
@@ -181,35 +162,25 @@ def one_agent(
 def one_gate(rubric: Rubric | str, patch: bytes) -> Plan:
     """Checks and judges of a rubric, of the files with `patch` in them."""
 
-    async def steps(wf: Workflow, stages: Stages) -> None:
-        stages.tree.put(patch)
+    async def steps(wf: Workflow) -> None:
+        wf.stages.tree.put(patch)
         await wf.stage("judge", rubrics=[rubric])
 
-    return Plan(id="judge", steps=steps, prompt="", isolation="none")
+    return Plan(id="judge", steps=steps)
 
 
 def _plan(request: RunRequest, gate: Gate) -> Plan:
     """What the request means. UsageError, DefinitionError."""
     if request.plan is not None:
         return request.plan(gate)
-    found = trust.workflow_named(gate, request.workflow)
-    prompt = f"workflow: {found.id}"
-    if found.file is not None:
-        file = found.file
-        agents = [trust.agent_named(gate, rule.agent) for rule in file.stage if rule.agent]
-        return Plan(
-            id=found.id, steps=partial(scheduled, file), prompt=prompt, isolation=_isolation(agents, gate),
-            timeout_s=file.timeout_s, files=dict(found.files),
-        )  # fmt: skip
-    script = load(found)
-
-    async def steps(wf: Workflow, stages: Stages) -> None:
-        await script.steps(wf)
-
-    return Plan(
-        id=found.id, steps=steps, prompt=prompt, isolation=_isolation(gate.agents, gate), path=found.path,
-        timeout_s=script.timeout, defaults=script.defaults,
-    )  # fmt: skip
+    found, agents = trust.workflow_named(gate, request.workflow), gate.agents
+    if found.file is None:
+        plan = load(found)
+    else:
+        plan = Plan(id=found.id, steps=partial(scheduled, found.file), timeout_s=found.file.timeout_s)
+        agents = tuple(trust.agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
+    isolation, files = _isolation(agents, gate), dict(found.files)
+    return replace(plan, prompt=f"workflow: {found.id}", isolation=isolation, files=files)
 
 
 def _isolation(agents: Iterable[Agent], gate: Gate) -> Isolation:
@@ -224,7 +195,7 @@ async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple
     deadline = stages.run.deadline
     try:
         async with asyncio.timeout(deadline.left() + GRACE_S):
-            await plan.steps(Workflow(stages, defaults), stages)
+            await plan.steps(Workflow(stages, defaults))
     except TimeoutError as error:
         return ("inconclusive", deadline.reached) if not deadline.left() else ("error", repr(error))
     except GateError as error:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import UsageError
 from vibe_gate.gate import trust
-from vibe_gate.run.prompts import PromptParts
+from vibe_gate.run.prompts import Context, StageRequest, Watcher
 from vibe_gate.run.result import StageResult, Until
-from vibe_gate.run.stages import StageRequest, Stages, Watcher
-from vibe_gate.store import FileChange, RunResult, read_bundle
-
-Context = StageResult | RunResult | Sequence[StageResult | RunResult]
+from vibe_gate.run.stages import Stages
+from vibe_gate.store import FileChange, read_bundle
 
 
 @dataclass(slots=True)
@@ -28,19 +26,19 @@ class Defaults:
     workspace: str | Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class StageFiles:
     """Files that stages changed, in the order of the stages."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
+    _results: Sequence[StageResult]
 
     def all_changed(self) -> list[FileChange]:
         """Of every stage; a file that two of them changed is there twice."""
-        return [file for result in self._stages.results for file in result.files]
+        return [file for result in self._results for file in result.files]
 
     def by_stage(self, id: str) -> list[FileChange]:
         """Of one stage, each time it ran."""
-        return [file for result in self._stages.results if result.id == id for file in result.files]
+        return [file for result in self._results if result.id == id for file in result.files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,15 @@ class StageCall:
     call: Any
 
 
+@dataclass(frozen=True, slots=True)
 class StageTools:
     """Tool calls of all stages."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
+    _results: Sequence[StageResult]
 
     def all(self) -> list[StageCall]:
         """Every call with its stage, in the order of the stages."""
-        recorded = [result for result in self._stages.results if result.bundle]
+        recorded = [result for result in self._results if result.bundle]
         return [StageCall(result.id, call) for result in recorded for call in result.result.tools.all()]
 
 
@@ -67,20 +65,21 @@ class Workflow:
     """One run of a workflow, as its function is given it."""
 
     def __init__(self, stages: Stages, defaults: Defaults) -> None:
-        self.files = StageFiles(stages)
-        self.tools = StageTools(stages)
+        self.files = StageFiles(stages.results)
+        self.tools = StageTools(stages.results)
         self.defaults = defaults
-        self._stages = stages
+        self.stages = stages
+        """What carries them out; for steps that no author writes."""
 
     @property
     def results(self) -> tuple[StageResult, ...]:
         """Every stage that has ended, in the order in which they did."""
-        return tuple(self._stages.results)
+        return tuple(self.stages.results)
 
     @property
     def timeline(self) -> Any:  # noqa: ANN401  a Timeline of the store
         """What the run, its agents and their hooks recorded until now, by time."""
-        return read_bundle(self._stages.run.record.directory).timeline
+        return read_bundle(self.stages.run.record.directory).timeline
 
     async def stage(
         self,
@@ -107,20 +106,20 @@ class Workflow:
         the result's outcome; an error of `watch` is raised, with the result as its `result`. `after`: nodes that it
         comes after, in place of all that have ended. UsageError: no such agent or rubric, nothing to do.
         """
-        nodes = self._stages.latest() if after is None else tuple(after)
+        nodes = self.stages.latest() if after is None else tuple(after)
         where = self._workspace(workspace)
         if agent is None:
-            return await self._stages.gate(id, self._rubrics(rubrics), nodes, self._stages.tree_of(where))
+            return await self.stages.gate(id, self._rubrics(rubrics), nodes, self.stages.tree_of(where))
         if rubrics:
             raise UsageError(f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics.")
-        parts = PromptParts(
-            prompt=prompt, prompt_file=prompt_file, prompt_command=tuple(prompt_command), images=tuple(images)
-        )
         asked = StageRequest(
             id=id,
             agent=self._agent(agent),
-            parts=parts,
-            context=tuple(context) if isinstance(context, Sequence) else (context,),
+            prompt=prompt,
+            prompt_file=prompt_file,
+            prompt_command=tuple(prompt_command),
+            images=tuple(images),
+            context=context,
             after=nodes,
             schema=schema,
             workspace=where,
@@ -129,7 +128,7 @@ class Workflow:
             max_cost_usd=max_cost_usd,
             watchers=(watch,) if watch else (),
         )
-        result = await self._stages.agent(asked)
+        result = await self.stages.agent(asked)
         if result.error is not None:
             result.error.result = result  # type: ignore[attr-defined]
             raise result.error
@@ -160,7 +159,7 @@ class Workflow:
         "oscillating" when it left a tree that was there before.
         """
         results: list[StageResult] = []
-        seen: list[tuple[str, ...]] = [self._stages.trees()]
+        seen: list[tuple[str, ...]] = [self.stages.trees()]
         while len(results) < max_iterations:
             result = await body()
             results.append(result)
@@ -169,18 +168,18 @@ class Workflow:
                 held = await held
             if held:
                 return Until(tuple(results), True, "passed")
-            now = self._stages.trees()
+            now = self.stages.trees()
             if now in seen:
                 return Until(tuple(results), False, "stalled" if now == seen[-1] else "oscillating")
             seen.append(now)
         return Until(tuple(results), False, "capped")
 
     def _agent(self, agent: Agent | str) -> Agent:
-        return agent if isinstance(agent, Agent) else trust.agent_named(self._stages.begun.subject.gate, agent)
+        return agent if isinstance(agent, Agent) else trust.agent_named(self.stages.begun.subject.gate, agent)
 
     def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
         """The rubrics; those of the gate for the change if none is named."""
-        gate, change = self._stages.begun.subject.gate, self._stages.tree.current
+        gate, change = self.stages.begun.subject.gate, self.stages.tree.current
         named = tuple(one for one in rubrics if isinstance(one, str))
         known = {one.id: one for one in trust.chosen(gate, change, named)} if named or not rubrics else {}
         return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(known.values())
@@ -188,3 +187,24 @@ class Workflow:
     def _workspace(self, workspace: str | Path | None) -> Path | None:
         chosen = workspace if workspace is not None else self.defaults.workspace
         return None if chosen is None else Path(chosen)
+
+
+Steps = Callable[[Workflow], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run carries out: of a workflow in TOML or in Python, of one agent or of one gate.
+
+    `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a Python source;
+    `files` are those of the trusted revision that stages name, if they were read already.
+    """
+
+    id: str
+    steps: Steps
+    timeout_s: float | None = None
+    defaults: Defaults = field(default_factory=Defaults)
+    prompt: str = ""
+    isolation: Isolation = "none"
+    path: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)

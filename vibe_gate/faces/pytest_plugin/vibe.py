@@ -44,9 +44,10 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
-from vibe_gate.run.result import StageResult, used_in
-from vibe_gate.run.stages import Watcher
-from vibe_gate.run.walk import Plan, RunRequest, one_agent, one_gate, run_workflow
+from vibe_gate.run.prompts import Context, Watcher
+from vibe_gate.run.result import used_in
+from vibe_gate.run.walk import RunRequest, one_agent, one_gate, run_workflow
+from vibe_gate.run.workflow import Plan
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
 
@@ -131,7 +132,7 @@ class Vibe:
         agent: Agent | str,
         prompt: str,
         *,
-        context: RunResult | StageResult | Sequence[RunResult | StageResult] = (),
+        context: Context = (),
         workspace: str | os.PathLike[str] | None = None,
         resume: str | None = None,
         schema: Mapping[str, Any] | None = None,
