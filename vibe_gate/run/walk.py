@@ -41,25 +41,26 @@ from vibe_gate.store import open_state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a face asks for: the workflow `workflow` of the gate, or what `plan` makes of the gate.
+    """What a face asks for: the workflow `workflow` of the gate, its agent `agent`, or what `plan` makes of the gate.
 
-    `gate`: in force in place of the one at the trusted revision. `model` is for stages that name none. `interactive`: a
-    person is asked before each agent. `apply`: put what the agents changed into the working tree, if the run passes and
-    nothing of it steers agents or decides about a gate. `reviewing`: the verdict is about the change as it was given,
-    whatever agents made of it. `agent` names the agent of `plan`, if the gate knows it, `session` the session that it
-    goes on with, if it does. `resumed`: the run that is gone on with.
+    The agent is asked `prompt`, and goes on with the session `session` if that is given. `gate`: in force in place of
+    the one at the trusted revision. `model` is for stages that name none. `interactive`: a person is asked before each
+    agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers agents
+    or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made of it.
+    `resumed`: the run that is gone on with.
     """
 
     review: ReviewRequest
     workflow: str = ""
+    agent: str = ""
+    prompt: str = ""
+    session: str = ""
     plan: Callable[[Gate], Plan] | None = None
     gate: Gate | None = None
     model: str | None = None
     interactive: bool = False
     apply: bool = False
     reviewing: bool = False
-    agent: str = ""
-    session: str = ""
     resumed: Resumed | None = None
 
 
@@ -124,7 +125,7 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
         reviewing=request.reviewing, apply=request.apply,
     )  # fmt: skip
     about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
-    if request.plan is not None and not request.agent:
+    if request.plan is not None:
         del about["request"]  # an agent of a script, which nobody could give again
     resumed = request.resumed
     if resumed is not None:
@@ -173,6 +174,8 @@ def _plan(request: RunRequest, gate: Gate) -> Plan:
     """What the request means. UsageError, DefinitionError."""
     if request.plan is not None:
         return request.plan(gate)
+    if request.agent:
+        return one_agent(request.agent, request.prompt, model=request.model, resume=request.session)(gate)
     found, agents = trust.workflow_named(gate, request.workflow), gate.agents
     if found.file is None:
         plan = load(found)

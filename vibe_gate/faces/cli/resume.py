@@ -14,7 +14,7 @@ from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, present
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.run.resume import Resumed, resumed
-from vibe_gate.run.walk import RunRequest, one_agent
+from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult
 
 
@@ -37,12 +37,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _request(args: argparse.Namespace, run: Resumed) -> RunRequest:
     """The run's own request."""
     kept, asked = run.kept, run.kept.request
-    plan = one_agent(asked.agent, kept.prompt, model=asked.model, resume=asked.session) if asked.agent else None
     return RunRequest(
         review=asked.review(wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
         workflow="" if asked.agent else kept.workflow,
-        plan=plan,
         agent=asked.agent,
+        prompt=kept.prompt,
         session=asked.session,
         model=asked.model,
         interactive=(args.mode or kept.mode) == "interactive",

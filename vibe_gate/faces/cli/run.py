@@ -25,7 +25,7 @@ from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, wrapped
 from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
+from vibe_gate.run.walk import RunRequest, run_workflow
 
 _AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
 _AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": ""}
@@ -88,12 +88,11 @@ def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest
         raise UsageError("The prompt is empty; say what the agent is to do.")
     workflow = "" if args.agent is not None else words.pop(0)
     args.revision = words
-    plan = one_agent(args.agent, args.prompt, model=args.model, resume=args.session) if args.agent is not None else None
     return RunRequest(
         review=request_of(args, environ),
         workflow=workflow,
-        plan=plan,
         agent=args.agent or "",
+        prompt=args.prompt or "",
         session=args.session,
         model=args.model,
         interactive=args.interactive,
