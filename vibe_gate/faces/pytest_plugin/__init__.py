@@ -172,8 +172,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from vibe_gate.faces.pytest_plugin import pages
 
         pages.write_index(terminalreporter, folder)
-    kinds = [report.vibe_undecided for report in reports if hasattr(report, "vibe_undecided")]
-    if kinds:
-        each = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    if undecided := sum(hasattr(report, "vibe_undecided") for report in reports):
         shown = "" if config.getoption("--vibe-strict") else "; -rs shows why"
-        terminalreporter.write_line(f"vibe-gate: {len(kinds)} undecided: {each}{shown}", yellow=True)
+        terminalreporter.write_line(f"vibe-gate: {undecided} undecided{shown}", yellow=True)

@@ -27,7 +27,6 @@ from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.progress import unheard
 from vibe_gate.faces.pytest_plugin import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
-    OUT_OF_BUDGET,
     Inconclusive,
     Limits,
     TestWire,
@@ -55,16 +54,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-UNDECIDED = {
-    "budget": OUT_OF_BUDGET,
-    "timeout": "timed out",
-    "max_turns": "out of turns",
-    "refused": "refused by the model",
-    "max_tokens": "cut at the model's limit of tokens",
-    "no_answer": "without an answer in the form asked for",
-    "two_answers": "without an answer in the form asked for",
-}
-"""Ends of an agent's session that say nothing about its work, and what the closing line calls them."""
+UNDECIDED = frozenset({"budget", "timeout", "max_turns", "refused", "max_tokens", "no_answer", "two_answers"})
+"""Ends of an agent's session that say nothing about its work."""
 
 JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
@@ -392,9 +383,7 @@ class Vibe:
     def _require_decided(self, run: WorkflowRun) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
         if run.unmatched:
-            raise Inconclusive(
-                f"no recorded answer: {difference(run.unmatched[0])}", "with a request that differs from the recording"
-            )
+            raise Inconclusive(f"no recorded answer: {difference(run.unmatched[0])}")
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
@@ -406,8 +395,7 @@ class Vibe:
         known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
-            kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
-            error = Inconclusive(why, *kinds[:1] or ["by a judge"])
+            error = Inconclusive(why)
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
 

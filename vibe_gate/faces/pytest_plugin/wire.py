@@ -34,20 +34,13 @@ MAX_SHOWN = 100
 """Characters of a line of a difference."""
 
 
-OUT_OF_BUDGET = "out of budget"
-
-
 class Inconclusive(InfrastructureError):
-    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails. The closing line counts its `kind`."""
-
-    def __init__(self, sentence: str, kind: str = "for another reason") -> None:
-        super().__init__(sentence)
-        self.kind = kind
+    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails."""
 
 
 def no_cassette(sentence: str = "no cassette: record it with `--vibe-wire record`") -> Inconclusive:
     """For a test that was never recorded."""
-    return Inconclusive(sentence, "without a cassette (record them with --vibe-wire record)")
+    return Inconclusive(sentence)
 
 
 _ERRORS = pytest.StashKey[list[InfrastructureError]]()
@@ -141,7 +134,7 @@ class Allowance:
         with self._lock:
             reserved = min(usd, self._left)
             if reserved <= 0:
-                raise Inconclusive(self._spent, OUT_OF_BUDGET)
+                raise Inconclusive(self._spent)
             self._left -= reserved
         return reserved
 
@@ -273,10 +266,10 @@ def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.Excep
     if crash is not None:  # of the class's module, nothing fits into the short summary's line
         crash.message = f"{type(error).__name__}: {error}"
     if isinstance(error, Inconclusive):
-        report.vibe_undecided = error.kind  # type: ignore[attr-defined]
-    if not isinstance(error, Inconclusive):
+        report.vibe_undecided = True  # type: ignore[attr-defined]
+    else:
         report.vibe_error = True  # type: ignore[attr-defined]
-    elif not item.config.getoption("--vibe-strict"):
+    if isinstance(error, Inconclusive) and not item.config.getoption("--vibe-strict"):
         path, line, _ = item.reportinfo()
         report.outcome = "skipped"
         report.longrepr = (os.fspath(path), (line or 0) + 1, f"Skipped: {error}")
