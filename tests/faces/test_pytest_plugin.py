@@ -334,9 +334,11 @@ def test_ctrl_c_leaves_no_agent(project, monkeypatch, arguments):
 def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     shutil.copytree(EXAMPLE, pytester.path, dirs_exist_ok=True)
     Repo(pytester.path, environ)
-    done = pytester.runpytest_subprocess("--vibe-strict", "-n2")
+    done = pytester.runpytest_subprocess("--vibe-strict", "-n2", "--vibe-report=pages")
     done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
+    links = re.findall(r'href="([^"]+\.html)"', (pytester.path / "pages/index.html").read_text())
+    assert sorted(links) == sorted(page.name for page in (pytester.path / "pages").glob("2*.html")) != []
 
 
 PLAIN = """

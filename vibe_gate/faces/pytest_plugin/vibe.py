@@ -79,16 +79,19 @@ def project_of(rootdir: Path) -> Path:
     return next((folder for folder in inside if (folder / FOLDER).is_dir()), top)
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """A run that has ended, in its workspace."""
+@dataclass(slots=True)
+class _Run:
+    """One run of a test: where it works, its cassette, whether it judges another; `done` once it was recorded."""
 
-    run: WorkflowRun
     workspace: Path
+    cassette: Path | None
+    judges: bool
+    at_work: bool = True
+    done: WorkflowRun | None = None
 
     @property
-    def turns(self) -> list[RunResult]:
-        return [stage.result for stage in self.run.results if stage.bundle]
+    def patch(self) -> bytes:
+        return self.done.made if self.done else b""
 
 
 class Vibe:
@@ -110,8 +113,7 @@ class Vibe:
         self._marked = Limits.of(item)
         self._wire = TestWire(item, self._marked.max_usd, item.stash.get(REPETITION, 1))
         self._executions: list[AgentExecution] = []
-        self._done: dict[int, _Done] = {}
-        self._begun = 0
+        self._runs: list[_Run] = []
         self._usd = 0.0
         self._most_usd = self._marked.max_usd or math.inf
         self._remarks: list[Callable[[RunResult], None]] = []
@@ -140,22 +142,14 @@ class Vibe:
             raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
         if isinstance(agent, str):
             self._named(trust.agent_named, agent)  # before a missing cassette hides that there is none
-        with remembered(self.task):
-            cassette, number = self._wire.cassette(), self._next()
-        where = self._where(workspace)
+        run = self._begin(workspace)
 
         async def carry_out(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
             plan = one_agent(
                 agent, prompt, context=context, resume=resume or "", schema=schema, model=model, watchers=watchers,
                 stop=stop,
             )  # fmt: skip
-            with remembered(self.task):
-                run = await self._carried_out(
-                    where, cassette, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd
-                )
-                self._done[number] = _Done(run, where)
-                self._require_decided(run)
-            return run
+            return await self._carried_out(run, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
 
         execution = AgentExecution(carry_out)
         if watch is not None:
@@ -174,15 +168,9 @@ class Vibe:
     ) -> RunResult:
         """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has the outcome."""
         self._named(trust.workflow_named, id)
-        cassette, number = self._wire.cassette(needed=False), self._next()
-        where = self._where(workspace)
-        with remembered(self.task):
-            run = await self._carried_out(
-                where, cassette, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd
-            )
-            self._done[number] = _Done(run, where)
-            self._require_decided(run)
-        return read_bundle(run.bundle)
+        run = self._begin(workspace, needed=False)
+        done = await self._carried_out(run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
+        return read_bundle(done.bundle)
 
     @overload
     async def judge(self, result: RunResult, rubric: Rubric | str, *, throw_on_fail: bool = True) -> Summary: ...
@@ -218,10 +206,8 @@ class Vibe:
         if answer is None:
             if found is None or instructions is not None:
                 raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")
-            with remembered(self.task):
-                return await self._judged(result, found, throw_on_fail=throw_on_fail)
-        with remembered(self.task):
-            filled = await self._answered(result, found, instructions or "", answer)
+            return await self._judged(result, found, throw_on_fail=throw_on_fail)
+        filled = await self._answered(result, found, instructions or "", answer)
         if throw_on_fail and getattr(filled, "passed", None) is False:
             raise AssertionError(
                 "\n".join(["the judge says no", *(f"{name}: {safe(str(value))}" for name, value in filled)])
@@ -243,19 +229,21 @@ class Vibe:
         def write(result: RunResult) -> None:
             read_bundle(result.bundle_dir, redact=redactor, clock=lambda: at).annotate(message, type, attachment)
 
-        if not self._done or any(not execution.done for execution in self._executions):
+        bundles = self.bundles()
+        if any(run.at_work for run in self._runs) or not bundles:
             self._remarks.append(write)
         else:
-            write(read_bundle(self._done[max(self._done)].run.bundle))
+            write(read_bundle(bundles[-1]))
 
     def runs(self) -> Iterator[RunResult]:
         """What each agent did, run after run, a workflow's turn after turn."""
-        for number in sorted(self._done):
-            yield from self._done[number].turns
+        for run in self._runs:
+            if run.done and not run.judges:
+                yield from (stage.result for stage in run.done.results if stage.bundle)
 
     def bundles(self) -> list[Path]:
-        """The bundle of each run that ended."""
-        return [self._done[number].run.bundle for number in sorted(self._done)]
+        """The bundle of each run that ended, judges' too."""
+        return [run.done.bundle for run in self._runs if run.done]
 
     def close(self) -> None:
         """Stop what was begun and not awaited."""
@@ -266,24 +254,22 @@ class Vibe:
     # Judges
 
     async def _judged(self, result: RunResult, rubric: Rubric, *, throw_on_fail: bool) -> Summary:
-        of, cassette = self._done_of(result), self._wire.cassette(needed=False)
-        environ = own_environ()
+        of, environ = self._run_of(result), own_environ()
 
         def plan(gate: Gate) -> Plan:
             if rubric.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
                 raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
-            return one_gate(rubric, of.run.made)
+            return one_gate(rubric, of.patch)
 
-        run = await self._carried_out(of.workspace, cassette, plan=plan)
-        self._require_decided(run)
-        summary = run.review.summary
+        run = self._begin(of.workspace, needed=False, judges=True)
+        summary = (await self._carried_out(run, plan=plan)).review.summary
         if throw_on_fail and summary.outcome == "fail":
             *findings, verdict = words.concise(summary)
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
     async def _answered(self, result: RunResult, rubric: Rubric | None, instructions: str, answer: type[M]) -> M:
-        of, cassette = self._done_of(result), self._wire.cassette()
+        of = self._run_of(result)
 
         def plan(gate: Gate) -> Plan:
             asked = [f"- {one.question}" for one in rubric.judged] if rubric else []
@@ -291,22 +277,21 @@ class Vibe:
             if not prompt:
                 raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")
             judge, schema = Agent(id="judge", system_prompt=JUDGE), answer.model_json_schema()
-            return one_agent(judge, prompt, context=result, schema=schema, patch=of.run.made)(gate)
+            return one_agent(judge, prompt, context=result, schema=schema, patch=of.patch)(gate)
 
-        run = await self._carried_out(of.workspace, cassette, plan=plan)
-        self._require_decided(run)
-        try:
-            return answer.model_validate(run.results[0].answer)
-        except ValidationError as error:
-            raise Inconclusive(
-                f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
-            ) from None
+        done = await self._carried_out(self._begin(of.workspace, judges=True), plan=plan)
+        with remembered(self.task):
+            try:
+                return answer.model_validate(done.results[0].answer)
+            except ValidationError as error:
+                why = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
+                raise Inconclusive(why) from None
 
-    def _done_of(self, result: RunResult) -> _Done:
-        for done in self._done.values():
-            folder = result.bundle_dir
-            if folder == done.run.bundle or folder in [stage.bundle for stage in done.run.results]:
-                return done
+    def _run_of(self, result: RunResult) -> _Run:
+        folder = result.bundle_dir
+        for run in self._runs:
+            if run.done and folder in (run.done.bundle, *(stage.bundle for stage in run.done.results)):
+                return run
         raise UsageError("vibe.judge takes a result of this test's own vibe.run or vibe.workflow.")
 
     # One run
@@ -320,47 +305,46 @@ class Vibe:
             error.add_note(f"Definitions are read in {project_of(config.rootpath) / FOLDER}.")
             raise
 
-    def _next(self) -> int:
-        self._begun += 1
-        return self._begun
-
-    def _where(self, workspace: str | os.PathLike[str] | None) -> Path:
-        return self.workspace if workspace is None else Path(workspace)
+    def _begin(self, workspace: str | os.PathLike[str] | None, *, needed: bool = True, judges: bool = False) -> _Run:
+        """The next run, with its cassette, which for a replay may be `needed`. Inconclusive."""
+        with remembered(self.task):
+            cassette = self._wire.cassette(needed=needed)
+        self._runs.append(_Run(Path(workspace or self.workspace), cassette, judges))
+        return self._runs[-1]
 
     async def _carried_out(
         self,
-        workspace: Path,
-        cassette: Path | None,
+        run: _Run,
         *,
-        plan: Callable[[Gate], Plan] | None = None,
-        workflow: str = "",
-        model: str | None = None,
         timeout_s: float | None = None,
         max_cost_usd: float | None = None,
+        **what: Any,  # noqa: ANN401
     ) -> WorkflowRun:
-        """Carry out a run within its limits, and note what it was. GateError."""
+        """Carry out a run within its limits, and note what it was; `what` as of RunRequest. GateError."""
         gate = gate_of(self.task.config)
-        with self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
-            review = ReviewRequest(
-                Selection("worktree"),
-                max_cost_usd=spending.limit_usd,
-                deadline_s=timeout_s or self._marked.timeout_s,
-                wire=self._wire.mode,
-                cassette=cassette,
-            )
-            request = RunRequest(review=review, plan=plan, workflow=workflow, gate=gate, model=model)
-            try:
-                run = await run_workflow(request, start=workspace, environ=own_environ(), clock=now, progress=unheard)
-            except GatewayError:
-                if self._wire.mode == "replay" and cassette is not None and not cassette.is_dir():
-                    raise no_cassette() from None
-                raise
-            except UsageError:
-                spending.usd = 0.0  # nothing was asked
-                raise
-            spending.usd = run.review.summary.cost.usd
-        await self._note(run)
-        return run
+        try:
+            with remembered(self.task), self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
+                review = ReviewRequest(
+                    Selection("worktree"),
+                    max_cost_usd=spending.limit_usd,
+                    deadline_s=timeout_s or self._marked.timeout_s,
+                    wire=self._wire.mode,
+                    cassette=run.cassette,
+                )
+                request = RunRequest(review=review, gate=gate, **what)
+                walk = run_workflow(request, start=run.workspace, environ=own_environ(), clock=now, progress=unheard)
+                try:
+                    run.done = await walk
+                except GatewayError:
+                    if self._wire.mode == "replay" and run.cassette is not None and not run.cassette.is_dir():
+                        raise no_cassette() from None
+                    raise
+                spending.usd = run.done.review.summary.cost.usd
+                await self._note(run.done)
+                self._require_decided(run.done)
+            return run.done
+        finally:
+            run.at_work = False
 
     async def _note(self, run: WorkflowRun) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""
@@ -422,22 +406,22 @@ class SyncExpectation(VibeExpectation):
         _blocking(super().to_pass_rubric)(rubric)
 
 
+@dataclass(frozen=True, slots=True)
 class VibeFiles:
     """Files that the test's agents changed."""
 
-    def __init__(self, vibe: Vibe) -> None:
-        self._vibe = vibe
+    _vibe: Vibe
 
     def changed(self, *globs: str) -> list[FileChange]:
         """Of every run, those that match one of the globs, or all; a file that two runs changed is there twice."""
         return [file for result in self._vibe.runs() for file in result.files.changed(*globs)]
 
 
+@dataclass(frozen=True, slots=True)
 class VibeTools:
     """Tool calls of the test's agents."""
 
-    def __init__(self, vibe: Vibe) -> None:
-        self._vibe = vibe
+    _vibe: Vibe
 
     def all(self) -> list[Any]:
         """Every call, run after run."""
@@ -448,11 +432,11 @@ class VibeTools:
         return sum(result.tools.used(name) for result in self._vibe.runs())
 
 
+@dataclass(frozen=True, slots=True)
 class VibeTimeline:
     """Events of the test's agents."""
 
-    def __init__(self, vibe: Vibe) -> None:
-        self._vibe = vibe
+    _vibe: Vibe
 
     async def events(self) -> AsyncIterator[Any]:
         """Those of each run by time, run after run."""

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pydantic_core import ValidationError
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model import Field, Model
-from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.pytest_plugin import MARKER
 from vibe_gate.run.result import Used
 
@@ -68,29 +67,20 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
 
 
-def note(
-    item: pytest.Item,
-    used: Used,
-    *,
-    agent: str,
-    outcome: str,
-    duration_ms: int,
-    bundle: str = "",
-    over_budget: bool = False,
-) -> None:
-    """Write down for reports what a run was."""
-    about: dict[str, object] = {
-        "bundle": bundle,
+def note(item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms: int, **more: object) -> None:
+    """Write down for reports what a run was; `more`: its `bundle`, and whether it went `over_budget`."""
+    about = {
+        "bundle": "",
         "agent": agent,
         "model": ", ".join(used.models),
         "outcome": outcome,
         "usd": round(used.usd, 6) if used.known else None,
-        "over_budget": over_budget,
+        "over_budget": False,
         "tokens": used.tokens,
         "turns": used.answers,
         "seconds": duration_ms / 1000,
     }
-    item.user_properties.append(("vibe", json.dumps(about)))
+    item.user_properties.append(("vibe", json.dumps(about | more)))
 
 
 def own_environ() -> dict[str, str]:
@@ -121,27 +111,12 @@ class Limits(Model):
             raise pytest.UsageError(f"{wrong}. The marker is {MARKER}") from None
 
 
+@dataclass(slots=True)
 class Allowance:
-    """USD that runs may cost together; safe for threads. `spent` is a sentence for when nothing is left."""
+    """USD that runs may cost together: what is left of them, and a sentence for when nothing is."""
 
-    def __init__(self, usd: float, spent: str) -> None:
-        self._left = usd
-        self._spent = spent
-        self._lock = threading.Lock()
-
-    def reserve(self, usd: float) -> float:
-        """Set aside `usd`, or what is left. Inconclusive: nothing is."""
-        with self._lock:
-            reserved = min(usd, self._left)
-            if reserved <= 0:
-                raise Inconclusive(self._spent)
-            self._left -= reserved
-        return reserved
-
-    def give_back(self, usd: float) -> None:
-        """Take back what was set aside and not spent."""
-        with self._lock:
-            self._left += usd
+    usd: float
+    spent: str
 
 
 _SHARE = pytest.StashKey[Allowance | None]()
@@ -191,21 +166,22 @@ class TestWire:
     @contextmanager
     def limit(self, usd: float) -> Iterator[RunSpending]:
         """Set aside what a run may cost, at most `usd`; what it did not cost is given back. Inconclusive."""
-        if self.mode == "replay":
-            yield RunSpending(usd, 0.0)
-            return
-        reserved: list[float] = []
-        spending = RunSpending(usd, usd)
+        allowances = [] if self.mode == "replay" else self._allowances
+        for allowance in allowances:
+            if allowance.usd <= 0:
+                raise Inconclusive(allowance.spent)
+        limit = min([usd, *(allowance.usd for allowance in allowances)])
+        spending = RunSpending(limit, limit)  # until the run says what it cost
+        for allowance in allowances:
+            allowance.usd -= limit
         try:
-            for allowance in self._allowances:
-                reserved.append(allowance.reserve(spending.limit_usd))
-                spending.limit_usd = reserved[-1]
-            spending.usd = spending.limit_usd  # until the run says what it cost
             yield spending
+        except UsageError:  # nothing was asked
+            spending.usd = 0.0
+            raise
         finally:
-            cost = spending.usd if len(reserved) == len(self._allowances) else 0.0
-            for allowance, usd in zip(self._allowances, reserved, strict=False):
-                allowance.give_back(usd - cost)
+            for allowance in allowances:
+                allowance.usd += limit - spending.usd
 
 
 @dataclass(slots=True)
