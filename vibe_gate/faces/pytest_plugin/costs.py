@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
@@ -23,33 +22,6 @@ Run = dict[str, Any]
 """What a test's `user_properties` say of one run (`Vibe`), as JSON: it comes from a worker and goes into JUnit XML."""
 
 
-@dataclass(slots=True)
-class Total:
-    """Of some runs: answers of models, tokens, USD of those whose cost is known, how many have none that is."""
-
-    turns: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    unknown: int = 0
-    over: bool = False
-    tests: dict[str, bool] = field(default_factory=dict)
-    """Ids, and whether the test passed."""
-
-    def add(self, run: Run, test: str, *, passed: bool) -> None:
-        """Count one run."""
-        self.turns += run["turns"]
-        self.tokens += run["tokens"] or 0
-        self.usd += run["usd"] or 0.0
-        self.unknown += run["usd"] is None
-        self.over |= bool(run.get("over_budget"))
-        self.tests[test] = passed
-
-    @property
-    def shown(self) -> tuple[str, str, str]:
-        """Turns, tokens and USD as text."""
-        return f"{self.turns:,}", f"{self.tokens:,}", f"{self.usd:.4f}{' + ?' if self.unknown else ''}"
-
-
 def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
     """The runs of each test, by its id; `reports` as of `TerminalReporter.stats`."""
     found: dict[str, list[Run]] = {}
@@ -62,40 +34,42 @@ def ran(reports: Mapping[str, Sequence[Any]]) -> dict[str, list[Run]]:
 
 def write(terminal: pytest.TerminalReporter, tests: Mapping[str, list[Run]], *, replayed: bool) -> None:
     """Write the tables below a headline."""
-    passed = {report.nodeid for report in terminal.stats.get("passed", ())}
-    totals: dict[tuple[str, str], Total] = {}
-    models: dict[str, Total] = {}
-    whole = Total()
+    by_test: dict[tuple[str, str], list[Run]] = {}
+    by_model: dict[str, dict[str, list[Run]]] = {}
     for test, runs in tests.items():
         for run in runs:
-            counted = [totals.setdefault((test, run["model"] or "?"), Total()), whole]
+            by_test.setdefault((test, run["model"] or "?"), []).append(run)
             if run["model"]:
-                counted.append(models.setdefault(run["model"], Total()))
-            for total in counted:
-                total.add(run, test, passed=test in passed)
+                by_model.setdefault(run["model"], {}).setdefault(test, []).append(run)
     terminal.write_sep("=", "cost of agents" + (" as recorded, nothing was paid" if replayed else ""))
-    _print(terminal, _by_test(totals, whole))
-    if len(models) > 1:
-        terminal.write_line("")
-        _print(terminal, _by_model(models))
-
-
-def _by_test(totals: Mapping[tuple[str, str], Total], whole: Total) -> Table:
     table = _table("test", "model", "turns", "tokens", "USD")
-    for (test, model), total in totals.items():
-        name = Text(safe(test)) + Text(f" ({OVER})" if total.over else "", "bold red")
-        table.add_row(name, Text(safe(model)), *total.shown)
-    table.add_row(f"{len(whole.tests):,} in all", "", *whole.shown, style="bold")
-    return table
+    for (test, model), runs in by_test.items():
+        over = f" ({OVER})" if any(run.get("over_budget") for run in runs) else ""
+        table.add_row(Text(safe(test)) + Text(over, "bold red"), Text(safe(model)), *_sums(runs))
+    every = [run for runs in tests.values() for run in runs]
+    table.add_row(f"{len(tests):,} in all", "", *_sums(every), style="bold")
+    _print(terminal, table)
+    if len(by_model) > 1:
+        terminal.write_line("")
+        _print(terminal, _models(by_model, {report.nodeid for report in terminal.stats.get("passed", ())}))
 
 
-def _by_model(models: Mapping[str, Total]) -> Table:
+def _models(by_model: Mapping[str, Mapping[str, list[Run]]], passed: set[str]) -> Table:
+    """The models beside each other; `by_model` has the runs of each test."""
     table = _table("model", "passed", "turns", "tokens", "USD", "USD a test")
-    for model, total in models.items():
-        share = f"{sum(total.tests.values())} of {len(total.tests)}"
-        each = "?" if total.unknown else f"{total.usd / len(total.tests):.4f}"
-        table.add_row(Text(safe(model)), share, *total.shown, each)
+    for model, tests in by_model.items():
+        runs = [run for some in tests.values() for run in some]
+        usd = [run["usd"] for run in runs]
+        each = "?" if None in usd else f"{sum(usd) / len(tests):.4f}"
+        table.add_row(Text(safe(model)), f"{len(passed & tests.keys())} of {len(tests)}", *_sums(runs), each)
     return table
+
+
+def _sums(runs: Sequence[Run]) -> tuple[str, str, str]:
+    """Turns, tokens and USD as text."""
+    turns, tokens, usd = (sum(run[name] or 0 for run in runs) for name in ("turns", "tokens", "usd"))
+    unknown = any(run["usd"] is None for run in runs)
+    return f"{turns:,}", f"{tokens:,}", f"{usd:.4f}{' + ?' if unknown else ''}"
 
 
 def _table(first: str, second: str, *numbers: str) -> Table:
