@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -106,8 +106,7 @@ class Sessions:
             raise UsageError(f"{source.id} has {counted(len(source.turns), 'turn')}; there is no turn {turns}.")
         kept = source.turns[:turns]
         about = {name: getattr(source, name) for name in ("agent", "model", "run", "node", "cwd")}
-        mirror = self.open(self.place(source.id), parent_session_id=source.session_id, **about)
-        try:
+        with closing(self.open(self.place(source.id), parent_session_id=source.session_id, **about)) as mirror:
             session_id, uuids = await copier(mirror, source.session_id, kept[-1].last if kept else "")
             copied = tuple(turn.model_copy(update={"last": uuids.get(turn.last, "")}) for turn in kept)
             for turn in copied:
@@ -115,8 +114,6 @@ class Sessions:
                     mirror.keep(session_id, f"{turn.after}.patch", patch)
             used = self.clock() if newest else source.updated_at
             return mirror.change(session_id, turns=copied, updated_at=used)
-        finally:
-            mirror.close()
 
     async def migrate(self, file: Path) -> tuple[SessionMeta, int, bool]:
         """Take over an older file; the session, its messages' number, and whether it is new. Twice is once.
@@ -129,16 +126,14 @@ class Sessions:
             raise UsageError(f"{show_text(str(file))}: {getattr(error, 'strerror', None) or error}.") from error
         own, cwd, wanted = about["session_id"], about["cwd"], {entry["uuid"] for entry in entries}
         about["title"] = titled(str(self.redact(about["title"])))
-        key, mirror = {"project_key": "", "session_id": own}, self.open(Path(cwd) if cwd else self.place(own), **about)
-        try:
+        key = {"project_key": "", "session_id": own}
+        with closing(self.open(Path(cwd) if cwd else self.place(own), **about)) as mirror:
             known = {entry.get("uuid") for entry in await mirror.load(key) or ()}
             await mirror.append(key, entries)
             missing = wanted - {entry.get("uuid") for entry in await mirror.load(key) or ()}
             if missing or len(wanted) != len(entries):
                 raise StorageError(f"{len(missing)} of {len(entries)} messages of {file} were not kept.")
             return mirror.hold(own), len(entries), not wanted <= known
-        finally:
-            mirror.close()
 
     def kept(self, meta: SessionMeta, name: str) -> bytes:
         """A file that is kept beside the messages, b"" if there is none."""

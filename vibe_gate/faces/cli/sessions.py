@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,9 @@ def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
         session_id = sessions.find(args.id).session_id
-        mirror = sessions.open(sessions.place(session_id))
-        try:
+        with closing(sessions.open(sessions.place(session_id))) as mirror:
             asyncio.run(by_sdk.rename(mirror, session_id, args.title))
             made = mirror.hold(session_id)
-        finally:
-            mirror.close()
     return emit_result(args, _document(made), [f"{made.id}  {made.title}"])
 
 
