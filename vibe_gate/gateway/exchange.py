@@ -187,7 +187,7 @@ class Exchange:
             yield held
 
     def _conclude(self, leave: Reservation, response: Json) -> None:
-        if leave.settled:
+        if leave not in self._account.open:
             return
         self._settle(leave, self._meter.usage())
         self._after()
@@ -200,7 +200,7 @@ class Exchange:
             self._gateway.failures.append(error)
 
     def _settle(self, leave: Reservation, used: Usage) -> None:
-        if not leave.settled:
+        if leave in self._account.open:
             self._gateway.ledger.settle(leave, self._account, used)
             self._account.learn(len(self._raw), used)
 

@@ -26,7 +26,7 @@ OVERHEAD_TOKENS = 500
 """What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reservation:
     """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled.
 
@@ -37,7 +37,6 @@ class Reservation:
     usd: float
     max_tokens: int
     limit: str
-    settled: bool = False
 
 
 @dataclass(slots=True)
@@ -45,9 +44,9 @@ class Account:
     """One session of the node `node_id`: what it has cost until now, and what its next request may cost.
 
     `ended` is the mark that its further requests are refused with, "" while it goes on. `ceiling_usd` is all that it
-    may cost, None for the run's budget; `open` counts its requests that are not settled yet, for which `reserved` is
-    set aside. `limit` is the mark of what set the bound of its last request. A `working` agent's session goes on after
-    a cut answer. It ends at `until` on the clock `time.monotonic`.
+    may cost, None for the run's budget; `open` is what is set aside for its requests that are not settled yet. `limit`
+    is the mark of what set the bound of its last request. A `working` agent's session goes on after a cut answer. It
+    ends at `until` on the clock `time.monotonic`.
     """
 
     node_id: str
@@ -59,8 +58,7 @@ class Account:
     by_model: dict[str, ModelCost] = field(default_factory=dict)
     ended: str = ""
     limit: str = wire.BUDGET_REACHED
-    open: int = 0
-    reserved: float = 0.0
+    open: list[Reservation] = field(default_factory=list)
     _bytes: int = 0
     _usage: Usage = field(default_factory=Usage)
 
@@ -72,7 +70,12 @@ class Account:
     @property
     def left(self) -> float:
         """What its ceiling leaves, USD."""
-        return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.cost.usd - self.reserved
+        return math.inf if self.ceiling_usd is None else self.ceiling_usd - self.bound
+
+    @property
+    def bound(self) -> float:
+        """What it has cost and what is set aside for it, USD."""
+        return self.cost.usd + sum(reservation.usd for reservation in self.open)
 
     def add(self, model: str, usd: float, basis: CostBasis, used: Usage) -> None:
         """Count an answer of a model, if it used anything."""
@@ -131,10 +134,7 @@ class Ledger:
         self._budget = budget_usd
         self._on_settled = on_settled
         self._changed = threading.Condition()
-        self._reserved = 0.0
-        self._open = 0  # requests that are not settled yet
         self._accounts: list[Account] = []
-        self._usd = self._earlier.usd
         self._rates: dict[str, float] = {}  # of models without a listed price: share of the dearest's
         self.reached = False
         """Whether the budget refused a request, or cut an answer short."""
@@ -159,21 +159,17 @@ class Ledger:
             while not self._closed:
                 base, _ = self._cost(model, expected)
                 a_token, _ = self._cost(model, Usage(output=1))
-                budget = self._budget - self._usd - self._reserved
+                budget = self._left()
                 account.limit = wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
                 affordable = int((min(budget, account.left) - base) / a_token)
                 if affordable >= min(useful, wanted):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
                     granted = min(wanted, affordable, fair)
-                    usd = base + granted * a_token
-                    self._reserved += usd
-                    account.reserved += usd
-                    self._open += 1
-                    account.open += 1
-                    return Reservation(model, usd, granted, account.limit)
+                    account.open.append(Reservation(model, base + granted * a_token, granted, account.limit))
+                    return account.open[-1]
                 if account.limit == wire.CEILING_REACHED and not account.open:
                     return None
-                if not self._open:
+                if not self._waited_for():
                     self.reached = True
                     return None
                 self._changed.wait()
@@ -182,14 +178,9 @@ class Ledger:
     def settle(self, reservation: Reservation, account: Account, used: Usage) -> None:
         """Count what the request used in place of what was set aside for it."""
         with self._changed:
-            reservation.settled = True
-            self._open -= 1
-            self._reserved = self._reserved - reservation.usd if self._open else 0.0  # sums of floats leave a rest
-            account.open -= 1
-            account.reserved = account.reserved - reservation.usd if account.open else 0.0
+            account.open.remove(reservation)
             usd, basis = self._cost(reservation.model, used)
             account.add(reservation.model, usd, basis, used)
-            self._usd += usd
             self._changed.notify_all()
         if usd:
             self._on_settled(usd, account.node_id)
@@ -209,10 +200,8 @@ class Ledger:
         with self._changed:
             for model, rate in account.take_prices(counted).items():
                 self._rates.setdefault(model, rate)
-            correction = account.cost.usd - before.usd
-            self._usd += correction
             self._changed.notify_all()
-        if correction:
+        if correction := account.cost.usd - before.usd:
             self._on_settled(correction, account.node_id)
         return account.cost
 
@@ -222,8 +211,7 @@ class Ledger:
         with self._changed:
             account.by_model.update(counted.by_model)
             account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
-            self._usd += counted.usd
-            self.reached = self.reached or self._usd >= self._budget
+            self.reached = self.reached or self._left() <= 0
         self._on_settled(counted.usd, node_id)
         return counted
 
@@ -251,7 +239,15 @@ class Ledger:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._open, patience_s)
+            self._changed.wait_for(lambda: not self._waited_for(), patience_s)
+
+    def _left(self) -> float:
+        """What the run's budget leaves, USD."""
+        return self._budget - self._earlier.usd - sum(account.bound for account in self._accounts)
+
+    def _waited_for(self) -> bool:
+        """Whether any request is not settled yet."""
+        return any(account.open for account in self._accounts)
 
     def _cost(self, model: str, used: Usage) -> tuple[float, CostBasis]:
         price, basis = price_of(model)
