@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from vibe_gate.domain.bundles import RunEntry
@@ -52,8 +51,10 @@ class KeptTrees(Model):
 
 
 class KeptRun(Model):
-    """What run.json says that `resume` goes by; the file can have been edited since."""
+    """What the run's folder and its run.json say that `resume` goes by; the file can have been edited since."""
 
+    run_id: str
+    key: str
     workflow: str
     mode: Literal["auto", "interactive"]
     prompt: str
@@ -61,25 +62,15 @@ class KeptRun(Model):
     definitions: Named[str]
     request: KeptRequest
 
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """A run that is gone on with."""
-
-    run_id: str
-    key: str
-    kept: KeptRun
-
     def require_same(self, change: Change, gate: Gate) -> None:
         """InfrastructureError: the run would be about something else now."""
-        trees = self.kept.change
-        if (change.key, change.before, change.after) != (self.key, trees.before, trees.after):
+        if (change.key, change.before, change.after) != (self.key, self.change.before, self.change.after):
             raise InfrastructureError(
-                f"Run {self.run_id} is about {self.key[:17]}, tree {trees.after[:12]}; the change is "
+                f"Run {self.run_id} is about {self.key[:17]}, tree {self.change.after[:12]}; the change is "
                 f"{change.key[:17]}, tree {change.after[:12]} now. Bring its commit and files back, or begin a new run."
             )
-        if dict(gate.digests) != self.kept.definitions:
-            names = sorted(set(gate.digests) ^ set(self.kept.definitions.items()))
+        if dict(gate.digests) != self.definitions:
+            names = sorted(set(gate.digests) ^ set(self.definitions.items()))
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
 
 
@@ -88,12 +79,12 @@ def told(review: ReviewRequest, **more: Any) -> dict[str, Any]:  # noqa: ANN401 
     return {"selection": review.selection._asdict(), **{name: getattr(review, name) for name in _LIMITS}, **more}
 
 
-def resumed(run: RunEntry, about: dict[str, Any]) -> Resumed:
+def resumed(run: RunEntry, about: dict[str, Any]) -> KeptRun:
     """The run to go on with, by its run.json. UsageError: it is not a workflow's, or cannot be gone on with."""
     if "request" not in about:
         raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
     try:
-        return Resumed(run.run_id, run.key, read(KeptRun, about))
+        return read(KeptRun, about | {"run_id": run.run_id, "key": run.key})
     except ValueError as error:
         why = show_text(first_mistake(error))
         raise UsageError(

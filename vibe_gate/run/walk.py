@@ -31,7 +31,7 @@ from vibe_gate.judging import GRACE_S, Deadline
 from vibe_gate.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.prompts import StageRequest
-from vibe_gate.run.resume import Resumed, told
+from vibe_gate.run.resume import KeptRun, told
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.script import load, place_of
 from vibe_gate.run.stages import Approve, Stages, held_in
@@ -61,7 +61,7 @@ class RunRequest:
     interactive: bool = False
     apply: bool = False
     reviewing: bool = False
-    resumed: Resumed | None = None
+    resumed: KeptRun | None = None
 
 
 async def run_workflow(
@@ -134,7 +134,7 @@ def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: W
         request.review, change, gate, (), world, deadline_s=plan.timeout_s, about=about,
         resume=resumed.run_id if resumed else "",
     )  # fmt: skip
-    if resumed is not None and resumed.kept.mode != mode:
+    if resumed is not None and resumed.mode != mode:
         begun.run.record.event("run.mode_changed", mode=mode)
     return begun
 

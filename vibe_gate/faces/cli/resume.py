@@ -13,7 +13,7 @@ from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.review import add_wire
 from vibe_gate.faces.cli.run import carried_out, present
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
-from vibe_gate.run.resume import Resumed, resumed
+from vibe_gate.run.resume import KeptRun, resumed
 from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult
 
@@ -34,17 +34,17 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return done.review.summary.exit_code
 
 
-def _request(args: argparse.Namespace, run: Resumed) -> RunRequest:
+def _request(args: argparse.Namespace, run: KeptRun) -> RunRequest:
     """The run's own request."""
-    kept, asked = run.kept, run.kept.request
+    asked = run.request
     return RunRequest(
         review=asked.review(wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
-        workflow="" if asked.agent else kept.workflow,
+        workflow="" if asked.agent else run.workflow,
         agent=asked.agent,
-        prompt=kept.prompt,
+        prompt=run.prompt,
         session=asked.session,
         model=asked.model,
-        interactive=(args.mode or kept.mode) == "interactive",
+        interactive=(args.mode or run.mode) == "interactive",
         apply=asked.apply,
         reviewing=asked.reviewing,
         resumed=run,
