@@ -10,6 +10,8 @@ import pytest
 from command import started as fresh
 from hooked import Hooked, again, put_in
 
+pytestmark = pytest.mark.slow
+
 AGENT = {"CLAUDECODE": "1"}
 LATER = {"GIT_COMMITTER_DATE": "2031-01-01T00:00:00Z"}
 """Else a rebase makes the very commits that a cherry-pick made."""
@@ -51,7 +53,6 @@ def verified(here: Hooked, span: str) -> list[str]:
     return [row["status"] for row in rows]
 
 
-@pytest.mark.slow
 def test_what_git_makes_by_itself_starts_no_python(here):
     done = fresh("install", "git", cwd=here.path, environ=here.environ | here.more)
     assert done.code == 0, done.err

@@ -12,6 +12,8 @@ from vibe_gate.domain import CI_VARIABLES
 from vibe_gate.domain.gate import Override
 from vibe_gate.store.state import open_state
 
+pytestmark = pytest.mark.slow
+
 BAD = CODE + "# TODO\n"
 ALSO_BAD = BAD + "# TODO more\n"
 SOON = str((datetime.now(UTC) + timedelta(days=5)).date())

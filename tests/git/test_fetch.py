@@ -17,6 +17,8 @@ from repos import Repo
 
 from vibe_gate.git import Credentials, open_repository
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "ghs_0123456789abcdef"
 WANTED = "basic " + base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
 

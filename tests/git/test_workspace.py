@@ -16,6 +16,8 @@ from gitbench import Bench, fingerprint
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.git import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def working(bench: Bench, name: str = "run-1") -> Iterator[Workspace]:
