@@ -1,9 +1,18 @@
-"""Processes that must have ended."""
+"""Processes that a test started, or had started, and that must have ended."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+
+
+def pid_in(folder: Path) -> int:
+    """The number that a process writes into the file `pid` there, which it may still be about to."""
+    deadline = time.monotonic() + 60
+    while not (folder / "pid").exists() or not (folder / "pid").read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int((folder / "pid").read_text())
 
 
 def gone(pid: int) -> bool:

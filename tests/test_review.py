@@ -17,12 +17,13 @@ import pytest
 from answers import CHANGES, HANDLER, answers, fails, passes, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, DropConnection, Fault, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
+from walks import LAST, awaited, walked
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.review import Review, ReviewRequest, review
+from vibe_gate.review import Review
 from vibe_gate.store import open_state
 
 PASSES = passes("errors-not-swallowed", "names-are-clear")
@@ -47,17 +48,8 @@ class Walk:
             yield
         self.environ = before
 
-    def __call__(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
-        return asyncio.run(self.awaited(selection, **request))
-
-    async def awaited(self, selection: Selection = Selection("commit"), **request: Any) -> Review:  # noqa: B008
-        return await review(
-            ReviewRequest(selection, **request),
-            start=self.repo.path,
-            environ=self.environ,
-            clock=lambda: datetime.now(UTC),
-            progress=lambda stage, text: None,
-        )
+    def __call__(self, selection: Selection = LAST, **request: Any) -> Review:
+        return walked(self.repo.path, self.environ, selection, **request)
 
 
 def events(walk: Walk, summary: Summary) -> list[dict[str, Any]]:
@@ -599,7 +591,7 @@ def test_a_review_can_be_awaited_where_a_loop_runs_already(walk):
 
     async def beside() -> Review:
         ticking = asyncio.create_task(tick())
-        done = await walk.awaited()
+        done = await awaited(walk.repo.path, walk.environ)
         ticking.cancel()
         return done
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import gone
+from processes import gone, pid_in
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, hold, task_in
 
@@ -29,14 +29,6 @@ UNDER_WAY = 0.2
 
 def results(request) -> list[tuple[bool, str]]:
     return [(result.is_error, result.text) for result in request.tool_results]
-
-
-def pid_of(home: Path) -> int:
-    deadline = time.monotonic() + 60
-    while not (home / "pid").exists() or not (home / "pid").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return int((home / "pid").read_text())
 
 
 # How a session ends.
@@ -68,7 +60,7 @@ def test_a_model_that_says_nothing_ends_at_our_own_clock(tmp_path, environ):
     with answering(Hang()) as model:
         task = task_in(tmp_path, model.base_url, environ, timeout_s=2)
         ending, _ = hold(task)
-        pid = pid_of(task.home)
+        pid = pid_in(task.home)
     assert (ending.status, ending.detail) == ("timeout", "The session was not finished after 2 s.")
     assert gone(pid)
 
@@ -87,7 +79,7 @@ def test_a_program_that_dies_mid_sentence_is_said_to_have_died(tmp_path, environ
         running = asyncio.create_task(session(task, Notes()))
         while not model.api.log:
             await asyncio.sleep(0.02)
-        os.kill(pid_of(task.home), signal.SIGKILL)
+        os.kill(pid_in(task.home), signal.SIGKILL)
         return await running
 
     with answering(Hang()) as model:
@@ -118,7 +110,7 @@ def test_cancelling_leaves_no_process(tmp_path, environ):
             task = task_in(tmp_path, model.base_url, environ)
             asyncio.run(interrupted(task, after))
             time.sleep(0.3)
-            assert not (task.home / "pid").exists() or gone(pid_of(task.home))
+            assert not (task.home / "pid").exists() or gone(pid_in(task.home))
 
 
 HOLD_FOREVER = """
@@ -144,7 +136,7 @@ def test_our_own_sudden_death_takes_the_cli_along(tmp_path, environ):
         home = Path(held.stdout.readline().strip())
         while not model.api.log and held.poll() is None:
             time.sleep(0.02)
-        pid = pid_of(home)
+        pid = pid_in(home)
         os.kill(held.pid, signal.SIGKILL)
         held.wait()
         held.stdout.close()

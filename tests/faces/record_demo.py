@@ -5,12 +5,10 @@ There is no model behind it: the answers stand here, in the form a model gives t
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -18,11 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from answers import answers, fails
 from conftest import clean_environ
 from scripted_messages_api import Text, ToolUse, Turn, Usage
+from walks import walked
 from wire import answering
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.faces.cli import demo
-from vibe_gate.review import ReviewRequest, review
 
 CASSETTE = Path(demo.__file__).parent / "demo_data" / "cassette"
 
@@ -69,14 +66,9 @@ def main() -> None:
         )
         verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
         with answering(looks, verdict) as model:
-            walk = review(
-                ReviewRequest(Selection("commit"), wire="record", cassette=CASSETTE, definitions="HEAD~1"),
-                start=Path(folder) / "repo",
-                environ=clean_environ(home) | model.environ,
-                clock=lambda: datetime.now(UTC),
-                progress=lambda stage, text: None,
-            )
-            done = asyncio.run(walk)
+            environ = clean_environ(home) | model.environ
+            wire = {"wire": "record", "cassette": CASSETTE, "definitions": "HEAD~1"}
+            done = walked(Path(folder) / "repo", environ, **wire)
     print(done.summary.to_json())
 
 

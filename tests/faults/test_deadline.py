@@ -6,14 +6,12 @@ import asyncio
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 from repos import Repo, gated
+from walks import awaited
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.review import ReviewRequest, review
 
 pytestmark = pytest.mark.slow
 
@@ -32,14 +30,11 @@ def test_an_expression_that_never_ends_is_ended_beside_other_tasks(tmp_path, env
     repo = gated(tmp_path / "repo", environ, rubric=SLOW)
     repo.write("a.txt", "a" * 60 + "b\n")
     repo.commit("Run")
-    request = ReviewRequest(Selection("commit"), deadline_s=1.0)
 
     async def beside() -> int:
         other = asyncio.create_task(asyncio.sleep(0.1, 42))
         with pytest.raises(InfrastructureError, match="deadline"):
-            await review(
-                request, start=repo.path, environ=environ, clock=lambda: datetime.now(UTC), progress=lambda *_: None
-            )
+            await awaited(repo.path, environ, deadline_s=1.0)
         return await other
 
     before, _ = signal.getitimer(signal.ITIMER_REAL)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
 
 import pytest
 import repos
 from answers import CHANGES, answers, fails, passes
 from repos import GATE, Repo
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
+from walks import walked
 from wire import answer, answering
 
-from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import words
-from vibe_gate.review import ReviewRequest, review
 
 pytestmark = pytest.mark.slow
 
@@ -114,11 +111,7 @@ class Asking:
         for files in (base, base | change):
             self.repo.git("rm", "-rq", "--ignore-unmatch", ".")
             self.repo.commit("Change", **{path: text for path, text in files.items() if text})
-        request = ReviewRequest(Selection("commit"))
-        where = {"start": self.repo.path, "environ": self.environ}
-        return asyncio.run(
-            review(request, **where, clock=lambda: datetime.now(UTC), progress=lambda stage, text: None)
-        ).summary
+        return walked(self.repo.path, self.environ).summary
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import shutil
 import subprocess
@@ -15,11 +14,12 @@ import signing
 from answers import answers, fails, passes
 from repos import Repo
 from standing import TIDY
+from walks import walked
 from wire import answering
 
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Selection
-from vibe_gate.review import Review, ReviewRequest, review
+from vibe_gate.review import Review
 
 pytestmark = pytest.mark.slow
 
@@ -50,15 +50,8 @@ class Place:
     keys: Path
 
     def review(self, where: Path | None = None, **wanted: Any) -> Review:
-        request = ReviewRequest(Selection("range", left="HEAD~1", right="HEAD"), **wanted)
-        walk = review(
-            request,
-            start=where or self.here.path,
-            environ=self.here.environ,
-            clock=lambda: datetime.now(UTC),
-            progress=lambda stage, what: None,
-        )
-        return asyncio.run(walk)
+        both = Selection("range", left="HEAD~1", right="HEAD")
+        return walked(where or self.here.path, self.here.environ, both, **wanted)
 
     def reviewed(self, outcome: str = "pass", **wanted: Any) -> Review:
         """Bob reviews it."""

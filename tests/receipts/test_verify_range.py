@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from repos import Repo
+from walks import walked
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import IntegrityError
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.review import ReviewRequest, review
 
 
 class Place(Repo):
@@ -33,11 +32,7 @@ class Place(Repo):
 
     def review(self, left: str, right: str = "") -> None:
         chosen = Selection("range", left, right) if right else Selection("commit", left)
-        now = datetime.now(UTC)
-        walk = review(
-            ReviewRequest(chosen), start=self.path, environ=self.environ, clock=lambda: now, progress=lambda *_: None
-        )
-        asyncio.run(walk)
+        walked(self.path, self.environ, chosen)
 
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from processes import gone
+from processes import gone, pid_in
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
 from wire import answering, hold, task_in
@@ -73,11 +72,10 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
 def test_what_kills_the_gate_leaves_no_process_behind_the_wall(tmp_path: Path, environ: dict[str, str]) -> None:
     code = f"import os, subprocess; subprocess.run({list(walled(tmp_path, environ))!r} + ['/bin/sh', '-c', {LEFT!r}])"
     gate = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-        time.sleep(0.02)
+    pid = pid_in(tmp_path)
     gate.kill()
     gate.wait()
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert gone(pid)
 
 
 LEFT = "setsid sleep 300 & echo $! > pid; sleep 300"

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from processes import gone
+from processes import gone, pid_in
 
 from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, run_command
 
@@ -137,10 +136,7 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
         "timeout_s=60, environ=os.environ)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
-    end = time.monotonic() + 60
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    pid = pid_in(tmp_path)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(60) != 0
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert gone(pid)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import gzip
 import json
 import re
 import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,10 +16,8 @@ import pytest
 from answers import answers, fails, said
 from repos import GATE, RUBRIC, SWALLOWS, Repo
 from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
+from walks import walked
 from wire import answer, answering
-
-from vibe_gate.domain.change import Selection
-from vibe_gate.review import Review, ReviewRequest, review
 
 pytestmark = pytest.mark.slow
 
@@ -139,17 +135,6 @@ def script() -> list[Any]:
     ]
 
 
-def walk(repo: Repo, environ: dict[str, str], **request: Any) -> Review:
-    walk = review(
-        ReviewRequest(Selection("commit"), **request),
-        start=repo.path,
-        environ=environ,
-        clock=lambda: datetime.now(UTC),
-        progress=lambda stage, text: None,
-    )
-    return asyncio.run(walk)
-
-
 @pytest.fixture
 def environ(environ: dict[str, str]) -> dict[str, str]:
     return environ | {"SERVICE_TOKEN": HELD, "DEPLOY_TOKEN": LONG}
@@ -158,7 +143,7 @@ def environ(environ: dict[str, str]) -> dict[str, str]:
 def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dict[str, str]) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     with answering(*script(), repeat_last=True) as model:
-        told = walk(repo, environ | model.environ)
+        told = walked(repo.path, environ | model.environ)
     assert told.summary.outcome == "fail"
     assert LONG[:12] not in told.summary.model_dump_json()
     assert_clean(repo.path / ".vibe-artifacts")
@@ -174,7 +159,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dic
 def test_nothing_secret_is_left_by_a_review_whose_model_fails(tmp_path: Path, environ: dict[str, str]) -> None:
     repo = planted_repo(tmp_path / "repo", environ)
     with answering(ApiError(400, message=f"no {TOKEN} for {HELD}: {PLANTED}"), repeat_last=True) as model:
-        told = walk(repo, environ | model.environ)
+        told = walked(repo.path, environ | model.environ)
     assert told.summary.outcome in ("error", "fail")
     assert_clean(repo.path / ".vibe-artifacts")
     assert_clean(repo.path / ".git/vibe-gate")
@@ -185,7 +170,7 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: P
     repo.write("logo.bin", bytes(range(256)) * 300)
     repo.write("wide.txt", b"\0" + PLANTED.encode())
     repo.commit("Add a logo")
-    told = walk(repo, environ, judge=False)
+    told = walked(repo.path, environ, judge=False)
     patch = (repo.path / told.summary.bundle / "change.patch").read_bytes()
     assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
     assert patch.count(b"[redacted:binary-patch]") == 2
@@ -203,7 +188,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
     with answering(*script(), repeat_last=True) as model:
-        told = walk(repo, environ | model.environ, wire="record", cassette=tmp_path / "cassette")
+        told = walked(repo.path, environ | model.environ, wire="record", cassette=tmp_path / "cassette")
     assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
     assert_clean(tmp_path / "cassette")
     kept = [data for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette") for _, data in written(folder)]

@@ -1,0 +1,31 @@
+"""The walk of a review, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.review import Review, ReviewRequest, review
+
+LAST = Selection("commit")
+"""The last commit."""
+
+
+async def awaited(place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any) -> Review:
+    """A review in the repository at `place`; `request`: fields of a ReviewRequest."""
+    return await review(
+        ReviewRequest(selection, **request),
+        start=place,
+        environ=environ,
+        clock=lambda: datetime.now(UTC),
+        progress=lambda stage, text: None,
+    )
+
+
+def walked(place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any) -> Review:
+    """The same, where nothing else is to be done meanwhile."""
+    return asyncio.run(awaited(place, environ, selection, **request))
