@@ -32,7 +32,7 @@ from scripted_messages_api import Text, Turn
 from text_tree import TextTree
 from wire import answering
 
-from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli import COMMANDS, dispatch
 from vibe_gate.gate.loading import mistakes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -223,7 +223,7 @@ def told() -> Iterator[tuple[str, str]]:
     for page in PAGES:
         for span in _SPAN.findall(_FENCE.sub("", _WRITTEN.sub("", page.read_text()))):
             yield page.name, span.replace("\n", " ")
-    for name in dispatch.COMMANDS:
+    for name in COMMANDS:
         for line in re.findall(r"^  vibe-gate (.*?)(?:  |$)", dispatch.command(name).examples or "", re.MULTILINE):
             yield f"{name} --help", line
 

@@ -27,7 +27,7 @@ from vibe_gate.domain.event import Event
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
-from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli import COMMANDS, dispatch
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store.captures import CaptureMeta
@@ -42,7 +42,7 @@ MOST_WORDS = 12
 """Of an enumeration that is written out as a type."""
 
 _BLOCK = re.compile(r"(?<=<!-- reference: )(?P<name>[^>\n]+)(?P<open> -->\n)(?P<text>.*?)(?=<!-- /reference -->)", re.S)
-_COMMANDS = (*dispatch.COMMANDS, *dispatch.MACHINE_COMMANDS)
+_COMMANDS = (*COMMANDS, *dispatch.MACHINE_COMMANDS)
 
 
 def blocks() -> dict[str, str]:
@@ -99,7 +99,7 @@ def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def _commands() -> str:
-    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.command(name).summary) for name in dispatch.COMMANDS)
+    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.command(name).summary) for name in COMMANDS)
     planned = ", ".join(f"`{name}`" for name in dispatch.PLANNED)
     later = f"\nNot part of this version yet: {planned}; they say so, with exit 2.\n" if planned else ""
     return _table(("command", "what it does"), rows) + later

@@ -10,11 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
+from vibe_gate.gate.source import is_identifier
 
 PREFIX = "VIBE_GATE_INPUT_"
-
-RUBRIC = re.compile(r"[a-z0-9](?:[a-z0-9_-]|\.(?!\.)){0,63}\Z")
-"""A rubric's id."""
 
 Mode = Literal["block", "warn"]
 Kept = Literal["summary", "full", "none"]
@@ -22,13 +20,13 @@ Kept = Literal["summary", "full", "none"]
 
 def _ids(text: str) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", text))))
-    if not all(map(RUBRIC.match, wanted)):
+    if not all(map(is_identifier, wanted)):
         raise ValueError
     return wanted
 
 
 def _id(text: str) -> str:
-    if not RUBRIC.match(text):
+    if not is_identifier(text):
         raise ValueError
     return text
 

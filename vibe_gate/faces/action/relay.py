@@ -9,10 +9,11 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
-from vibe_gate.faces.action.inputs import RUBRIC, Inputs, inputs_of
+from vibe_gate.faces.action.inputs import Inputs, inputs_of
 from vibe_gate.faces.action.reporting import report_of_run, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
+from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
@@ -54,7 +55,7 @@ def _relay(runner: Runner, folder: Path) -> int:
 
 def _narrowed(summary: Summary) -> tuple[str, ...]:
     """The rubrics of this artifact, by which each job of a matrix gets its own comment and check run."""
-    return tuple(rubric.id for rubric in summary.rubrics if RUBRIC.match(rubric.id))[:10]
+    return tuple(rubric.id for rubric in summary.rubrics if is_identifier(rubric.id))[:10]
 
 
 def _pull(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge) -> Pull:

@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Mapping
 
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli import COMMANDS, dispatch
 from vibe_gate.faces.cli.output import emit
 
 
 def _completion(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     import shtab
 
-    commands = {name: dispatch.command(name) for name in dispatch.COMMANDS}
+    commands = {name: dispatch.command(name) for name in COMMANDS}
     whole = dispatch.parser("", dispatch.group("", "", commands))
     emit(shtab.complete(whole, args.shell))
     return PASS

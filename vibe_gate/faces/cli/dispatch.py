@@ -18,20 +18,13 @@ from vibe_gate import __version__
 from vibe_gate.domain import in_ci, nearest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, StorageError, UsageError
+from vibe_gate.faces.cli import COMMANDS
 from vibe_gate.faces.cli.output import complain, drop_stdout, emit, wrapped
-
-COMMANDS = (
-    "review", "run", "resume", "init", "doctor", "demo", "config", "test", "completion", "bundles", "stats", "sessions",
-    "viz", "report", "verify", "override", "suppress", "install", "uninstall", "post",
-)  # fmt: skip
-"""Commands for people, in the order of `--help`."""
 
 MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
-PLANNED = (
-    "replay", "calibrate",
-)  # fmt: skip
+PLANNED = ("replay", "calibrate")
 """Commands that the product names and a later version brings."""
 
 PIPE_CLOSED = 141

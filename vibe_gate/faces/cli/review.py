@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, now, takes_colour
+from vibe_gate.gate.source import is_identifier
 from vibe_gate.report import words
 from vibe_gate.review import Review, ReviewRequest, review
 
@@ -42,8 +42,6 @@ PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
 
 NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
-
-_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,13 +153,18 @@ def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, env
 def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:
     """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
     if as_json:
-        for note in done.notes:
-            complain(f"note: {safe(note)}")
-        emit(done.summary.to_json())
+        print_document(done)
     elif done.summary.run_id == "":
         emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
     else:
         emit(screen(done, environ) + "\n")
+
+
+def print_document(done: Review) -> None:
+    """Print the summary as JSON, and the notes as sentences."""
+    for note in done.notes:
+        complain(f"note: {safe(note)}")
+    emit(done.summary.to_json())
 
 
 def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
@@ -244,7 +247,7 @@ def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> t
 
 
 def _may_be_rubric(name: str) -> bool:
-    return _IDENTIFIER.match(name) is not None and ".." not in name
+    return is_identifier(name) and ".." not in name
 
 
 def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | None, Path | None]:

@@ -21,8 +21,8 @@ from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.dispatch import Command
-from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, wrapped
-from vibe_gate.faces.cli.review import add_limits, add_wire, request_of, screen
+from vibe_gate.faces.cli.output import COLUMNS, emit, now, wrapped
+from vibe_gate.faces.cli.review import add_limits, add_wire, print_document, request_of, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.walk import RunRequest, run_workflow
@@ -162,9 +162,7 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
     """
     review = done.review
     if as_json:
-        for note in review.notes:
-            complain(f"note: {safe(note)}")
-        emit(review.summary.to_json())
+        print_document(review)
     else:
         then = {
             PASS: "apply the patch, as said below" if done.patch is not None and not done.applied else "",
