@@ -24,7 +24,7 @@ from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
-from vibe_gate.faces.action.reporting import report_of_run, touched_since
+from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.forge import Forge, open_forge
@@ -41,7 +41,7 @@ from vibe_gate.report.markdown import prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Report
-from vibe_gate.report.round import identity
+from vibe_gate.report.round import first_round, identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.review import Review, ReviewRequest, review
 from vibe_gate.store import Bundles, read_bundle
@@ -190,24 +190,22 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     bundle = job.root / summary.bundle if summary.bundle else None
     # "Next" says what to do without a key, in the words of a workflow.
     notes = (*job.span.notes, *(note for note in done.notes if not note.startswith("No API key")))
-    told = report_of_run(
+    told = Report(
         summary,
-        bundle,
-        job.runner.links(job.trigger.repository, job.span.head, job.span.before),
         notes,
-        name=job.inputs.name,
-        repeat=_repeat(job),
+        first_round(summary.findings, summary.change.head_commit),
+        job.runner.links(job.trigger.repository, job.span.head, job.span.before),
+        stored_patch(bundle),
         artifact=job.inputs.artifact != "none" and bundle is not None,
-    )
-    offered = _offered(job, done, made, told)
-    told = replace(
-        told,
-        notes=tuple(filter(None, [offered.note, *told.notes])),
+        name=job.inputs.name,
+        review=_repeat(job),
         blocks=job.inputs.mode == "block",
         remarks=remarks,
         fork=job.trigger.fork,
         dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
     )
+    offered = _offered(job, done, made, told)
+    told = replace(told, notes=tuple(filter(None, [offered.note, *notes])))
     unanswered = any(one.reason == NOT_NOW for rubric in summary.rubrics for one in rubric.criteria)
     # A review of the pull request may look again, but with fewer answers it must not replace what was said.
     posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)

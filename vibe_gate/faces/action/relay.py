@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from vibe_gate.domain.summary import Summary
@@ -10,13 +9,15 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, Inte
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
-from vibe_gate.faces.action.reporting import report_of_run, touched_since
+from vibe_gate.faces.action.reporting import touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
 from vibe_gate.report.words import is_approval, outcome
 
 
@@ -87,15 +88,6 @@ def _is_of(pull: Pull, trigger: Trigger) -> bool:
 
 def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: Pull, claim: Summary) -> Posted:
     credentials = Credentials(runner.server_url, inputs.github_token)
-    report = report_of_run(
-        unverified(claim),
-        None,
-        runner.links(trigger.repository, trigger.head, run=trigger.run),
-        (),
-        name=inputs.name,
-        repeat=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
-        artifact=True,
-    )
     posting = Posting(
         head=trigger.head,
         number=pull.number,
@@ -107,8 +99,20 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         f"A job that the pull request controls claims {claim.outcome}; that is not verified. "
         "Not reviewed until a job or a person with write access reviews it."
     )
-    told = replace(report, blocks=inputs.mode == "block", remarks=(remark,), fork=trigger.fork)
-    return post(posting, forge, told)
+    summary = unverified(claim)
+    report = Report(
+        summary,
+        (),
+        first_round(summary.findings, trigger.head),
+        runner.links(trigger.repository, trigger.head, run=trigger.run),
+        artifact=True,
+        name=inputs.name,
+        review=f"{pull.base_sha[:12]}...{trigger.head[:12]}",
+        fork=trigger.fork,
+        blocks=inputs.mode == "block",
+        remarks=(remark,),
+    )
+    return post(posting, forge, report)
 
 
 def unverified(summary: Summary) -> Summary:

@@ -1,4 +1,4 @@
-"""The report of a run for a forge, and which lines changed since an earlier round."""
+"""What a report for a forge takes from a clone: the run's change, and which lines changed since an earlier round."""
 
 from __future__ import annotations
 
@@ -6,40 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
-from vibe_gate.report.report import Anchors, Links, Report, anchors
-from vibe_gate.report.round import first_round
+from vibe_gate.report.report import Anchors, anchors
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
 
 PATCH = "change.patch"
-
-
-def report_of_run(
-    summary: Summary,
-    bundle: Path | None,
-    links: Links | None,
-    notes: tuple[str, ...] = (),
-    *,
-    name: str = "",
-    repeat: str = "",
-    artifact: bool = False,
-) -> Report:
-    """The report of a run, as of a first round; `bundle` is None if nothing was recorded. See `report.Report`."""
-    return Report(
-        summary=summary,
-        notes=notes,
-        round=first_round(summary.findings, summary.change.head_commit),
-        links=links,
-        patch=_patch(bundle) if bundle else "",
-        artifact=artifact,
-        name=name,
-        review=repeat,
-    )
 
 
 def touched_since(
@@ -70,8 +45,10 @@ def _touches(between: Anchors, names: set[str], finding: Finding) -> bool:
     return between.touches(finding.path, finding.line, max(finding.line, finding.end_line))
 
 
-def _patch(bundle: Path) -> str:
-    """The stored change, redacted as it is."""
+def stored_patch(bundle: Path | None) -> str:
+    """The change as a run keeps it, redacted; "" if there is none that comments could quote."""
+    if bundle is None:
+        return ""
     try:
         with (bundle / PATCH).open("rb") as file:
             raw = file.read(MAX_PATCH + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.action.reporting import report_of_run
+from vibe_gate.faces.action.reporting import stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.review import STDOUT
@@ -20,6 +20,7 @@ from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.report import Links, Report
+from vibe_gate.report.round import first_round
 from vibe_gate.review import Review
 from vibe_gate.store import read_bundle
 
@@ -48,7 +49,9 @@ def check_all(targets: Mapping[str, str], *, as_json: bool) -> None:
 def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> list[str]:
     """Write every document; return a sentence for each that failed."""
     bundle = _bundle(done, environ)
-    report = report_of_run(done.summary, bundle, _links(done, environ), done.notes)
+    summary, links = done.summary, _links(done, environ)
+    begun = first_round(summary.findings, summary.change.head_commit)
+    report = Report(summary, done.notes, begun, links, stored_patch(bundle))
     failed = []
     for name, file in targets.items():
         try:

@@ -15,7 +15,7 @@ from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
-from vibe_gate.faces.action.reporting import report_of_run, touched_since
+from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
@@ -24,6 +24,8 @@ from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.judging.assemble import WORKFLOW
 from vibe_gate.report.posting import Posting, post
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
 from vibe_gate.store import RunResult
 
 _REMOTE = re.compile(
@@ -49,7 +51,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     head, base = summary.change.head_commit, summary.change.base_commit
     links = runner.links(name, head, base)
     notes = tuple(filter(None, [capture_note(result)]))
-    report = report_of_run(summary, result.bundle_dir, links, notes, repeat=f"{base[:12]}..{head[:12]}" if base else "")
+    repeat = f"{base[:12]}..{head[:12]}" if base else ""
+    begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
+    report = Report(summary, notes, begun, links, patch, review=repeat)
     with open_forge(runner.api_url, token, name, environ=environ) as forge:
         posting = Posting(
             head=head,
