@@ -30,28 +30,8 @@ def is_lively(environ: Mapping[str, str]) -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
 
 
-@contextmanager
-def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progress]:
-    """Yield a callable (stage, text) that shows the progress, unless `quiet`. The moving line is removed at the end."""
-    if quiet:
-        yield unheard
-        return
-    if not is_lively(environ):
-        yield _plain
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True, highlight=False).status(Text("starting"), spinner="dots") as status:
-
-        def move(stage: str, text: str) -> None:
-            status.update(Text(_line(stage, text), overflow="ellipsis", no_wrap=True))
-
-        yield move
-
-
-class StagesShown(NamedTuple):
-    """What shows the stages of a workflow, what shows each step of their agents, what a question is asked in."""
+class Shown(NamedTuple):
+    """What shows the stages of a walk, what shows each step of their agents, what a question is asked in."""
 
     show: Progress
     tick: Progress | None
@@ -59,14 +39,14 @@ class StagesShown(NamedTuple):
 
 
 @contextmanager
-def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[StagesShown]:
-    """Show the stages of a workflow while it runs.
+def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Shown]:
+    """Show the stages of a review or a workflow while it runs, unless `quiet`.
 
-    On a terminal a line stands for each stage that runs, with its time, turn and cost; elsewhere each begins and ends
-    with a line.
+    On a terminal a line stands for each stage that runs, with its time, turn and cost, and is gone at the end;
+    elsewhere each begins and ends with a line.
     """
     if quiet or not is_lively(environ):
-        yield StagesShown((lambda stage, text: None) if quiet else _plain, None, nullcontext)
+        yield Shown(unheard if quiet else _plain, None, nullcontext)
         return
     from rich.console import Console
     from rich.live import Live
@@ -84,11 +64,11 @@ def stages_shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator
             finally:
                 live.start(refresh=True)
 
-        yield StagesShown(running.show, running.show, aside)
+        yield Shown(running.show, running.show, aside)
 
 
 class _Running:
-    """The lines of stages that run; one that said how it ended goes."""
+    """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -96,8 +76,8 @@ class _Running:
 
     def show(self, stage: str, text: str) -> None:
         """A stage begins, goes on or has ended."""
-        if stage != "change":
-            self._text.pop("change", None)
+        for step in NAMES.keys() - {stage}:
+            self._text.pop(step, None)
         self._began.setdefault(stage, time.monotonic())
         self._text[stage] = text
         if text.split(" ")[0].rstrip(":") in _ENDS:

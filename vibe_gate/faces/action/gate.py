@@ -169,7 +169,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
     if job.inputs.workflow != "review":
         made = _run(job, request)
         return made.review, made
-    with progress.shown(job.environ) as show:
+    with progress.shown(job.environ) as (show, _, _):
         walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
         return progress.run(walk), None
 
@@ -180,7 +180,7 @@ def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
 
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
-    with progress.shown(job.environ) as show:
+    with progress.shown(job.environ) as (show, _, _):
         return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=show))
 
 

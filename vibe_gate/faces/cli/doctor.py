@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,12 +116,12 @@ def _key(environ: Mapping[str, str]) -> Point:
 
 
 def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
-    with ExitStack() as stack:
-        try:
-            repository = stack.enter_context(open_repository(start, environ))
-        except GateError as error:
-            yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
-            return
+    try:
+        opened = open_repository(start, environ)
+    except GateError as error:
+        yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
+        return
+    with opened as repository:
         yield Point("repository", "ok", str(repository.root))
         for name, look in (("definitions", _definitions), ("hooks", _hooks)):
             try:

@@ -112,7 +112,7 @@ def carried_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    with redirect_stdout(sys.stderr), progress.stages_shown(environ, quiet=quiet) as (show, tick, aside):
+    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as (show, tick, aside):
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():

@@ -23,7 +23,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if not cases.cases:
             raise UsageError("no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/definitions.md).")
         for case in cases.cases:
-            with progress.shown(environ, quiet=not progress.is_lively(environ)) as show:
+            with progress.shown(environ, quiet=not progress.is_lively(environ)) as (show, _, _):
                 walk = cases.run(case, args.wire, environ=environ, clock=now, progress=show)
                 result = progress.run(walk)
             results.append(result)
