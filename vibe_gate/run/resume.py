@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vibe_gate.run.tree import RunTree
+    from vibe_gate.run.walk import RunRequest
 
 _LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 
@@ -74,9 +75,11 @@ class KeptRun(Model):
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
 
 
-def told(review: ReviewRequest, **more: Any) -> dict[str, Any]:  # noqa: ANN401  of RunRequest
+def told(request: RunRequest) -> dict[str, Any]:
     """A KeptRequest as it is written."""
-    return {"selection": review.selection._asdict(), **{name: getattr(review, name) for name in _LIMITS}, **more}
+    limits = {name: getattr(request.review, name) for name in _LIMITS}
+    own = {name: getattr(request, name) for name in ("agent", "session", "model", "reviewing", "apply")}
+    return {"selection": request.review.selection._asdict(), **limits, **own}
 
 
 def resumed(run: RunEntry, about: dict[str, Any]) -> KeptRun:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from vibe_gate.agent import Turn, TurnEnd, TurnProgress, hold
@@ -61,9 +60,9 @@ class Stages:
         progress: Progress,
         tick: Progress | None,
         approve: Approve | None,
-        interactive: bool,
         files: Mapping[str, bytes],
     ) -> None:
+        """`approve`: None if nobody is to be asked."""
         self.begun, self.request = begun, request
         self.results: list[StageResult] = []
         self.after: dict[str, tuple[str, ...]] = {}
@@ -77,22 +76,22 @@ class Stages:
         self._trees = {repository.root: self.tree}
         self._times: Counter[str] = Counter()
         self._progress, self._tick = progress, tick
-        self._approve, self._interactive = approve, interactive
+        self._approve = approve
         self._files = dict(files)
         self._open = ExitStack()
 
-    def __enter__(self) -> Stages:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Carry stages out in this block; afterwards workspaces stay only as far as somebody goes on from them."""
+        done = False
         try:
-            for tree in self._trees.values():
-                if why := tree.leave(done=kind is None):
-                    self._progress("workspace", why)
+            yield
+            done = True
         finally:
-            self._open.close()
+            with self._open:
+                for tree in self._trees.values():
+                    if why := tree.leave(done=done):
+                        self._progress("workspace", why)
 
     @property
     def cost(self) -> Cost:
@@ -177,8 +176,14 @@ class Stages:
                 hints = (*subject.authored.hints, "this run's agents")
                 subject = subject._replace(authored=AgentAuthored(decision=True, hints=hints))
             self.run.record.event("edge.added", **{"from": node, "to": subject.checks_node})
-            tell = partial(self._told, node)
-            judged = await gate_stage(self.request, subject, tree.repository, self.run, tell, self._shared)
+            judged = await gate_stage(
+                self.request,
+                subject,
+                tree.repository,
+                self.run,
+                lambda stage, text: self._progress(node, f"{stage}: {text}"),
+                lambda wire, upstream: nullcontext(self._opened(wire, upstream)),
+            )
             outcome = judged.verdict.outcome
             result = StageResult(id=id, node=node, outcome=outcome, before=tree.now, after=tree.now, gate=judged)
         return self._ended(result, "DONE")
@@ -187,9 +192,6 @@ class Stages:
         """The agents' nodes that the node comes after, oldest first, each with its stage."""
         before = self._before(node)
         return {one.node: one.id for one in self.results if one.node in before and one.status}
-
-    def _told(self, node: str, stage: str, text: str) -> None:
-        self._progress(node, f"{stage}: {text}")
 
     def tree_of(self, workspace: Path | None) -> RunTree:
         """The files of that repository in this run; the run's own without one."""
@@ -264,10 +266,10 @@ class Stages:
 
     def _approved(self, node: str, asked: StageRequest) -> bool:
         """Whether a person lets the stage begin, if one must be asked. ApprovalNeeded: nobody is there."""
-        if not self._interactive:
+        if self._approve is None:
             return True
         self.run.record.event("node.status", node, status="BLOCKED", reason="approval")
-        answer = self._approve(node, asked.agent, asked.prompt, self.cost.usd) if self._approve else None
+        answer = self._approve(node, asked.agent, asked.prompt, self.cost.usd)
         if answer is None:
             self.run.record.close()  # no end is written: the run waits, and can be resumed
             resume = f"`vibe-gate resume {self.run.record.run_id} --approve {node}`"
@@ -393,9 +395,6 @@ class Stages:
     def _model_session(self) -> ModelSession:
         wire = wire_from(self.run.environ, self.request.wire, self.request.cassette)
         return self._opened(wire, find_upstream(self.run.environ))
-
-    def _shared(self, wire: Wire, upstream: Upstream | None) -> AbstractContextManager[ModelSession]:
-        return nullcontext(self._opened(wire, upstream))
 
     def _opened(self, wire: Wire, upstream: Upstream | None) -> ModelSession:
         """The run's one way to the model, opened when it is first needed."""

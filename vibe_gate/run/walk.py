@@ -21,7 +21,6 @@ from typing import Any
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Budget, Gate
-from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError, StorageError
@@ -98,11 +97,10 @@ async def run_workflow(
             request.review,
             progress=progress,
             tick=tick,
-            approve=approve,
-            interactive=request.interactive,
+            approve=(approve or (lambda *_: None)) if request.interactive else None,
             files=plan.files,
         )
-        with recording(begun), stages:
+        with recording(begun), stages.open():
             keep_contents(repository, change, begun.run, named=False)
             problem = await _carried_out(plan, stages, request)
             progress("seal", "writing the verdict")
@@ -120,10 +118,7 @@ async def run_workflow(
 def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: World) -> Begun:
     """The run, with a new bundle, or with that of the run that is gone on with."""
     mode = "interactive" if request.interactive else "auto"
-    asked = told(
-        request.review, agent=request.agent, session=request.session, model=request.model,
-        reviewing=request.reviewing, apply=request.apply,
-    )  # fmt: skip
+    asked = told(request)
     about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
     if request.plan is not None:
         del about["request"]  # an agent of a script, which nobody could give again
@@ -150,24 +145,11 @@ def one_agent(
 
     def plan(gate: Gate) -> Plan:
         found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
-
-        async def steps(wf: Workflow) -> None:
-            wf.stages.tree.put(patch)
-            await wf.stages.agent(StageRequest(id=found.id, agent=found, prompt=prompt, **how))
-
-        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=held_in(found, gate))
+        asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
+        steps, isolation = (lambda wf: wf.stages.agent(asked)), held_in(found, gate)
+        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch)
 
     return plan
-
-
-def one_gate(rubric: Rubric | str, patch: bytes) -> Plan:
-    """Checks and judges of a rubric, of the files with `patch` in them."""
-
-    async def steps(wf: Workflow) -> None:
-        wf.stages.tree.put(patch)
-        await wf.stage("judge", rubrics=[rubric])
-
-    return Plan(id="judge", steps=steps)
 
 
 def _plan(request: RunRequest, gate: Gate) -> Plan:
@@ -198,6 +180,7 @@ async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple
     deadline = stages.run.deadline
     try:
         async with asyncio.timeout(deadline.left() + GRACE_S):
+            stages.tree.put(plan.patch)
             await plan.steps(Workflow(stages, defaults))
     except TimeoutError as error:
         return ("inconclusive", deadline.reached) if not deadline.left() else ("error", repr(error))

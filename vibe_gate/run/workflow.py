@@ -197,7 +197,8 @@ class Plan:
     """What a run carries out: of a workflow in TOML or in Python, of one agent or of one gate.
 
     `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a Python source;
-    `files` are those of the trusted revision that stages name, if they were read already.
+    `files` are those of the trusted revision that stages name, if they were read already. `patch` is put into the
+    user's files before it begins.
     """
 
     id: str
@@ -208,3 +209,4 @@ class Plan:
     isolation: Isolation = "none"
     path: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    patch: bytes = b""

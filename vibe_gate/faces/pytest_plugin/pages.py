@@ -32,11 +32,7 @@ def write_index(terminal: pytest.TerminalReporter, folder: Path) -> None:
             test=test,
             result=outcomes.get(test, ""),
             run=Path(run["bundle"]).name,
-            outcome=run["outcome"],
-            model=run["model"],
-            turns=run["turns"],
-            tokens=run["tokens"],
-            usd=run["usd"],
+            **{name: run[name] for name in ("outcome", "model", "turns", "tokens", "usd")},
         )
         for test, runs in ran(terminal.stats).items()
         for run in runs

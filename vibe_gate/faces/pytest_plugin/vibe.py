@@ -45,7 +45,7 @@ from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.prompts import Context, Watcher
 from vibe_gate.run.result import used_in
-from vibe_gate.run.walk import RunRequest, one_agent, one_gate, run_workflow
+from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
 from vibe_gate.run.workflow import Plan
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
@@ -259,7 +259,7 @@ class Vibe:
         def plan(gate: Gate) -> Plan:
             if rubric.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
                 raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
-            return one_gate(rubric, of.patch)
+            return Plan(id="judge", steps=lambda wf: wf.stage("judge", rubrics=[rubric]), patch=of.patch)
 
         run = self._begin(of.workspace, needed=False, judges=True)
         summary = (await self._carried_out(run, plan=plan)).review.summary
