@@ -16,8 +16,8 @@ from vibe_gate.faces.cli.output import now
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.prompts import Context, Watcher
-from vibe_gate.run.script import workflow
 from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
+from vibe_gate.run.workflow import workflow
 
 __all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
 

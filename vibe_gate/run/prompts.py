@@ -89,23 +89,22 @@ def _image(path: str, data: bytes) -> Image:
 def handed_over(context: Context, nonce: str) -> Iterator[str]:
     """A section for each result: last message, todos, verdict and patch, as far as there are any."""
     for result in context if isinstance(context, Sequence) else (context,):
-        name, parts = (result.id, _of_stage(result)) if isinstance(result, StageResult) else ("before", _of_run(result))
-        said = "\n\n".join(f"{title}:\n\n{_data(text, nonce)}" for title, text in parts if text)
+        name = result.id if isinstance(result, StageResult) else "before"
+        said = "\n\n".join(f"{title}:\n\n{_data(text, nonce)}" for title, text in _parts(result) if text)
         yield f"From the stage {name}.\n\n{said or 'It left nothing to hand over.'}"
 
 
-def _of_stage(result: StageResult) -> Iterator[tuple[str, str]]:
-    yield f"Outcome {result.outcome}, verdict", "\n".join(_verdict(result))
-    yield "Last message", result.message
+def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
+    if isinstance(result, StageResult):
+        yield f"Outcome {result.outcome}, verdict", "\n".join(_verdict(result))
+        message, patch = result.message, result.patch.decode("utf-8", "replace")
+    else:
+        said = [message for message in result.messages if message.role == "assistant"]
+        message = str(said[-1].load().get("content") or "") if said else ""
+        patch = "".join(str(file.patch("unified")) for file in result.files.changed())
+    yield "Last message", message
     yield "Todos", "\n".join(f"[{todo.status}] {todo.text}" for todo in result.todos)
-    yield "Patch", _patch(result.patch.decode("utf-8", "replace"))
-
-
-def _of_run(result: RunResult) -> Iterator[tuple[str, str]]:
-    said = [message for message in result.messages if message.role == "assistant"]
-    yield "Last message", _text_of(said[-1].load()) if said else ""
-    yield "Todos", "\n".join(f"[{todo.status}] {todo.text}" for todo in result.todos)
-    yield "Patch", _patch("".join(str(file.patch("unified")) for file in result.files.changed()))
+    yield "Patch", patch if len(patch) <= MAX_PATCH else f"{patch[:MAX_PATCH]}\n(cut here; read the files for the rest)"
 
 
 def _verdict(result: StageResult) -> Iterator[str]:
@@ -116,17 +115,6 @@ def _verdict(result: StageResult) -> Iterator[str]:
         yield from (f"  {one.id}: {one.outcome}: {one.reason}" for one in rubric.criteria if one.outcome != "pass")
     for finding in result.verdict.findings[:MAX_FINDINGS]:
         yield f"{finding.path}:{finding.line}: {finding.level}: {finding.message} [{finding.criterion}]"
-
-
-def _text_of(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "\n".join(str(block.get("text", "")) for block in content if isinstance(block, dict))
-    return content if isinstance(content, str) else ""
-
-
-def _patch(text: str) -> str:
-    return text if len(text) <= MAX_PATCH else text[:MAX_PATCH] + "\n(cut here; read the files for the rest)"
 
 
 def _data(text: str, nonce: str) -> str:

@@ -32,9 +32,8 @@ from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.resume import KeptRun, told
 from vibe_gate.run.schedule import scheduled
-from vibe_gate.run.script import load, place_of
 from vibe_gate.run.stages import Approve, Stages, held_in
-from vibe_gate.run.workflow import Defaults, Plan, Workflow
+from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
 from vibe_gate.store import open_state
 
 

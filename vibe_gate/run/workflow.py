@@ -1,16 +1,20 @@
-"""`wf`: what a workflow is written with, in Python by its author, in TOML by the schedule."""
+"""`wf`, with which a workflow is written: in TOML by the schedule, in Python by its author; and the source of those."""
 
 from __future__ import annotations
 
 import inspect
+import sys
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.errors import UsageError
+from vibe_gate.domain.workflow import WorkflowDefinition
+from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.run.prompts import Context, StageRequest, Watcher
 from vibe_gate.run.result import StageResult, Until
@@ -210,3 +214,38 @@ class Plan:
     path: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
     patch: bytes = b""
+
+
+def workflow(
+    id: str, *, timeout: float | None = None, model: str | None = None, workspace: str | Path | None = None
+) -> Callable[[Steps], Plan]:
+    """Declare the function below as the workflow `id`: `async def steps(wf)`.
+
+    `timeout`: seconds for the whole run. `model` and `workspace` are for stages that name none.
+    """
+    return lambda steps: Plan(id=id, steps=steps, timeout_s=timeout, defaults=Defaults(model, workspace))
+
+
+def load(definition: WorkflowDefinition) -> Plan:
+    """The workflow that the source declares, run in this process. DefinitionError, with the line, if there is none."""
+    module = ModuleType(f"vibe_gate_workflow_{definition.digest[:16]}")
+    module.__file__ = definition.path
+    sys.modules[module.__name__] = module  # dataclasses and annotations look their module up
+    try:
+        source = definition.source.decode()
+        exec(compile(source, definition.path, "exec"), module.__dict__)  # noqa: S102 - read at the trusted revision
+    except Exception as error:
+        raise DefinitionError([place_of(error, definition.path)]) from error
+    declared = [one for one in vars(module).values() if isinstance(one, Plan)]
+    found = next((one for one in declared if one.id == definition.id), None)
+    if found is None:
+        raise DefinitionError([f'{definition.path}:1: declares no @workflow("{definition.id}")'])
+    return replace(found, path=definition.path)
+
+
+def place_of(error: Exception, path: str) -> str:
+    """The error with the line of the workflow's source where it was raised."""
+    lines = [error.lineno] if isinstance(error, SyntaxError) else []
+    lines += [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line = lines[-1] if lines else 1
+    return f"{path}:{line}: {type(error).__name__}: {error}"
