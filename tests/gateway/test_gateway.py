@@ -269,7 +269,7 @@ def test_an_agent_that_goes_away_ends_the_wait():
 
     def leaving(_request):
         away.set()
-        return ApiError(529, headers={"retry-after": "2"})
+        return ApiError(529, headers={"retry-after": "1"})
 
     with answering(leaving, Turn("yes")) as model, opened(model) as gateway:
         parts = urlsplit(gateway.url("judge", timeout_s=60))
@@ -278,7 +278,7 @@ def test_an_agent_that_goes_away_ends_the_wait():
         assert away.wait(60)
         connection.close()
         assert ask(gateway.url("judge"))[0] == 200
-        time.sleep(3)
+        time.sleep(1.5)
     assert len(model.script.requests) == 2
 
 
