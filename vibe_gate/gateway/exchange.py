@@ -23,7 +23,9 @@ from vibe_gate.gateway.upstream import Cut, Unavailable, overload
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
 
 if TYPE_CHECKING:
-    from vibe_gate.gateway.forward import Client, UpstreamResponse
+    from requests import Response
+
+    from vibe_gate.gateway.forward import Client
     from vibe_gate.gateway.server import Gateway
 
 MESSAGES = "/v1/messages"
@@ -133,8 +135,8 @@ class Exchange:
         unmetered = Usage()
         try:
             with contextlib.closing(client.post(self._handler.route, dict(self._handler.headers), sent)) as answer:
-                unmetered = expected if answer.status < 400 else Usage()
-                self._pass(answer, leave, client.host)
+                unmetered = expected if answer.status_code < 400 else Usage()
+                self._pass(answer, leave, client)
         except Unavailable as error:
             unmetered = Usage()
             return error
@@ -144,29 +146,30 @@ class Exchange:
             self._settle(leave, self._meter.usage() if self._meter.started else unmetered)
         return None
 
-    def _pass(self, answer: UpstreamResponse, leave: Reservation, host: str | None) -> None:
+    def _pass(self, answer: Response, leave: Reservation, client: Client) -> None:
         """Hand the answer on as it comes.
 
         It is counted and kept before its last bytes leave: whatever the agent does
         next must find that done.
         """
+        status = answer.status_code
         headers = {name: answer.headers[name] for name in _PASSED_HEADERS if name in answer.headers}
-        if answer.streams:
-            pieces = self._metered(answer.chunks(), host)
+        if "text/event-stream" in answer.headers.get("content-type", ""):
+            pieces = self._metered(client.chunks(answer), client.host)
             first = next(pieces, b"")
-            with self._handler.stream(answer.status, headers) as send:
+            with self._handler.stream(status, headers) as send:
                 for chunk in itertools.chain([first], pieces):
                     if self._meter.complete:
-                        self._conclude(leave, {"status": answer.status, "events": joined(self._meter.events)})
+                        self._conclude(leave, {"status": status, "events": joined(self._meter.events)})
                     send(chunk)
             return
-        whole = b"".join(answer.chunks())
+        whole = b"".join(client.chunks(answer))
         body = _json(whole)
         if body is not None:
-            if answer.status < 400:
+            if status < 400:
                 self._meter.whole(body)
-            self._conclude(leave, {"status": answer.status, "body": body})
-        self._handler.send_whole(answer.status, headers, whole)
+            self._conclude(leave, {"status": status, "body": body})
+        self._handler.send_whole(status, headers, whole)
 
     def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
         """The chunks of a stream, the first ones held back until it begins. Raises Unavailable if with an overload."""

@@ -1,4 +1,4 @@
-"""Sending a request on to the model's API: the only importer of `requests`.
+"""Sending a request on to the model's API, by `requests`.
 
 Loaded only where there is a network to reach: replay never imports this.
 """
@@ -33,28 +33,6 @@ _OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-en
 """Headers of the agent that end here: its dummy credentials, and what belongs to one connection."""
 
 
-class UpstreamResponse:
-    """A response under way."""
-
-    def __init__(self, response: requests.Response) -> None:
-        self._response = response
-        self.status: int = response.status_code
-        self.headers: Mapping[str, str] = response.headers
-        self.streams = "text/event-stream" in response.headers.get("content-type", "")
-
-    def chunks(self) -> Iterator[bytes]:
-        """The body as it comes. Raises Cut when it does not come to its end."""
-        try:
-            while chunk := self._response.raw.read1(65_536, decode_content=True):
-                yield chunk
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise Cut(type(error).__name__) from error
-
-    def close(self) -> None:
-        """Give the connection back, or drop it."""
-        self._response.close()
-
-
 class Client:
     """Connections to one upstream; thread-safe as far as the gateway uses it."""
 
@@ -66,8 +44,8 @@ class Client:
         self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
         self._verify = certificates(upstream.network)
 
-    def post(self, path: str, headers: Mapping[str, str], body: bytes) -> UpstreamResponse:
-        """Send it with the real credentials. Raises Unavailable."""
+    def post(self, path: str, headers: Mapping[str, str], body: bytes) -> requests.Response:
+        """Send it with the real credentials; the response is under way. Raises Unavailable."""
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
         for name, value in self._upstream.credentials.items():
@@ -89,7 +67,16 @@ class Client:
         if overloaded:
             response.close()
             raise overloaded
-        return UpstreamResponse(response)
+        return response
+
+    @staticmethod
+    def chunks(response: requests.Response) -> Iterator[bytes]:
+        """The body as it comes. Raises Cut when it does not come to its end."""
+        try:
+            while chunk := response.raw.read1(65_536, decode_content=True):
+                yield chunk
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Cut(type(error).__name__) from error
 
     def close(self) -> None:
         """Drop every connection that is idle."""
