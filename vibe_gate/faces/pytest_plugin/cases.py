@@ -14,7 +14,7 @@ from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.vibe import project_of
-from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, no_cassette, note, own_environ
+from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, note, own_environ
 from vibe_gate.gate.cases import Case
 from vibe_gate.run.cases import CaseSet, read_case_set
 
@@ -61,8 +61,6 @@ class CaseItem(pytest.Item):
             note(self, result.used, agent=rubric, outcome=result.status, duration_ms=took)
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
-        if result.status == "no cassette":
-            raise no_cassette(safe(result.text))
         if result.status != "ok":
             raise Inconclusive(safe(result.text))
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
@@ -27,15 +28,13 @@ from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.progress import unheard
 from vibe_gate.faces.pytest_plugin import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
+    NO_CASSETTE,
     Inconclusive,
     Limits,
     TestWire,
-    begin,
     difference,
-    no_cassette,
     note,
     own_environ,
-    remembered,
 )
 from vibe_gate.gate import trust
 from vibe_gate.gate.loading import FOLDER
@@ -103,13 +102,14 @@ class Vibe:
     """
 
     def __init__(self, item: pytest.Item, workspace: Path) -> None:
-        begin(item)
         self.task = item
         self.workspace = workspace
         self.files = VibeFiles(self)
         self.tools = VibeTools(self)
         self.timeline = VibeTimeline(self)
         self.sync = SyncVibe(self)
+        self.errors: list[InfrastructureError] = []
+        """What could not be decided or carried out, in case the test catches it."""
         self._marked = Limits.of(item)
         self._wire = TestWire(item, self._marked.max_usd, item.stash.get(REPETITION, 1))
         self._executions: list[AgentExecution] = []
@@ -280,7 +280,7 @@ class Vibe:
             return one_agent(judge, prompt, context=result, schema=schema, patch=of.patch)(gate)
 
         done = await self._carried_out(self._begin(of.workspace, judges=True), plan=plan)
-        with remembered(self.task):
+        with self._remembering():
             try:
                 return answer.model_validate(done.results[0].answer)
             except ValidationError as error:
@@ -305,9 +305,17 @@ class Vibe:
             error.add_note(f"Definitions are read in {project_of(config.rootpath) / FOLDER}.")
             raise
 
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            yield
+        except InfrastructureError as error:
+            self.errors.append(error)
+            raise
+
     def _begin(self, workspace: str | os.PathLike[str] | None, *, needed: bool = True, judges: bool = False) -> _Run:
         """The next run, with its cassette, which for a replay may be `needed`. Inconclusive."""
-        with remembered(self.task):
+        with self._remembering():
             cassette = self._wire.cassette(needed=needed)
         self._runs.append(_Run(Path(workspace or self.workspace), cassette, judges))
         return self._runs[-1]
@@ -323,7 +331,7 @@ class Vibe:
         """Carry out a run within its limits, and note what it was; `what` as of RunRequest. GateError."""
         gate = gate_of(self.task.config)
         try:
-            with remembered(self.task), self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
+            with self._remembering(), self._wire.limit(max_cost_usd or gate.file.budget.max_cost_usd) as spending:
                 review = ReviewRequest(
                     Selection("worktree"),
                     max_cost_usd=spending.limit_usd,
@@ -337,7 +345,7 @@ class Vibe:
                     run.done = await walk
                 except GatewayError:
                     if self._wire.mode == "replay" and run.cassette is not None and not run.cassette.is_dir():
-                        raise no_cassette() from None
+                        raise Inconclusive(NO_CASSETTE) from None
                     raise
                 spending.usd = run.done.review.summary.cost.usd
                 await self._note(run.done)

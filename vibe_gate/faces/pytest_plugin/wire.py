@@ -37,33 +37,12 @@ class Inconclusive(InfrastructureError):
     """The test cannot be decided: it is skipped, or with `--vibe-strict` fails."""
 
 
-def no_cassette(sentence: str = "no cassette: record it with `--vibe-wire record`") -> Inconclusive:
-    """For a test that was never recorded."""
-    return Inconclusive(sentence)
-
-
-_ERRORS = pytest.StashKey[list[InfrastructureError]]()
-"""Of an item: what could not be decided or carried out in this repetition."""
-
-
-def begin(item: pytest.Item) -> None:
-    """Forget what an earlier repetition of the test could not decide."""
-    item.stash[_ERRORS] = []
-
-
-@contextmanager
-def remembered(item: pytest.Item) -> Iterator[None]:
-    """Keep what cannot be decided or carried out in here, in case the test catches it."""
-    try:
-        yield
-    except InfrastructureError as error:
-        item.stash[_ERRORS].append(error)
-        raise
+NO_CASSETTE = "no cassette: record it with `--vibe-wire record`"
 
 
 def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     """What could not be decided or carried out in the test, though it went on."""
-    errors = item.stash.get(_ERRORS, [])
+    errors = getattr(getattr(item, "funcargs", {}).get("vibe"), "errors", [])
     return pytest.ExceptionInfo.from_exception(errors[0]) if errors else None
 
 
@@ -160,7 +139,7 @@ class TestWire:
         if self.mode == "record":
             shutil.rmtree(self._folder if (self._repetition, self._runs) == (1, 1) else folder, ignore_errors=True)
         elif needed and not folder.is_dir():
-            raise no_cassette()
+            raise Inconclusive(NO_CASSETTE)
         return folder
 
     @contextmanager
