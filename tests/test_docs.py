@@ -29,7 +29,7 @@ import signing
 import yaml
 from repos import GOOD, RUBRIC, Repo
 from scripted_messages_api import Text, Turn
-from text_tree import TextTree
+from text_tree import text_tree
 from wire import answering
 
 from vibe_gate.faces.cli import COMMANDS, dispatch
@@ -199,7 +199,7 @@ def configuration(text: str) -> None:
 
 
 def toml(text: str) -> None:
-    assert mistakes(TextTree(SUPPORT | definition(text))) == []
+    assert mistakes(text_tree(SUPPORT | definition(text))) == []
 
 
 READERS = {"toml": toml, "python": python, "yaml": configuration, "json": json.loads}

@@ -1,21 +1,22 @@
-"""A tree for the definitions: files written down in the test."""
+"""Trees for the definitions: files written down in the test."""
 
 from __future__ import annotations
 
 
-class TextTree:
-    """Files given as text or bytes, below `.vibe-gate/`."""
-
-    def __init__(self, files: dict[str, str | bytes]) -> None:
-        self.files = {
-            f".vibe-gate/{path}": text if isinstance(text, bytes) else text.encode() for path, text in files.items()
-        }
+class FileTree(dict[str, bytes]):
+    """Files by their paths."""
 
     def read(self, path: str) -> bytes | None:
-        return self.files.get(path)
+        return self.get(path)
 
     def list(self, prefix: str) -> list[str]:
-        return sorted(path for path in self.files if path.startswith(f"{prefix}/"))
+        return sorted(path for path in self if path.startswith(f"{prefix}/"))
 
     def links(self, prefix: str) -> list[str]:
         return []
+
+
+def text_tree(files: dict[str, str | bytes]) -> FileTree:
+    """Files given as text or bytes, below `.vibe-gate/`."""
+    made = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
+    return FileTree({f".vibe-gate/{path}": raw for path, raw in made.items()})

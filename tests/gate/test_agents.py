@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from text_tree import FileTree
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import Gate
@@ -16,7 +17,7 @@ from vibe_gate.domain.workflow import StageRule
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.advice import warnings
 from vibe_gate.gate.effective import effective_toml
-from vibe_gate.gate.loading import DefinitionFiles, built_in_gate, load_gate, mistakes
+from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
 from vibe_gate.gate.schema import json_schema
 from vibe_gate.gate.trust import agent_named, workflow_named
 
@@ -26,17 +27,17 @@ HOOKED = b"---\nname: hooked\ndescription: One.\nhooks: many\n---\n"
 FLOW = b'schema = 1\nid = "flow"\n[[stage]]\nid = "fix"\nagent = "AGENT"\nprompt_file = "fix.md"\nwhen = []\n'
 
 
-def tree(**more: bytes) -> DefinitionFiles:
+def tree(**more: bytes) -> FileTree:
     names = {
         "gate": ".vibe-gate/gate.toml",
         "fixer": ".vibe-gate/agents/fixer.toml",
         "hooked": ".claude/agents/hooked.md",
     }
     names |= {"flow": ".vibe-gate/workflows/flow.toml", "python": ".vibe-gate/workflows/py.py", "prompt": "fix.md"}
-    return DefinitionFiles({names[name]: raw for name, raw in more.items()})
+    return FileTree({names[name]: raw for name, raw in more.items()})
 
 
-def gate_of(files: DefinitionFiles) -> Gate:
+def gate_of(files: FileTree) -> Gate:
     gate = load_gate(files, revision="", origin="trusted")
     assert gate is not None
     return gate
@@ -44,7 +45,7 @@ def gate_of(files: DefinitionFiles) -> Gate:
 
 def test_a_claude_code_agent_is_read_in_the_forms_that_people_write() -> None:
     raw = (CASES / "agents/.claude/agents/right.md").read_bytes()
-    (agent,) = built_in_gate(DefinitionFiles({".claude/agents/right.md": raw})).agents
+    (agent,) = built_in_gate(FileTree({".claude/agents/right.md": raw})).agents
     assert agent == Agent(
         id="right",
         description="Folded text: with a colon, in two lines.",
@@ -108,7 +109,7 @@ def test_agents_and_workflows_without_a_gate_come_with_the_built_in_one() -> Non
         ["fixer"],
         ["flow"],
     )
-    assert gate.rubrics == built_in_gate().rubrics
+    assert gate.rubrics == built_in_gate(FileTree()).rubrics
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from text_tree import TextTree
+from text_tree import FileTree, text_tree
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
@@ -105,7 +105,7 @@ def test_a_right_tree_becomes_a_gate_with_the_digest_of_each_file() -> None:
     ],
 )
 def test_a_gate_file_or_a_rubric_makes_a_gate(files: dict[str, str | bytes], rubrics: tuple[str, ...] | None) -> None:
-    gate = load_gate(TextTree(files), revision="", origin="trusted")
+    gate = load_gate(text_tree(files), revision="", origin="trusted")
     assert (gate.file.rubrics if gate else None) == rubrics
 
 
@@ -144,17 +144,17 @@ def test_a_link_in_the_gates_place_never_counts_as_no_gate(tmp_path: Path, linke
     ],
 )
 def test_a_file_that_cannot_be_read_says_why_and_where(text: str | bytes, what: str) -> None:
-    assert mistakes(TextTree({"gate.toml": text})) == [f".vibe-gate/gate.toml:{what}"]
+    assert mistakes(text_tree({"gate.toml": text})) == [f".vibe-gate/gate.toml:{what}"]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_mistake() -> None:
-    assert mistakes(TextTree({"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()})) == []
+    assert mistakes(text_tree({"rubrics/quality.toml": b"\xef\xbb\xbf" + RUBRIC.replace("\n", "\r\n").encode()})) == []
 
 
 def test_hostile_file_names_are_quoted_wherever_they_show() -> None:
     name = "paym\x1b[31ments"
     files = {f"rubrics/{name}.toml": RUBRIC, "gate.toml": 'schema = 1\nrubrics = ["payments"]\n'}
-    found = mistakes(TextTree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
+    found = mistakes(text_tree({**files, "\u202emt.toml": "", f"{name}/x.toml": ""}))
     assert len(found) == 4
     assert all(line.isprintable() for line in found)
 
@@ -168,7 +168,7 @@ def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
 
 def test_a_flood_of_mistakes_is_cut() -> None:
     flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
-    found = mistakes(TextTree({"gate.toml": flood}))
+    found = mistakes(text_tree({"gate.toml": flood}))
     assert len(found) == 51
     assert found[-1] == ".vibe-gate/gate.toml:51: and more mistakes like these"
 
@@ -176,7 +176,7 @@ def test_a_flood_of_mistakes_is_cut() -> None:
 def option(check: str, options: str) -> list[str]:
     text = f'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "check"\ncheck = "{check}"\noptions = {options}\n'
     start = ".vibe-gate/rubrics/q.toml:7: criterion[0].options"
-    found = mistakes(TextTree({"rubrics/q.toml": text}))
+    found = mistakes(text_tree({"rubrics/q.toml": text}))
     assert all(line.startswith(start) for line in found), found
     return [line.removeprefix(start) for line in found]
 
@@ -205,7 +205,7 @@ def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
 
 
 def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
-    gate = built_in_gate()
+    gate = built_in_gate(FileTree())
     assert (gate.origin, gate.revision) == ("built-in", "")
     assert {criterion.check for rubric in gate.rubrics for criterion in rubric.checked if criterion.must} == {
         "no-secrets",
@@ -218,7 +218,7 @@ def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> N
 
 
 def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_do_not_apply() -> None:
-    questions = [criterion for rubric in built_in_gate().rubrics for criterion in rubric.judged]
+    questions = [criterion for rubric in built_in_gate(FileTree()).rubrics for criterion in rubric.judged]
     assert len(questions) == 6
     for criterion in questions:
         assert criterion.good
@@ -226,7 +226,7 @@ def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_
         assert "Not applicable" in str(criterion.question)
 
 
-@pytest.mark.parametrize("gate", [built_in_gate(), None], ids=["built-in", "own"])
+@pytest.mark.parametrize("gate", [built_in_gate(FileTree()), None], ids=["built-in", "own"])
 def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -> None:
     gate = gate or load_gate(FolderFiles(ROOT / "tests/gates/right"), revision="abc", origin="trusted")
     assert gate is not None
@@ -245,7 +245,7 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
 
 
 def test_the_effective_gate_names_every_setting() -> None:
-    text = effective_toml(built_in_gate())
+    text = effective_toml(built_in_gate(FileTree()))
     missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
     assert set(missing) == {"per_day_usd", *keys(McpServer)} - {"args"}  # no limit, no server: TOML has no null
     assert "max_kb = 500" in text
@@ -256,15 +256,15 @@ def test_the_effective_gate_shows_nothing_invisible_and_means_the_same() -> None
     text = tomli_w.dumps(
         {"schema": 1, "id": "q", "criterion": [{"id": "a", "kind": "judge", "question": question}]},
     )
-    gate = load_gate(TextTree({"rubrics/q.toml": text}), revision="worktree", origin="trusted")
+    gate = load_gate(text_tree({"rubrics/q.toml": text}), revision="worktree", origin="trusted")
     assert gate is not None
     shown = effective_toml(gate)
     assert all(paths.is_plain(line) for line in shown.split("\n"))
     assert tomllib.loads(shown)["rubric"]["q"]["criterion"][0]["question"] == question
 
 
-def starter_tree(texts: dict[str, str]) -> TextTree:
-    return TextTree({path.removeprefix(".vibe-gate/"): text for path, text in texts.items()})
+def starter_tree(texts: dict[str, str]) -> FileTree:
+    return text_tree({path.removeprefix(".vibe-gate/"): text for path, text in texts.items()})
 
 
 def uncommented(text: str) -> str:
@@ -275,7 +275,8 @@ def uncommented(text: str) -> str:
 def test_starters_hold_no_mistake_and_all_of_the_built_in_gate() -> None:
     started = load_gate(starter_tree(STARTERS), revision="", origin="trusted")
     assert started is not None
-    assert (started.rubrics, started.file.rubrics) == (built_in_gate().rubrics, built_in_gate().file.rubrics)
+    own = built_in_gate(FileTree())
+    assert (started.rubrics, started.file.rubrics) == (own.rubrics, own.file.rubrics)
 
 
 def test_the_commented_examples_in_starters_are_right_too() -> None:
@@ -337,7 +338,7 @@ def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[
         text = tomli_w.dumps(written)
     except (TypeError, ValueError, AttributeError):
         return
-    tree = TextTree({"gate.toml": "schema = 1\n", path: text.encode("utf-8", "replace")})
+    tree = text_tree({"gate.toml": "schema = 1\n", path: text.encode("utf-8", "replace")})
     found = mistakes(tree)
     for source in definition_files(tree):
         for key in source.tables:
@@ -349,5 +350,5 @@ def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60))
 def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> None:
-    found = mistakes(TextTree({"gate.toml": b"schema = 1\n" + raw}))
+    found = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
     assert all(paths.is_plain(line) for line in found)

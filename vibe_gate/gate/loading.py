@@ -47,22 +47,6 @@ OTHER_FOLDERS = ("calibration", "baseline", "cases")
 """Folders of other features; what they hold is not read here."""
 
 
-class DefinitionFiles(dict[str, bytes]):
-    """Files by their paths, as a DefinitionTree."""
-
-    def read(self, path: str) -> bytes | None:
-        """The content, or None."""
-        return self.get(path)
-
-    def links(self, prefix: str) -> list[str]:
-        """None."""
-        return []
-
-    def list(self, prefix: str) -> list[str]:
-        """The paths below the folder."""
-        return [path for path in self if path.startswith(f"{prefix}/")]
-
-
 class FolderFiles:
     """The files of a working tree as they are on disk, as a DefinitionTree: for tests of its own definitions."""
 
@@ -112,7 +96,7 @@ def mistakes(tree: DefinitionTree) -> list[Mistake]:
     if tree.list(CASES):
         from vibe_gate.gate.cases import read_cases  # most repositories have none
 
-        found += read_cases(tree, read.gate.rubrics if read.is_whole else built_in_gate().rubrics)[1]
+        found += read_cases(tree, read.gate.rubrics if read.is_whole else built_in_rubrics())[1]
     return found
 
 
@@ -127,24 +111,23 @@ def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
     return {path: read_toml(path, tree.read(path) or b"") for path in listed}
 
 
-def built_in_gate(tree: DefinitionTree | None = None) -> Gate:
+def built_in_gate(tree: DefinitionTree) -> Gate:
     """The gate for a repository without one: offline checks and a small general rubric; agents and workflows as in
     its tree. Raises DefinitionError for mistakes there."""
-    files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
-    own = {name: tomllib.loads(raw.decode()) for name, raw in files.items()}  # of the package: not checked again
-    names = own["gate.toml"].pop("rubrics")
-    digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
-    read = _read(tree or DefinitionFiles(), "", "built-in")
+    read = _read(tree, "", "built-in")
     if read.mistakes:
         raise DefinitionError(read.mistakes)
-    file = GateFile(**own["gate.toml"], rubrics=tuple(names))
-    rubrics = tuple(_built_in_rubric(tables) for name, tables in own.items() if name.startswith("rubrics/"))
-    return read.gate._replace(file=file, rubrics=rubrics, digests=digests + read.gate.digests)
+    files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
+    tables = tomllib.loads(files["gate.toml"].decode())
+    file = GateFile(**tables | {"rubrics": tuple(tables["rubrics"])})
+    digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
+    return read.gate._replace(file=file, rubrics=built_in_rubrics(), digests=digests + read.gate.digests)
 
 
-def _built_in_rubric(tables: dict[str, Any]) -> Rubric:
-    criteria = tuple(Criterion(**one) for one in tables.pop("criterion"))
-    return Rubric(**tables, criterion=criteria)
+def built_in_rubrics() -> tuple[Rubric, ...]:
+    """Those of the built-in gate; a part of the package, they are not checked again."""
+    read = [tomllib.loads(path.read_text()) for path in sorted(BUILT_IN.glob("rubrics/*.toml"))]
+    return tuple(Rubric(**one | {"criterion": tuple(Criterion(**each) for each in one["criterion"])}) for one in read)
 
 
 class _Read(NamedTuple):
@@ -185,7 +168,7 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
     if any(tree.list(folder) for folder in WORKFLOW_FOLDERS):
         from vibe_gate.gate.workflows import with_workflows  # most repositories have none
 
-        known = names if is_whole else [stem(path.name) for path in BUILT_IN.glob("rubrics/*.toml")]
+        known = names if is_whole else [rubric.id for rubric in built_in_rubrics()]
         gate, refused = with_workflows(gate, tree, sources, known, found)
     wrong += chain.from_iterable(_cut(path, own) for path, own in sorted(found.items()))
     return _Read(gate, is_whole, wrong, refused)

@@ -15,13 +15,14 @@ from pydantic_core import ValidationError
 
 from vibe_gate.domain import model, nearest, paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
-from vibe_gate.domain.gate import POLICY, Override, Suppression
+from vibe_gate.domain.gate import POLICY, Override, Suppression, SuppressionsFile
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, DefinitionFiles, load_gate, mistakes
+from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, load_gate
+from vibe_gate.gate.source import Mistake, read_toml, validated
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import Bundles, open_state, read_bundle
@@ -222,7 +223,9 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         table = rule.model_dump(exclude_none=True, exclude_defaults=True)
         text = "\n" + tomli_w.dumps({"suppression": [table]}, multiline_strings=False)
         new = old + (b"" if old.endswith(b"\n") else b"\n") + text.encode()
-        if wrong := mistakes(DefinitionFiles({SUPPRESSIONS: new})):
+        source = read_toml(SUPPRESSIONS, new)
+        wrong = [source] if isinstance(source, Mistake) else list[Mistake]()
+        if isinstance(source, Mistake) or validated(SuppressionsFile, source.tables, (), source, wrong) is None:
             raise DefinitionError(wrong)
         folder.mkdir(exist_ok=True)
         part = folder / f".{secrets.token_hex(8)}"
