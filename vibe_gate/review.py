@@ -39,7 +39,8 @@ from vibe_gate.secrets import Redactor
 from vibe_gate.store import State, Store, captures, open_state, open_store
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.judge import JudgeContext, OpenSession
+    from vibe_gate.judging.asking import OpenSession
+    from vibe_gate.judging.questions import JudgeContext
 
 __all__ = ["Progress", "Review", "ReviewRequest", "review", "review_in"]
 
@@ -234,7 +235,8 @@ async def gate_stage(
         waivers = trust.approved(waivers, impact, request.approval)
         answers = assemble.without_asking(request, subject, checks, waivers)
     if answers is None:
-        from vibe_gate.judging.judge import JudgeContext, judge  # most reviews at a commit ask no judge
+        from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
+        from vibe_gate.judging.questions import JudgeContext
 
         context = JudgeContext(request, subject, repository, run, shared)
         answers = _reused(context, checks) or await judge(context, partial(progress, "judge"))

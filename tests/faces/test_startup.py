@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from answers import passes
 from command import started
 from program import ROOT, git, repository
+from repos import SWALLOWS, gated
+from wire import answering
 
 HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
 """Third-party packages, and asyncio, that a quick answer must not load."""
@@ -49,6 +52,23 @@ def test_a_judged_review_loads_the_sdk_without_mcp(tmp_path, environ):
     modules = full_path_modules("demo", cwd=tmp_path, environ=environ)
     assert "claude_agent_sdk" in modules
     assert not [name for name in modules if name.partition(".")[0] == "mcp"]
+
+
+@pytest.mark.slow
+def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs(tmp_path, environ):
+    repo = gated(tmp_path / "r", environ)
+    repo.write("src/load.py", SWALLOWS)
+    with answering(passes("errors-not-swallowed", "names-are-clear")) as model:
+        asked, known = (full_path_modules("review", cwd=repo.path, environ=environ | model.environ) for _ in "ab")
+    sessions = {"asyncio", "claude_agent_sdk", "dataclasses", "http.server", "ssl", "vibe_gate.judging.asking"}
+    assert sessions <= asked
+    assert not known & {
+        *sessions,
+        "importlib.metadata",
+        "pydantic",
+        "vibe_gate.gateway.server",
+        "vibe_gate.agent.turns",
+    }
 
 
 @pytest.mark.parametrize("command", ["review", "doctor"])

@@ -14,7 +14,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.judging import brief
 from vibe_gate.judging.assemble import JudgeResult, unreviewed
-from vibe_gate.judging.votes import RubricVotes
+from vibe_gate.judging.questions import RubricVotes
 
 NONCE = "0123456789abcdef0123456789abcdef"
 

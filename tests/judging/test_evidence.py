@@ -6,7 +6,7 @@ import pytest
 
 from vibe_gate.domain.change import FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
-from vibe_gate.judging.votes import check_evidence
+from vibe_gate.judging.evidence import check_evidence
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = (

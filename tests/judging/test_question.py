@@ -7,7 +7,7 @@ import re
 import pytest
 
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.judging.votes import question_key
+from vibe_gate.judging.questions import question_key
 
 ASKED = {
     "about": ("a" * 40, "b" * 40),

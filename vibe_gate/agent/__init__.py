@@ -7,13 +7,25 @@ Importing this package is cheap; the SDK (half a second) is loaded by the first 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from vibe_gate.agent import sessions
-from vibe_gate.agent.process import find_cli, sdk_version
-from vibe_gate.agent.sdk import load_without_mcp
-from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
-from vibe_gate.agent.turns import ModelAccess, TurnEnd, TurnRecord, hold, session
+from vibe_gate.agent.sdk import find_cli, load_without_mcp, sdk_version
+
+if TYPE_CHECKING:
+    from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
+    from vibe_gate.agent.turns import ModelAccess, TurnEnd, TurnRecord, hold, session
 
 __all__ = [
     "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
     "find_cli", "hold", "load_without_mcp", "sdk_version", "session", "sessions",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module holds
+    """Load turns only when one is held: an answer from the cache needs the SDK's version alone."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vibe_gate.agent import task, turns
+
+    return getattr(turns, name, None) or getattr(task, name)

@@ -9,17 +9,13 @@ group of its own, so that it can be killed as a whole and a terminal's Ctrl-C is
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import shlex
-import shutil
 import signal
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 
+from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.task import Task
-from vibe_gate.errors import AgentError
 
 KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
 """What of our environment reaches the agent, besides LC_*: enough to run, nothing to learn."""
@@ -34,11 +30,6 @@ IDLE_FLOOR_MS = 10_000
 """The CLI ignores shorter limits for a silent stream."""
 
 DUMMY_KEY = "held-by-the-gateway"
-
-NO_SDK = (
-    "claude-agent-sdk is not installed, so no judge or agent can run. "
-    'Install it; in the Action, leave out `judge: "false"`.'
-)
 
 _PASSED = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
 """What the launcher hands on of what the SDK gave it."""
@@ -59,34 +50,6 @@ with open(PID_FILE + ".new", "w") as file:
 os.rename(PID_FILE + ".new", PID_FILE)
 os.execve(PROGRAM[0], [*PROGRAM, *sys.argv[1:]], ENVIRON)
 """
-
-
-def find_cli(environ: Mapping[str, str]) -> Path:
-    """The CLI that ships with the SDK, else `claude` on PATH. AgentError if there is neither, or no SDK."""
-    spec = importlib.util.find_spec("claude_agent_sdk")
-    if spec is None:
-        raise AgentError(NO_SDK)
-    for folder in spec.submodule_search_locations or []:
-        bundled = Path(folder) / "_bundled" / "claude"
-        if os.access(bundled, os.X_OK):
-            return bundled
-    on_path = shutil.which("claude", path=environ.get("PATH", os.defpath))
-    if on_path is None:
-        raise AgentError(
-            "Claude Code was not found: this claude-agent-sdk was installed without its bundled CLI and there is no "
-            "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
-        )
-    return Path(on_path)
-
-
-def sdk_version() -> str:
-    """Version of claude-agent-sdk; "" if it is not installed, which checks do not need."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("claude-agent-sdk")
-    except PackageNotFoundError:
-        return ""
 
 
 class Launch:

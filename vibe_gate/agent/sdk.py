@@ -1,9 +1,22 @@
-"""Load the Claude Agent SDK without `mcp`: four fifths of its load, for tools that run in this process alone."""
+"""The Claude Agent SDK as it is installed: its version, its CLI, and how it is loaded without `mcp`: four fifths of its
+load, for tools that run in this process alone."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
+
+from vibe_gate.errors import AgentError
+
+NO_SDK = (
+    "claude-agent-sdk is not installed, so no judge or agent can run. "
+    'Install it; in the Action, leave out `judge: "false"`.'
+)
 
 _NAMES = ("jsonschema", "mcp", "mcp.types", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message")
 """The modules of `mcp` that the SDK takes names from while it is loaded, and what checks the input of such tools."""
@@ -45,3 +58,30 @@ def load_without_mcp() -> None:
     finally:
         for name in _NAMES:
             del sys.modules[name]
+
+
+def find_cli(environ: Mapping[str, str]) -> Path:
+    """The CLI that ships with the SDK, else `claude` on PATH. AgentError if there is neither, or no SDK."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None:
+        raise AgentError(NO_SDK)
+    for folder in spec.submodule_search_locations or []:
+        bundled = Path(folder) / "_bundled" / "claude"
+        if os.access(bundled, os.X_OK):
+            return bundled
+    on_path = shutil.which("claude", path=environ.get("PATH", os.defpath))
+    if on_path is None:
+        raise AgentError(
+            "Claude Code was not found: this claude-agent-sdk was installed without its bundled CLI and there is no "
+            "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
+        )
+    return Path(on_path)
+
+
+def sdk_version() -> str:
+    """Version of claude-agent-sdk; "" if it is not installed, which checks do not need.
+
+    By the name of the folder that says it, in which `importlib.metadata` reads, with `email` and `csv`.
+    """
+    found = (each.name for folder in sys.path for each in Path(folder).glob("claude_agent_sdk-*.dist-info"))
+    return next(found, "").removeprefix("claude_agent_sdk-").removesuffix(".dist-info")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from vibe_gate.agent.process import find_cli
+from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.turn import Content, TurnChange

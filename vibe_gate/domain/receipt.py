@@ -75,8 +75,8 @@ class Receipt(Model):
     `findings`, `summary`: sha-256 of that part of the stored summary as canonical JSON, `summary` of all of it;
     `files`: sha-256 of the bundle's other files. `policy`: fingerprint of changes of the gate that block. `unasked`:
     why no judge was asked although criteria want one. `waivers`: what was allowed to pass. `questions`: keys of the
-    questions that judges answered in this run, by rubric id (of both trees: `judging.votes.question_key`). Where there
-    is nothing to say, a text is "".
+    questions that judges answered in this run, by rubric id (of both trees: `judging.questions.question_key`). Where
+    there is nothing to say, a text is "".
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")

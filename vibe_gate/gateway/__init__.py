@@ -11,7 +11,20 @@ conversation into a cassette and replay it without network, key or cost.
 
 from __future__ import annotations
 
-from vibe_gate.gateway.server import Gateway
+from typing import TYPE_CHECKING
+
 from vibe_gate.gateway.upstream import Mode, Upstream, Wire, find_upstream, wire_from
 
+if TYPE_CHECKING:
+    from vibe_gate.gateway.server import Gateway
+
 __all__ = ["Gateway", "Mode", "Upstream", "Wire", "find_upstream", "wire_from"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the server only for a session: an answer from the cache needs none."""
+    if name == "Gateway":
+        from vibe_gate.gateway.server import Gateway
+
+        return Gateway
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast, get_args
+from types import MappingProxyType
+from typing import Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from vibe_gate.domain import MODEL_KEYS
@@ -30,8 +30,7 @@ _HOME_FILES = {
 Mode = Literal["live", "record", "replay"]
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(NamedTuple):
     """The mode, and the cassette's directory; only `live` needs none."""
 
     mode: Mode = "live"
@@ -79,8 +78,7 @@ class Cut(Exception):
     """The upstream's answer broke off before its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(NamedTuple):
     """The model's API behind the gateway.
 
     `source` names what was found ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL" for an
@@ -90,11 +88,14 @@ class Upstream:
     certificate variables of the environment.
     """
 
-    base_url: str = field(repr=False)  # may hold a password
+    base_url: str
     source: str
-    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
-    network: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credentials: Mapping[str, str] = MappingProxyType({})
+    cloud: Mapping[str, str] = MappingProxyType({})
+    network: Mapping[str, str] = MappingProxyType({})
+
+    def __repr__(self) -> str:  # without credentials; the address may hold a password, too
+        return f"<Upstream {self.source}>"
 
     @property
     def passed_through(self) -> bool:

@@ -1,7 +1,9 @@
 """Judging: ask the open questions, check the answers, decide.
 
-judge     the judges of one review: export, gateway, rubrics   brief     what a judge is told and asked
-votes     one rubric asked vote by vote, evidence checked      assemble  answers -> rubric results, findings, verdict
+judge     the judges' answers: known ones, else asked   asking    the conversations: export, gateway, rubrics
+questions what is asked, its key, its votes              votes     one rubric asked vote by vote
+brief     what a judge is told                           evidence  a quotation compared with the file
+decide    the arithmetic of answers                      assemble  answers -> rubric results, findings, verdict
 
 `Deadline` is the run's, also for work that does not look at the clock itself: a hostile tree, a slow expression.
 """

@@ -31,7 +31,7 @@ from vibe_gate.gate import trust
 from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, spares, worst
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.votes import RubricVotes
+    from vibe_gate.judging.questions import RubricVotes
 
 WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""

@@ -9,9 +9,8 @@ prefix, so that it can neither end its fence nor begin a line of the brief.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, HunkLine, Side
@@ -72,8 +71,7 @@ MAX_QUOTE = MAX_ROW
 """Characters of a quoted line: what one row shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class BriefPiece:
+class BriefPiece(NamedTuple):
     """A run of changed lines of one file with what stands around them, as shown.
 
     `line` and `end_line` are those to list if no judge sees it; 0 of a file without lines.
@@ -85,8 +83,7 @@ class BriefPiece:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class BriefPart:
+class BriefPart(NamedTuple):
     """One conversation's share of a change: its criteria and its pieces."""
 
     criteria: tuple[Criterion, ...]
@@ -351,8 +348,7 @@ def _without_text(file: FileDiff) -> list[Unreviewed]:
     return [Unreviewed(path=file.shown_path, line=0, end_line=0, reason="binary content without a text form")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     number: int
     is_changed: bool
     text: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.judging.assemble import JudgeResult
-from vibe_gate.judging.judge import JudgeContext
+from vibe_gate.judging.questions import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 

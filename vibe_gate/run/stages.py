@@ -25,7 +25,7 @@ from vibe_gate.errors import ApprovalNeeded, UsageError
 from vibe_gate.gate import trust
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.judging.judge import ModelSession, model_session
+from vibe_gate.judging.asking import ModelSession, model_session
 from vibe_gate.review import Begun, Progress, ReviewRequest, gate_stage
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation, go_on, sessions_of
