@@ -24,7 +24,7 @@ SNAPSHOT = """
 import os, sys
 from pathlib import Path
 from vibe_gate.git import open_repository
-with open_repository(Path("."), os.environ, walk=True) as repository:
+with open_repository(Path("."), os.environ) as repository:
     sys.stdout.write(repository.snapshot())
 """
 FILES_PER_FOLDER = 40
