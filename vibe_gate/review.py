@@ -220,16 +220,7 @@ async def gate_stage(
         checked = sum(one.kind == "check" for rubric in subject.rubrics for one in rubric.criterion)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
         acted = cache(partial(_conduct, subject, repository, run))
-        checks = run_checks(
-            subject.rubrics,
-            change,
-            gate.file.policy.block,
-            repository,
-            run,
-            subject.checks_node,
-            acted,
-            request.suggest,
-        )
+        checks = run_checks(subject.rubrics, change, gate, repository, run, subject.checks_node, acted, request.suggest)
         impact = trust.policy_impact(change, gate, run.environ, repository.read)
         waivers = trust.waivers(run.state, gate, run.environ, run.clock().date(), request.accepted)
         waivers = trust.approved(waivers, impact, request.approval)

@@ -28,6 +28,7 @@ def ask(
     redact: Callable[[str], str] = str,
     conduct: Sequence[Conduct] = (),
     suggest: bool = False,
+    reach: tuple[str, ...] = (),
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -39,7 +40,7 @@ def ask(
     result = run_check(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
-            policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest,
+            policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest, reach=reach,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

@@ -109,6 +109,28 @@ def test_conflict_markers_are_found_at_the_start_of_added_lines(file: FileDiff, 
 # forbidden-pattern
 
 
+def moved(old: str, new: str = "src/a.py") -> FileDiff:
+    return file_change(new, many(3) + b"eval(x)\n", many(4) + b"eval(x)\n", old_path=old)
+
+
+@pytest.mark.parametrize(
+    ("how", "file", "asked", "outcome"),
+    [
+        ("from outside of the paths", moved("lib/a.py"), {"only": ("src/**",)}, "fail"),
+        ("into the rubric's scope", moved("lib/a.py"), {"reach": ("src/**",)}, "fail"),
+        ("from an excluded place", moved("lib/a.py"), {"exclude": ["lib/**"]}, "fail"),
+        ("from a labelled case", moved(".vibe-gate/cases/one/after/a.py"), {}, "fail"),
+        ("within the paths", moved("src/b.py"), {"only": ("src/**",), "reach": ("src/**",)}, "pass"),
+        ("out of the paths", moved("src/a.py", "lib/a.py"), {"only": ("src/**",)}, "pass"),
+        ("where every file is looked at", moved("lib/a.py"), {}, "pass"),
+    ],
+)
+def test_of_a_file_that_moves_in_all_lines_count_as_added(how, file, asked, outcome):
+    result = ask("forbidden-pattern", file, pattern="eval", **asked)
+    assert result.outcome == outcome, how
+    assert places(result) == ([("src/a.py", 5)] if outcome == "fail" else [])
+
+
 @pytest.mark.parametrize(
     ("options", "content", "lines"),
     [

@@ -24,6 +24,7 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.domain.change import Change, FileDiff, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 
@@ -98,8 +99,10 @@ def run_check(input: CheckInput) -> CheckResult:
     check = CHECKS[input.criterion.check_name]
     written = input.criterion.options
     options = check.options.model_validate(written) if written else check.options()
-    files = input.selected(options.exclude if isinstance(options, Excluding) else ())
-    files = tuple(file for file in files if not (check.of_text and file.is_case))
+    excluded = options.exclude if isinstance(options, Excluding) else ()
+    files = input.selected(excluded)
+    if check.of_text:
+        files = input.with_moved_in(tuple(file for file in files if not file.is_case), excluded)
     if files or (check.of_run and not input.criterion.paths):
         return check.answer(input, options, files)
     if input.change.files:
@@ -126,7 +129,7 @@ class CheckResults(NamedTuple):
 def run_checks(
     rubrics: Sequence[Rubric],
     change: Change,
-    policy: tuple[str, ...],
+    gate: Gate,
     repository: Repository,
     run: RunContext,
     node: str = CHECKS_NODE,
@@ -137,27 +140,29 @@ def run_checks(
 
     A check that the deadline leaves no time is an error; one that has begun may end later.
 
-    `policy` holds the globs of the gate's block list; `node` is that of the checks in the run's graph.
+    `node` is that of the checks in the run's graph.
     `acted` gives what agents did; it is asked only if a check wants to know. `suggest` as of CheckInput.
     """
-    known: dict[str, CheckResult] = {}
+    known: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
     commands = _Commands(change, repository, run)
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.checked:
-            question = criterion.model_dump_json(exclude={"id", "weight"})
+            reach = gate.reach(rubric.id)
+            question = criterion.model_dump_json(exclude={"id", "weight"}), reach
             if question not in known:
                 input = CheckInput(
                     change=change,
                     criterion=criterion,
                     read=repository.read,
                     run_command=partial(commands, criterion),
-                    policy=policy,
+                    policy=gate.file.policy.block,
                     redact=run.redactor.text,
                     conduct=acted,
                     suggest=suggest,
+                    reach=reach,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             results[rubric.id, criterion.id] = _result(criterion, known[question])

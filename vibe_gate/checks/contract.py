@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side, is_case
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Criterion, Glob
@@ -47,6 +47,7 @@ class CheckInput(NamedTuple):
     the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
     leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
     after and in captured sessions that wrote files of the change. `suggest`: repairs that cost time are wanted, too.
+    `reach`: the globs that bring the rubric, if it is not for every change.
     """
 
     change: Change
@@ -57,6 +58,7 @@ class CheckInput(NamedTuple):
     redact: Callable[[str], str] = str
     conduct: Callable[[], Sequence[Conduct]] = tuple
     suggest: bool = False
+    reach: tuple[str, ...] = ()
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
@@ -66,6 +68,20 @@ class CheckInput(NamedTuple):
         """
         files = (file for file in self.change.files if self.criterion.concerns(file))
         return tuple(file for file in files if not (excluded and all(paths.matches(n, excluded) for n in file.names)))
+
+    def with_moved_in(self, files: Files, excluded: tuple[str, ...]) -> Files:
+        """The files; of one that comes from where a check of text does not look, all lines are added ones."""
+        return tuple(
+            file.as_new(self.read(file.after)) if file.after and self._moves_in(file, excluded) else file
+            for file in files
+        )
+
+    def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
+        if file.old_path is None:
+            return False
+        was_left, is_left = (is_case(name) or paths.matches(name, excluded) for name in (file.old_path, file.path))
+        looks = filter(None, (self.criterion.paths, self.reach))
+        return (was_left and not is_left) or any(map(file.moves_into, looks))
 
 
 class CheckResult(NamedTuple):

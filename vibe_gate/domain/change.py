@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from io import BytesIO
+from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
 from vibe_gate.domain import paths
@@ -39,6 +40,7 @@ class HunkLine(NamedTuple):
     content: bytes
 
 
+_LINES = expression(rb"[^\n]*\n|[^\n]+")
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _RUN = expression(rb"(?:\+.*+\n?)++|(?:-.*+\n?)++|(?: .*+\n?)++|\\.*\n?")
 
@@ -159,6 +161,31 @@ class FileDiff(NamedTuple):
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""
         return any(paths.matches(name, globs) for name in self.names)
+
+    def moves_into(self, globs: tuple[str, ...]) -> bool:
+        """Whether the new name matches alone: nobody who looks there saw the lines that did not change."""
+        return self.after is not None and paths.matches(self.path, globs) and not paths.matches(self.old_name, globs)
+
+    def as_new(self, content: bytes) -> FileDiff:
+        """The file with all lines of `content`, its after side, as added ones, between them those that were removed."""
+        lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
+        hunks, shown = list[Hunk](), 0
+        for hunk in self.hunks:
+            old, new = hunk.old_start + (not hunk.old_lines), hunk.new_start + (not hunk.new_lines)
+            for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
+                some = tuple(run)
+                if is_removed:
+                    hunks += [_added(lines, shown, new - 1), Hunk.of(old, len(some), new - 1, 0, some)]
+                    shown = new - 1
+                else:
+                    new += len(some)
+                old += sum(line.origin != "+" for line in some)
+        hunks.append(_added(lines, shown, len(lines)))
+        return self._replace(hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
+
+
+def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
+    return Hunk.of(0, 0, start + 1, end - start, lines[start:end])
 
 
 class Change(NamedTuple):

@@ -9,12 +9,10 @@ prefix, so that it can neither end its fence nor begin a line of the brief.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Annotated, Any, Literal, NamedTuple
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, HunkLine, Side
-from vibe_gate.domain.escape import expression
+from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
 from vibe_gate.domain.model import Field, Model, told_by
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -31,8 +29,6 @@ MAX_ROW = 2_000
 
 MAX_NEW = 1_000_000
 """Bytes of a moved file that is shown whole; a larger one is data, as a binary file of that size is for git's door."""
-
-_LINES = expression(rb"[^\n]*\n|[^\n]+")
 
 SYSTEM_PROMPT = """\
 You are a judge at a code gate. You are shown one change of a repository and asked binary questions about it.
@@ -184,32 +180,7 @@ def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
 
     `reach`: the globs that bring the rubric, if it is not for every change.
     """
-    looks = (reach, *(criterion.paths for criterion in rubric.judged))
-    return file.after is not None and any(
-        paths.matches(file.path, globs) and not paths.matches(file.old_name, globs) for globs in looks if globs
-    )
-
-
-def as_new(file: FileDiff, content: bytes) -> FileDiff:
-    """The file with all lines of `content`, its after side, as added ones, between them those that were removed."""
-    lines = tuple(HunkLine("+", line) for line in _LINES.findall(content))
-    hunks, shown = list[Hunk](), 0
-    for hunk in file.hunks:
-        old, new = hunk.old_start + (not hunk.old_lines), hunk.new_start + (not hunk.new_lines)
-        for is_removed, run in groupby(hunk.lines, key=lambda line: line.origin == "-"):
-            some = tuple(run)
-            if is_removed:
-                hunks += [_added(lines, shown, new - 1), Hunk.of(old, len(some), new - 1, 0, some)]
-                shown = new - 1
-            else:
-                new += len(some)
-            old += sum(line.origin != "+" for line in some)
-    hunks.append(_added(lines, shown, len(lines)))
-    return file._replace(hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
-
-
-def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
-    return Hunk.of(0, 0, start + 1, end - start, lines[start:end])
+    return any(file.moves_into(globs) for globs in (reach, *(criterion.paths for criterion in rubric.judged)) if globs)
 
 
 def parts(

@@ -189,7 +189,7 @@ class JudgeContext(NamedTuple):
                 why = "moved here, and too large to be shown whole"
                 large.append(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why))
             else:
-                whole[path] = brief.as_new(file, self.repository.read(file.after))
+                whole[path] = file.as_new(self.repository.read(file.after))
         hunks = {path: file.hunks for path, file in whole.items()}
         return change._replace(files=tuple({**files, **whole}.values())), hunks, large
 
