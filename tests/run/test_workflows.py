@@ -79,11 +79,20 @@ async def steps(wf):
     assert there.changed and b"X = 1" in there.patch
 """
 
+LOOP = """\
+from vibe_gate import workflow
+
+@workflow("loop")
+async def steps(wf):
+    done = await wf.until(lambda last: False, lambda: wf.stage("fix", agent="fixer", prompt="Fix."), max_iterations=2)
+    assert not done.converged and done.last.passed and not wf.results[-1].passed
+"""
+
 
 @pytest.fixture
 def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     more = {"unjudged": UNJUDGED, "python": PYTHON, "broken": BROKEN, "unloadable": "import nothing_like_that\n"}
-    return WorkingRepo(tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE)
+    return WorkingRepo(tmp_path / "repo", environ, gates=GATES, fix=FIX, **more, elsewhere=ELSEWHERE, loop=LOOP)
 
 
 def graph(repo: WorkingRepo, summary: dict) -> dict:
@@ -145,6 +154,14 @@ def test_a_loop_that_cannot_pass_ends_with_its_reason(repo, contents, reason):
     with answering(*(step for content in contents for step in writes("src/load.py", content))) as model:
         done = repo.run("fix", model=model.environ)
     assert (done.code, f": {reason}" in done.out) == (1, True), done.out + done.err
+
+
+@pytest.mark.slow
+def test_a_loop_in_python_that_does_not_pass_is_no_pass(repo):
+    steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", WORSE.format(2)))
+    with answering(*steps) as model:
+        done = repo.run("loop", model=model.environ)
+    assert (done.code, "fix-b: capped after 2 of 2" in done.out) == (3, True), done.out + done.err
 
 
 @pytest.mark.slow

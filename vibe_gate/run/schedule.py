@@ -81,8 +81,6 @@ async def _until(
     last = done.last
     deciding = verdicts[-1] if verdicts and last.passed else last
     reason = "" if done.converged else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
-    if reason:
-        wf.stages.explain(deciding, reason)
     return replace(
         last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
         gate=deciding.gate,

@@ -134,11 +134,14 @@ class Stages:
                 waiting += self.after[node]
         return passed
 
-    def explain(self, result: StageResult, reason: str) -> None:
-        """Say at the result's node why its loop ended."""
+    def unfinished(self, node: str, reason: str) -> None:
+        """Say why a loop ended without passing, at the last node of its last iteration, which began with `node`."""
+        at = max(at for at, one in enumerate(self.results) if node in (one.node, *self._before(one.node)))
+        result = self.results[at]
         told = f"{reason}: {result.reason}" if result.reason else reason
-        self.results[self.results.index(result)] = replace(result, reason=told)
-        self.run.record.event("node.status", result.node, status="DONE", reason=told, outcome=result.outcome)
+        outcome = "inconclusive" if result.passed else result.outcome
+        self.results[at] = replace(result, reason=told, outcome=outcome)
+        self.run.record.event("node.status", result.node, status="DONE", reason=told, outcome=outcome)
 
     def trees(self) -> tuple[str, ...]:
         """The trees as they are now: the run's own, then those of other repositories."""

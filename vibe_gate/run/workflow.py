@@ -160,8 +160,20 @@ class Workflow:
         """Repeat `body` until `predicate` holds for its result.
 
         It ends as "passed"; "capped" after `max_iterations`; "stalled" when an iteration changed no file;
-        "oscillating" when it left a tree that was there before.
+        "oscillating" when it left a tree that was there before. Only the first is a pass: else the last stage's node
+        has the reason, and no stage that passed stands at the loop's end.
         """
+        done = await self._repeated(predicate, body, max_iterations)
+        if done.results and not done.converged:
+            self.stages.unfinished(done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}")
+        return done
+
+    async def _repeated(
+        self,
+        predicate: Callable[[StageResult], bool | Awaitable[bool]],
+        body: Callable[[], Awaitable[StageResult]],
+        max_iterations: int,
+    ) -> Until:
         results: list[StageResult] = []
         seen: list[tuple[str, ...]] = [self.stages.trees()]
         while len(results) < max_iterations:
