@@ -161,7 +161,7 @@ def artifact_of(made: Project) -> Path:
 
 def relayed(made: Project, artifact: Path | None = None, head: str = "", **more: str) -> Done:
     """The second job: a checkout of the base, the event of the first job's end, the artifact."""
-    made.check_out(made.main())
+    made.check_out(made.main(), depth=1)
     event = events.workflow_run(head or made.github.pulls[7].head_sha, origin="eve/hello")
     folder = artifact or artifact_of(made)
     return vibe_gate(
@@ -195,6 +195,16 @@ def test_a_forks_findings_reach_its_pull_request_as_a_claim(forked):
     assert forked.outputs["verdict"] == "fail"
     assert forked.outputs["comment-url"]
     assert "runs/99" in forked.ours[0]
+
+
+def test_the_second_round_of_a_fork_knows_which_lines_changed(forked):
+    relayed(forked)
+    head = forked.push("topic", **{"src/b.py": todos(1)})
+    forked.pull(head)
+    done = relayed(forked, reviewed(forked, head))
+    assert done.code == 0, done.out + done.err
+    assert "Round 2: 1 new, 1 still open" in forked.ours[0]
+    assert "cannot be seen any more" not in forked.ours[0]
 
 
 def test_a_second_pull_request_with_the_same_commit_keeps_nothing_back(forked):

@@ -20,12 +20,13 @@ PATCH = "change.patch"
 def touched_since(
     start: Path, environ: Mapping[str, str], head: str, credentials: Credentials
 ) -> Callable[[str], Callable[[Finding], bool] | None]:
-    """For an earlier head: which findings stand on lines that changed until `head`; None if that head is not here."""
+    """For an earlier head: which findings stand on lines that changed until `head`; None if one cannot be had."""
 
     def of(earlier: str) -> Callable[[Finding], bool] | None:
         try:
             with open_repository(start, environ) as repository:
-                if repository.fetch([earlier], lambda: repository.has(earlier), credentials):
+                both = (earlier, head)  # the job that posts for a fork has checked out neither
+                if repository.fetch(both, lambda: all(map(repository.has, both)), credentials):
                     return None
                 change = repository.change(Selection("range", earlier, head))
                 between = anchors(repository.patch(change))
