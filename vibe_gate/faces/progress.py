@@ -1,4 +1,4 @@
-"""Start a walk, and show its progress on stderr: one moving line on a terminal, plain lines elsewhere."""
+"""Start a walk, and show its progress on stderr: a line for each stage at work on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ class _Running:
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now = time.monotonic()
-        lines = [f"{now - self._began[stage]:5.0f} s  {_line(stage, text)}" for stage, text in self._text.items()]
+        now, texts = time.monotonic(), list(self._text.items())  # this is another thread than the one that shows
+        lines = [f"{now - self._began.get(stage, now):5.0f} s  {_line(stage, text)}" for stage, text in texts]
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
 
 

@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
             what = "unknown option" if wrong.startswith("-") else "unexpected argument"
             known = [option for option in self._option_string_actions if option not in {"-h", "--help"}]
             hint = did_you_mean(wrong.partition("=")[0], known)
-            if not hint and len(known) <= MAX_OPTIONS:
+            if not hint and 0 < len(known) <= MAX_OPTIONS:
                 hint = f"; options are {', '.join(known)}"
             self.error(f"{what} {wrong}{hint}")
         return parsed, rest

@@ -96,7 +96,8 @@ def put(option: str, file: str, text: str) -> None:
     except OSError as error:
         raise StorageError(f"--{option}: cannot write {paths.quote(file)}: {error.strerror}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be deleted
+            temporary.unlink(missing_ok=True)
 
 
 def _bundle(done: Review, environ: Mapping[str, str]) -> Path | None:

@@ -348,6 +348,7 @@ class Vibe:
                         raise Inconclusive(NO_CASSETTE) from None
                     raise
                 spending.usd = run.done.review.summary.cost.usd
+            with self._remembering():
                 await self._note(run.done)
                 self._require_decided(run.done)
             return run.done
