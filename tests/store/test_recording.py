@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import resource
 import stat
 import subprocess
 from pathlib import Path
@@ -27,6 +28,8 @@ from bundle_words import (
 from vibe_gate.domain.event import Event, fold
 from vibe_gate.errors import InfrastructureError, StorageError
 from vibe_gate.store import Store, open_store
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.log import lines
 
 
 def document(path: Path) -> dict:
@@ -109,6 +112,45 @@ def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_record
     assert log(run.directory / "events.ndjson")[-1]["data"] == {
         "status": "incomplete", "reason": "The deadline was reached.",
     }  # fmt: skip
+
+
+def test_a_deadline_that_comes_while_the_verdict_is_written_leaves_the_verdict(tmp_path: Path) -> None:
+    def late(_summary: object, _digests: object) -> bytes:
+        raise InfrastructureError("The deadline was reached.")
+
+    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    assert run.seal(summary_of(run), late) is None
+    assert "while the verdict was being written" in (run.lost or "")
+    assert find_run(tmp_path, run.run_id).state == "incomplete"
+
+
+def test_a_reader_ends_before_a_line_that_is_being_written(tmp_path: Path) -> None:
+    log_file = tmp_path / "events.ndjson"
+    log_file.write_bytes(b'{"whole": 1}\n{"ha')
+
+    def ended(line: bytes) -> None:
+        if not line.endswith(b"\n"):
+            with log_file.open("ab") as file:
+                file.write(b'lf": 1}\n{"next": 1}\n')
+
+    assert [*lines(Folder.at(tmp_path), "events.ndjson", ended)] == [b'{"whole": 1}\n']
+
+
+@pytest.mark.parametrize("name", ["../mine", "full"])
+def test_a_file_that_could_not_be_made_takes_none_of_that_name_away(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "folder"
+    inside.mkdir()
+    mine = inside / name
+    mine.write_bytes(b"mine")
+    folder = Folder.at(inside)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises((OSError, ValueError)):
+            folder.write(name, b"other")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert mine.read_bytes() == b"mine"
 
 
 def test_the_summary_is_the_document_with_the_digests_of_every_log(store: Store) -> None:

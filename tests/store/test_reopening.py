@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -102,7 +103,7 @@ def test_torn_lines_and_unfinished_files_are_gone(store, killed, tmp_path):
 
 def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_path):
     run = store.begin(KEY, START, {})
-    digests = [run.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))]
+    digests = [run.content("after", b"kept\n", "a"), hashlib.sha256(b"torn\n").hexdigest()]
     run.close()
     (run.directory / f"files/after/{digests[1]}.txt").write_bytes(b"to")
     (torn,) = (each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run")
@@ -112,6 +113,18 @@ def test_a_content_that_a_kill_left_torn_is_untidy_and_written_again(store, tmp_
     assert [again.content("after", data, path) for data, path in ((b"kept\n", "a"), (b"torn\n", "b"))] == digests
     again.seal(summary_of(again))
     assert verify_bundles(tmp_path, Provenance(START)).problems == ()
+
+
+def test_a_content_that_the_log_names_and_that_was_altered_is_corrupt_and_stays(store, tmp_path):
+    run = store.begin(KEY, START, {})
+    run.content("after", b"kept\n", "a")
+    run.close()
+    (kept,) = (run.directory / "files/after").iterdir()
+    kept.write_bytes(b"other\n")
+    (altered,) = (each for each in verify_bundles(tmp_path, Provenance(START)).problems if each.what != "run")
+    assert (altered.state, altered.what) == ("corrupt", "content")
+    store.reopen(KEY, run.run_id).close()
+    assert kept.read_bytes() == b"other\n"
 
 
 def test_what_ended_stages_came_to_is_known(store):

@@ -94,6 +94,7 @@ class Audit:
         self._sealed = False
         self._vouched: dict[str, str] | None = None  # until the seal was read
         self._there: set[str] = set()
+        self._faulty: dict[str, str] = {}  # contents that are not what their names say, and why
         self._named: set[str] = set()  # contents without suffixes, that events and turns' summaries name
 
     def check(self, bundle: Folder) -> None:
@@ -124,6 +125,11 @@ class Audit:
                             self._say("corrupt", "digest", entry.name, why)
         for name in sorted(missing):
             self._say("corrupt", "digest", name, "it is missing")
+        for name, why in self._faulty.items():
+            if self._sealed or _unsuffixed(name) in self._named:
+                self._say("corrupt", "content", name, why)
+            else:
+                self._say("untidy", "temporary", name, _UNFINISHED)
         if self._sealed:
             self._check_references()
 
@@ -164,14 +170,11 @@ class Audit:
         elif entry.part == "content":
             self.contents += 1
             if why := content_fault(entry.folder, entry.base):
-                if self._sealed:
-                    self._say("corrupt", "content", entry.name, why)
-                else:
-                    self._say("untidy", "temporary", entry.name, _UNFINISHED)
+                self._faulty[entry.name] = why
         elif entry.part == "attached":
             if digest(entry.folder, entry.base) != entry.base:
                 self._say("corrupt", "entry", entry.name, "its bytes do not match the hash in its name")
-        elif self._sealed:
+        else:
             self._note_references(entry)
 
     def _note_references(self, entry: Entry) -> None:

@@ -120,16 +120,16 @@ class Folder:
 
         Gone again if it cannot be written; a process that is killed leaves it torn.
         """
+        descriptor = -1
         try:
             descriptor = self._open(name, _CREATE_FILE)
             try:
                 write_all(descriptor, data)
             finally:
                 os.close(descriptor)
-        except FileExistsError:
-            raise
-        except BaseException:  # interrupted, too
-            self.remove(name)
+        except BaseException as error:  # interrupted, too
+            if descriptor >= 0 or not isinstance(error, (OSError, ValueError)):  # else what has the name is another's
+                self.remove(name)
             raise
 
     def place(self, name: str, data: bytes, barrier: Callable[[], None] | None = None) -> None:

@@ -110,8 +110,8 @@ def _cleaned(store: Folder, rules: Retention, now: datetime, known: Provenance, 
         if not (now - began > oldest or pressed) or known.foreign(entry.key, entry.run_id):
             continue
         with _noting(errors, entry.run_id):
-            size = store.folder(entry.key).size(entry.run_id)
-            if _given_up(store, entry, dry_run):
+            size = _given_up(store, entry, dry_run)
+            if size is not None:
                 deleted.append(entry.run_id)
                 freed += size
     # By then every run that may name the session is too old as well.
@@ -146,24 +146,25 @@ def _noting(errors: list[str], what: str) -> Iterator[None]:
         errors.append(f"{what}: {error.strerror}")
 
 
-def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> bool:
-    """Remove the run under its own lock; False if somebody is writing or keeps it. OSError."""
+def _given_up(store: Folder, entry: RunEntry, dry_run: bool) -> int | None:
+    """Remove the run under its own lock and say how many bytes it had; None if somebody writes or keeps it. OSError."""
     key = store.folder(entry.key)
     bundle = key.folder(entry.run_id)
     if is_kept(store, entry) or state_of(bundle) == "running":
-        return False
+        return None
+    size = key.size(entry.run_id)
     if not dry_run:
         try:
             lock = Lock(bundle)
         except BlockingIOError:
-            return False
+            return None
         try:
             _trash(store, key, entry.run_id)
         finally:
             lock.release()
         with contextlib.suppress(OSError):  # other runs are in it
             os.rmdir(entry.key, dir_fd=store.fileno())
-    return True
+    return size
 
 
 def _trash(store: Folder, parent: Folder, name: str) -> None:

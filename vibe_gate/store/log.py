@@ -142,10 +142,11 @@ def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> I
     with open(folder.reading(name), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
             seen(line)
-            if line.endswith(b"\n"):
-                yield line
-            elif len(line) == MAX_LINE_BYTES:
-                raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+            if not line.endswith(b"\n"):
+                if len(line) == MAX_LINE_BYTES:
+                    raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+                return  # a writer may end it meanwhile
+            yield line
 
 
 class Lock:

@@ -379,7 +379,10 @@ class RunRecorder:
         Returns the summary as it was written, without secrets; None if the run is not recorded.
         """
         with self._status.lock:
-            written = self._seal(summary, attest)
+            try:
+                written = self._seal(summary, attest)
+            except GateError:  # the verdict stands: it was decided before the deadline came
+                self._status.lost, written = "the deadline was reached while the verdict was being written.", None
             self.close()
         return written
 

@@ -55,10 +55,11 @@ def reopen(
 
 def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: float) -> RunRecorder:
     parts.log.cut()
-    for entry in names.walk(parts.folder):
-        if entry.is_temporary or (entry.part == "content" and content_fault(entry.folder, entry.base)):
-            entry.folder.remove(entry.base)
     events = _events(parts.folder, run_id)
+    kept = {event.data.get("artifact") for event in events}
+    for entry in names.walk(parts.folder):
+        if entry.is_temporary or (entry.part == "content" and entry.name not in kept and _is_torn(parts.folder, entry)):
+            entry.folder.remove(entry.base)
     added = {event.node_id or "": None for event in events if event.type == "node.added"}
     run = RunRecorder(root, key, run_id, parts, RecordingStatus())
     run.event("log.mark", mark="resumed")
@@ -75,6 +76,13 @@ def _gone_on(parts: RunParts, root: Path, key: str, run_id: str, spent_usd: floa
     if run.lost:
         raise StorageError(run.lost)
     return run
+
+
+def _is_torn(folder: Folder, entry: names.Entry) -> bool:
+    """Whether a killed writer left this content; what a finished turn names is not its."""
+    turn = entry.name.partition("/files/")[0]
+    is_done = names.is_turn(turn) and folder.below(turn).has(names.SUMMARY)
+    return not is_done and bool(content_fault(entry.folder, entry.base))
 
 
 def _events(folder: Folder, run_id: str) -> list[Event]:
