@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -83,5 +84,13 @@ def sdk_version() -> str:
 
     By the name of the folder that says it, in which `importlib.metadata` reads, with `email` and `csv`.
     """
-    found = (each.name for folder in sys.path for each in Path(folder).glob("claude_agent_sdk-*.dist-info"))
-    return next(found, "").removeprefix("claude_agent_sdk-").removesuffix(".dist-info")
+    start, end = "claude_agent_sdk-", ".dist-info"
+    found = (name for folder in sys.path for name in _names(folder) if name.startswith(start) and name.endswith(end))
+    return next(found, "").removeprefix(start).removesuffix(end)
+
+
+def _names(folder: str) -> list[str]:
+    """What is in a folder that Python searches; nothing if it is none, or may not be read."""
+    with suppress(OSError):
+        return [each.name for each in Path(folder).iterdir()]
+    return []
