@@ -204,6 +204,14 @@ def test_a_file_that_moves_into_the_scope_of_a_rubric_is_shown_whole(asking):
     assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
 
 
+def test_a_file_that_leaves_a_labelled_case_is_shown_whole(asking):
+    asked = asking(judge)
+    case = ".vibe-gate/cases/one/after/more.py"
+    everywhere = {".vibe-gate/rubrics/quality.toml": RUBRIC.replace('paths = ["src/**"]\n', "")}
+    assert asked(BASE | everywhere | {case: SWALLOWS}, {case: "", "src/moved.py": SWALLOWS}) == 1
+    assert "+|LIMIT_0 = 0" in asked.requests[-1].all_text
+
+
 def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):
     again = asking(judge)
     inside = {"src/more.py": "", "src/moved.py": LOAD}

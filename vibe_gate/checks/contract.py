@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side, is_case
+from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Criterion, Glob
@@ -79,9 +79,9 @@ class CheckInput(NamedTuple):
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
         if file.old_path is None:
             return False
-        was_left, is_left = (is_case(name) or paths.matches(name, excluded) for name in (file.old_path, file.path))
+        was_excluded = paths.matches(file.old_path, excluded) and not paths.matches(file.path, excluded)
         looks = filter(None, (self.criterion.paths, self.reach))
-        return (was_left and not is_left) or any(map(file.moves_into, looks))
+        return was_excluded or file.leaves_cases or any(map(file.moves_into, looks))
 
 
 class CheckResult(NamedTuple):

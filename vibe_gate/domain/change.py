@@ -162,6 +162,11 @@ class FileDiff(NamedTuple):
         """Whether either name matches: a move out of the way takes a file out of no check."""
         return any(paths.matches(name, globs) for name in self.names)
 
+    @property
+    def leaves_cases(self) -> bool:
+        """Whether it was part of a labelled case and is code now."""
+        return is_case(self.old_name) and not is_case(self.path)
+
     def moves_into(self, globs: tuple[str, ...]) -> bool:
         """Whether the new name matches alone: nobody who looks there saw the lines that did not change."""
         return self.after is not None and paths.matches(self.path, globs) and not paths.matches(self.old_name, globs)

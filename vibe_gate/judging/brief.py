@@ -180,7 +180,8 @@ def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
 
     `reach`: the globs that bring the rubric, if it is not for every change.
     """
-    return any(file.moves_into(globs) for globs in (reach, *(criterion.paths for criterion in rubric.judged)) if globs)
+    looks = filter(None, (reach, *(criterion.paths for criterion in rubric.judged)))
+    return file.leaves_cases or any(map(file.moves_into, looks))
 
 
 def parts(

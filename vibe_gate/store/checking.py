@@ -82,7 +82,7 @@ def _checked(store: Folder, entry: RunEntry, provenance: Provenance) -> Audit | 
 class Audit:
     """Everything that is wrong with one run: its files, its contents; of a sealed one its seal, receipt and references.
 
-    `problems` are in the order of the files; `contents` counts the contents that were hashed.
+    `problems` are in the order of the files, contents after others; `contents` counts the contents that were hashed.
     """
 
     def __init__(self, key: str, run_id: str) -> None:

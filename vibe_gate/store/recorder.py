@@ -289,8 +289,8 @@ class RunParts:
 class RunRecorder:
     """Writes one run's bundle; a context manager that abandons what was not sealed.
 
-    No method fails, however recording fails: from then on all of them do nothing, and
-    `lost` says why. Safe for several threads.
+    No method fails, however recording fails: from then on all of them do nothing, and `lost` says why. What interrupts
+    the review, its deadline for one, passes through all but `seal`. Safe for several threads.
     """
 
     def __init__(self, root: Path, key: str, run_id: str, parts: RunParts | None, status: RecordingStatus) -> None:
