@@ -45,7 +45,7 @@ CHECKS: dict[str, Check[Any]] = {
     "no-deleted-tests": Check(
         "No test is deleted",
         tests_kept.TestOptions,
-        objects_to("removed test", tests_kept.no_deleted_tests, tests_kept.held_tests),
+        objects_to("loss of tests", tests_kept.no_deleted_tests, tests_kept.held_tests, "losses of tests"),
         of_text=True,
     ),
     "no-skipped-tests": Check(

@@ -57,8 +57,8 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
     """No known secret format and no random-looking assignment among the added lines."""
     result = objections(input, _secrets(files, any_of(options.allow)), files, "secret")
     large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
-    not_scanned = f" {counted(len(large), 'large binary file')} not scanned." if large else ""
-    return result._replace(reason=result.reason + not_scanned)
+    not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
+    return result._replace(reason=not_scanned + result.reason)
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
@@ -149,7 +149,7 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
     long = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
     if not long:
         return result
-    reason = f"{result.reason} {counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters."
+    reason = f"{counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters. {result.reason}"
     # What the pattern forbids may stand where nobody looked.
     return result._replace(outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
 

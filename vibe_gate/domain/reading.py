@@ -1,7 +1,6 @@
 """How documents are read: their types as a schema of pydantic_core, the part of pydantic that validates.
 
-Loaded when the first document is read. pydantic itself, which takes three times as long to load, would make the same
-schema of the same types.
+Loaded when the first document is read; pydantic itself takes three times as long to load.
 """
 
 from __future__ import annotations

@@ -196,12 +196,13 @@ class Ledger:
         The price of a model that the table does not know comes from `counted` if it is a listed one
         there; later requests to that model are reserved by the same price.
         """
-        before = account.cost
         with self._changed:
+            before = account.cost
             for model, rate in account.take_prices(counted).items():
                 self._rates.setdefault(model, rate)
+            correction = account.cost.usd - before.usd  # no request is settled in between
             self._changed.notify_all()
-        if correction := account.cost.usd - before.usd:
+        if correction:
             self._on_settled(correction, account.node_id)
         return account.cost
 

@@ -54,6 +54,9 @@ async def judge(context: JudgeContext, tell: Callable[[str], None]) -> JudgeResu
         return _result(questions, known)._replace(silence=NO_KEY, chosen=context.optional, notes=notes)
     with run.deadline.interrupting():
         briefs = context.briefs(missing)
+    if reads:  # whoever is answered need not wait for another who asks
+        known |= _known(context, (), briefs)
+        briefs = [each for each in briefs if each.question.key not in known]
     async with _claimed(answers, [each.key for each in briefs] if reads and not request.answered else [], run, tell):
         if reads:
             known |= _known(context, missing, briefs)
