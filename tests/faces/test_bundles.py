@@ -73,6 +73,16 @@ def test_a_line_a_run_the_newest_first(bundles, repo):
 
 
 @pytest.mark.slow
+def test_a_tree_that_was_committed_has_its_commits_title(bundles, repo):
+    for tree in (head(repo, "HEAD^{tree}"), "b" * 40):
+        recorded(repo, START, Kind(key=f"tree-{tree}", ids={"after": tree}))
+    edited(repo, "later\n", "Later")
+    listed = bundles(repo, "list").stdout.splitlines()
+    title = git(repo, "log", "-1", "--format=%s", "HEAD~1")
+    assert sorted(line.rpartition("  ")[2] for line in listed) == sorted([title, "(uncommitted)"])
+    assert "(uncommitted)" not in bundles(repo, "show", "HEAD~1").stdout
+
+
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
     begun(repo, START + HOUR).abandon("stopped")
     run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))

@@ -403,9 +403,10 @@ class _Verifier:
             how = record.reason or "--no-verify, or the hook was off"
             return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
         if record is not None:
-            return CommitStatus("missing", f"made by git during a {record.during}, which runs no hook")
-        how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
-        return CommitStatus("missing", f"no receipt here is about this change: {how}")
+            why = f"made by git during a {record.during}, which runs no hook"
+        else:
+            why = "no receipt here is about this change"
+        return CommitStatus("missing", f"{why}: run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`")
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from vibe_gate.git import Repository
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
-_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "--no-walk=unsorted", "--ignore-missing",
-        "--format=%H %s", "--stdin")  # fmt: skip
+_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log")
+_NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--format=%H %s", "--stdin")
+_LATEST = (*_LOG, "--max-count=1000", "--format=tree-%T %s", "HEAD", "--")
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -47,10 +49,16 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
-    """The titles of the runs' commits, as far as they are here; git is asked once."""
-    asked = "".join(f"{key}\n" for key in {run.key for run in runs if _IS_COMMIT(run.key)})
-    done = subprocess.run(_LOG, input=asked, capture_output=True, text=True, errors="replace", check=False)
-    return {line[:40]: line[41:] for line in done.stdout.splitlines()}
+    """By key, the titles of the runs' commits that are here; of a tree, what it became among the latest of HEAD."""
+    keys = {run.key for run in runs}
+    named = "".join(f"{key}\n" for key in keys if _IS_COMMIT(key))
+    asked = [_NAMED] if keys <= set(named.split()) else [_LATEST, _NAMED]
+    done = [
+        subprocess.run(log, input=named, capture_output=True, text=True, errors="replace", check=False).stdout
+        for log in asked
+    ]
+    lines = [line.partition(" ") for line in "".join(done).splitlines()]
+    return {key: title for key, _, title in reversed(lines)}  # of commits with the same tree the newest
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -67,16 +75,20 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     made = result.bundle_dir / "made.patch"
     then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
-    emit(screen(Review(_as_committed(runs, summary), _notes(meant, kept)), environ, then) + "\n")
+    emit(screen(Review(_as_committed(runs, summary, args.run), _notes(meant, kept)), environ, then) + "\n")
     return PASS
 
 
-def _as_committed(runs: StoredRuns, summary: Summary) -> Summary:
-    """The summary of an uncommitted tree under its commit, if that is HEAD now: nothing is left to commit."""
+def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> Summary:
+    """The summary of a tree under its commit, if `reference` or HEAD is one that has it: nothing is left to commit."""
     with runs.repository() as repository:
-        head = repository.head() if repository and summary.key.startswith("tree-") else ""
-        committed = repository and head and repository.tree_of(head) == summary.change.after
-    return summary.model_copy(update={"key": head}) if committed else summary
+        if repository is not None and summary.key.startswith("tree-"):
+            for revision in (reference or "HEAD", "HEAD"):
+                with suppress(GateError):  # the id of a run, or no commit yet
+                    commit = repository.resolve(revision)
+                    if repository.tree_of(commit) == summary.change.after:
+                        return summary.model_copy(update={"key": commit})
+    return summary
 
 
 def _show_log(result: RunResult, node: str) -> int:
