@@ -146,7 +146,7 @@ def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:
 
 
 def test_an_index_leads_to_the_page_of_each_run() -> None:
-    row = IndexRow("tests/test_a.py::test[<b>]", "failed", "2026-a", "fail", "m", 2, 1234, None)
+    row = IndexRow("tests/test_a.py::test[<b>]", "failed", "2026-a", "2026-a.html", "fail", "m", 2, 1234, None)
     document = html.fromstring(index_page([row]))
     assert document.xpath("//a/@href") == ["2026-a.html"]
     assert not document.xpath("//b")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,15 @@ from vibe_gate.store import read_bundle
 
 
 def write(folder: Path, bundles: Iterable[Path]) -> None:
-    """Write a page of each run, called by its id. StorageError, IntegrityError, OSError."""
+    """Write a page of each run. StorageError, IntegrityError, OSError."""
     for bundle in bundles:
         text = asyncio.run(page(read_bundle(bundle)))
-        (folder / f"{bundle.name}.html").write_text(text, encoding="utf-8")
+        (folder / _name(bundle)).write_text(text, encoding="utf-8")
+
+
+def _name(bundle: Path) -> str:
+    """The name of the run's page. Runs that two workers begin in one millisecond, in two repositories, share an id."""
+    return f"{bundle.name}-{sha256(os.fsencode(bundle)).hexdigest()[:4]}.html"
 
 
 def write_index(terminal: pytest.TerminalReporter, folder: Path) -> None:
@@ -32,6 +39,7 @@ def write_index(terminal: pytest.TerminalReporter, folder: Path) -> None:
             test=test,
             result=outcomes.get(test, ""),
             run=Path(run["bundle"]).name,
+            page=_name(terminal.config.rootpath / run["bundle"]),
             **{name: run[name] for name in ("outcome", "model", "turns", "tokens", "usd")},
         )
         for test, runs in ran(terminal.stats).items()

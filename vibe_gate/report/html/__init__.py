@@ -39,11 +39,12 @@ def verdict_page(summary: Summary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """A run of a test, in an index of several; its page is `<run>.html` beside it."""
+    """A run of a test, in an index of several; `page` is the file beside it."""
 
     test: str
     result: str
     run: str
+    page: str
     outcome: str
     model: str
     turns: int
@@ -61,7 +62,7 @@ def index_page(rows: Sequence[IndexRow]) -> str:
 
 def _index_row(of: IndexRow) -> Html:
     result, outcome = (tag("span", word, class_=f"badge {word}") for word in (of.result, of.outcome))
-    page_of = tag("a", of.run, href=f"{quote(of.run)}.html")
+    page_of = tag("a", of.run, href=quote(of.page))
     return row(
         (of.test, result, page_of, outcome, of.model, f"{of.turns:,}", f"{of.tokens:,}", document.dollars(of.usd))
     )
