@@ -150,7 +150,7 @@ def run_checks(
     run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
         for criterion in rubric.checked:
-            reach = gate.reach(rubric.id)
+            reach = gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()  # others do not ask for it
             question = criterion.model_dump_json(exclude={"id", "weight"}), reach
             if question not in known:
                 input = CheckInput(

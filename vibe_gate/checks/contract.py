@@ -80,8 +80,7 @@ class CheckInput(NamedTuple):
         if file.old_path is None:
             return False
         was_excluded = paths.matches(file.old_path, excluded) and not paths.matches(file.path, excluded)
-        looks = filter(None, (self.criterion.paths, self.reach))
-        return was_excluded or file.leaves_cases or any(map(file.moves_into, looks))
+        return was_excluded or file.moves_into(self.criterion.paths, self.reach)
 
 
 class CheckResult(NamedTuple):

@@ -162,14 +162,16 @@ class FileDiff(NamedTuple):
         """Whether either name matches: a move out of the way takes a file out of no check."""
         return any(paths.matches(name, globs) for name in self.names)
 
-    @property
-    def leaves_cases(self) -> bool:
-        """Whether it was part of a labelled case and is code now."""
-        return is_case(self.old_name) and not is_case(self.path)
+    def moves_into(self, *looks: tuple[str, ...]) -> bool:
+        """Whether it moves to where some of these globs look alone, or out of a labelled case.
 
-    def moves_into(self, globs: tuple[str, ...]) -> bool:
-        """Whether the new name matches alone: nobody who looks there saw the lines that did not change."""
-        return self.after is not None and paths.matches(self.path, globs) and not paths.matches(self.old_name, globs)
+        Then nobody who looks there (everywhere, without globs) saw the lines that did not change.
+        """
+        old, new = self.old_name, self.path
+        return self.after is not None and (
+            (is_case(old) and not is_case(new))
+            or any(globs and paths.matches(new, globs) and not paths.matches(old, globs) for globs in looks)
+        )
 
     def as_new(self, content: bytes) -> FileDiff:
         """The file with all lines of `content`, its after side, as added ones, between them those that were removed."""

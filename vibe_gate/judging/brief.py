@@ -180,8 +180,7 @@ def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
 
     `reach`: the globs that bring the rubric, if it is not for every change.
     """
-    looks = filter(None, (reach, *(criterion.paths for criterion in rubric.judged)))
-    return file.leaves_cases or any(map(file.moves_into, looks))
+    return file.moves_into(reach, *(criterion.paths for criterion in rubric.judged))
 
 
 def parts(

@@ -381,8 +381,9 @@ class RunRecorder:
         with self._status.lock:
             try:
                 written = self._seal(summary, attest)
-            except GateError:  # the verdict stands: it was decided before the deadline came
-                self._status.lost, written = "the deadline was reached while the verdict was being written.", None
+            except GateError:  # the verdict stands: it was decided before
+                why = "the deadline was reached, or git gave no answer, while the verdict was being written."
+                self._status.lost, written = why, None
             self.close()
         return written
 

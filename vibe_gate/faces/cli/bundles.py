@@ -51,14 +51,15 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
     """By key, the titles of the runs' commits that are here; of a tree, what it became among the latest of HEAD."""
     keys = {run.key for run in runs}
-    named = "".join(f"{key}\n" for key in keys if _IS_COMMIT(key))
-    asked = [_NAMED] if keys <= set(named.split()) else [_LATEST, _NAMED]
-    done = [
-        subprocess.run(log, input=named, capture_output=True, text=True, errors="replace", check=False).stdout
-        for log in asked
-    ]
-    lines = [line.partition(" ") for line in "".join(done).splitlines()]
-    return {key: title for key, _, title in reversed(lines)}  # of commits with the same tree the newest
+    commits = {key for key in keys if _IS_COMMIT(key)}
+    titles = _log(_NAMED, "".join(f"{key}\n" for key in commits))
+    return titles if commits == keys else titles | _log(_LATEST)
+
+
+def _log(argv: Sequence[str], asked: str = "") -> dict[str, str]:
+    """What git says of commits, by the first word; of those with the same one the newest."""
+    done = subprocess.run(argv, input=asked, capture_output=True, text=True, errors="replace", check=False)
+    return {key: title for key, _, title in (line.partition(" ") for line in reversed(done.stdout.splitlines()))}
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -83,7 +84,7 @@ def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> 
     """The summary of a tree under its commit, if `reference` or HEAD is one that has it: nothing is left to commit."""
     with runs.repository() as repository:
         if repository is not None and summary.key.startswith("tree-"):
-            for revision in (reference or "HEAD", "HEAD"):
+            for revision in filter(None, (reference, "HEAD")):
                 with suppress(GateError):  # the id of a run, or no commit yet
                     commit = repository.resolve(revision)
                     if repository.tree_of(commit) == summary.change.after:
