@@ -81,6 +81,9 @@ def test_a_tree_that_was_committed_has_its_commits_title(bundles, repo):
     title = git(repo, "log", "-1", "--format=%s", "HEAD~1")
     assert sorted(line.rpartition("  ")[2] for line in listed) == sorted([title, "(uncommitted)"])
     assert "(uncommitted)" not in bundles(repo, "show", "HEAD~1").stdout
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    recorded(repo, START, Kind(key=f"tree-{head(repo, 'ORIG_HEAD^{tree}')}"))
+    assert "  Later" in bundles(repo, "list").stdout  # rewritten, as by a rebase
 
 
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):

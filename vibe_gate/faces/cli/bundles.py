@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log")
 _NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--format=%H %s", "--stdin")
-_LATEST = (*_LOG, "--max-count=1000", "--format=tree-%T %s", "HEAD", "--")
+_LATEST = (*_LOG, "--max-count=1000", "--format=tree-%T %s", "--reflog", "HEAD", "--")
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -49,7 +49,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
-    """By key, the titles of the runs' commits that are here; of a tree, what it became among the latest of HEAD."""
+    """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long ago."""
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
     titles = _log(_NAMED, "".join(f"{key}\n" for key in commits))
