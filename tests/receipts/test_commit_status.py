@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.domain.receipt import Receipt, RubricClaim, Waiver
 from vibe_gate.domain.summary import CacheUse
-from vibe_gate.receipts.signatures import Signature
+from vibe_gate.receipts.signatures import SignatureCheck
 from vibe_gate.receipts.status import (
     ChangeIdentity,
     CommitStatus,
@@ -29,8 +29,8 @@ RECEIPT = Receipt(
     files={}, outcome="pass", exit_code=0,
 )  # fmt: skip
 REQUIRED = Requirements(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
-BOB = Signature("listed", "SHA256:bob", ("bob@example.org",))
-ADA = Signature("listed", "SHA256:ada", ("ada@example.org",))
+BOB = SignatureCheck("listed", "SHA256:bob", ("bob@example.org",))
+ADA = SignatureCheck("listed", "SHA256:ada", ("ada@example.org",))
 
 
 def receipt(**changes: object) -> Receipt:
@@ -73,12 +73,12 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
     [
         ({}, BOB, {}, "reviewed"),
         ({}, BOB, {"strict": True}, "reviewed"),
-        ({}, Signature("unsigned"), {}, "reviewed"),
-        ({}, Signature("unsigned"), {"strict": True}, "unsigned"),
-        ({}, Signature("valid"), {"strict": True}, "unsigned"),
-        ({}, Signature("unchecked"), {"strict": True}, "unsigned"),
-        ({}, Signature("bad", why="bad"), {}, "forged"),
-        ({}, Signature("unlisted", why="not listed"), {}, "forged"),
+        ({}, SignatureCheck("unsigned"), {}, "reviewed"),
+        ({}, SignatureCheck("unsigned"), {"strict": True}, "unsigned"),
+        ({}, SignatureCheck("valid"), {"strict": True}, "unsigned"),
+        ({}, SignatureCheck("unchecked"), {"strict": True}, "unsigned"),
+        ({}, SignatureCheck("bad", why="bad"), {}, "forged"),
+        ({}, SignatureCheck("unlisted", why="not listed"), {}, "forged"),
         ({}, ADA, {}, "reviewed"),
         ({}, ADA, {"strict": True}, "forged"),
         ({}, replace(BOB, principals=("*@example.org",)), {"strict": True}, "forged"),
@@ -88,7 +88,7 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
         ({"cache": CacheUse(hits=1, misses=1)}, BOB, {"strict": True}, "reviewed"),
         ({"outcome": "fail", "exit_code": 1}, BOB, {}, "failed"),
         ({"outcome": "fail", "exit_code": 1}, ADA, {"strict": True}, "failed"),
-        ({"outcome": "fail", "exit_code": 1}, Signature("bad", why="bad"), {}, "forged"),
+        ({"outcome": "fail", "exit_code": 1}, SignatureCheck("bad", why="bad"), {}, "forged"),
         ({"outcome": "inconclusive", "exit_code": 3}, BOB, {}, "inconclusive"),
         ({"outcome": "error", "exit_code": 5}, BOB, {}, "inconclusive"),
         ({"exit_code": 4}, BOB, {}, "approval"),
@@ -120,7 +120,7 @@ def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
 
 
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
-    paper = FoundReceipt("run", "a note", RECEIPT, Signature("unsigned"), bundled=False)
+    paper = FoundReceipt("run", "a note", RECEIPT, SignatureCheck("unsigned"), bundled=False)
     assert assess("commit", paper, COMMIT, REQUIRED).status == "unsigned"
     assert assess("commit", replace(paper, signature=BOB), COMMIT, REQUIRED).status == "reviewed"
 

@@ -19,7 +19,7 @@ from vibe_gate.domain.receipt import (
     statement,
 )  # fmt: skip
 from vibe_gate.receipts.issue import exact
-from vibe_gate.receipts.signatures import Signature
+from vibe_gate.receipts.signatures import SignatureCheck
 from vibe_gate.receipts.status import own_signer
 
 RECEIPT = Receipt(
@@ -32,8 +32,8 @@ RECEIPT = Receipt(
 
 def test_a_principal_with_a_slash_or_a_bracket_is_matched_as_it_stands():
     for address in ("a/b@example.org", "41+ci[bot]@users.noreply.github.com"):
-        assert own_signer(Signature("listed", principals=(address,)), (address,))
-    assert not own_signer(Signature("listed", principals=("b@example.org",)), ("a/b@example.org",))
+        assert own_signer(SignatureCheck("listed", principals=(address,)), (address,))
+    assert not own_signer(SignatureCheck("listed", principals=("b@example.org",)), ("a/b@example.org",))
 
 
 def test_what_was_sealed_is_read_back():

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from vibe_gate.store import State
 
 
-class CommitRecords(NamedTuple):
+class CommitRecords(Struct, frozen=True):
     """The records of one repository's commits.
 
     `hints`: signs in the environment that an agent made the commits; `say` prints a line. Of marks, `times`: commit
@@ -86,14 +89,14 @@ class CommitRecords(NamedTuple):
             return
         there = [mark for mark in marks if self._is_there(mark.new)]
         times, sources = {mark.new: mark.ts for mark in there}, () if by_agent else tuple(mark.old for mark in there)
-        then = self._replace(times=times, sources=sources)
+        then = replace(self, times=times, sources=sources)
         hints: dict[str, tuple[str, ...]] = {}
         for mark in there:
             hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
         made = {mark.new: self.repository.made_in(mark.during, mark.new) for mark in there if mark.during}
         new = self.unrecorded([*made.values()])
         for signs in dict.fromkeys(hints.values()):
-            then._replace(hints=signs).settle([one for one in new if hints[one.commit] == signs])
+            replace(then, hints=signs).settle([one for one in new if hints[one.commit] == signs])
         for command in ("amend", "rebase"):
             then.rewritten([(mark.old, mark.new) for mark in there if mark.command == command], command)
         self.state.hook_records.unmark(marks)

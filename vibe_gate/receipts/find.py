@@ -6,8 +6,10 @@ What a receipt says of a commit is decided in `receipts.status`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
@@ -27,8 +29,7 @@ RECEIPTS_PER_NOTE = 100
 """Receipts of one note that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedSigners:
+class AllowedSigners(Struct, frozen=True):
     """A list in ssh-keygen's format, None if there is no list; `source` says where it was read, or ""."""
 
     content: bytes | None

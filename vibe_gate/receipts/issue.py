@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
@@ -19,6 +21,8 @@ from vibe_gate.domain.receipt import (
     pre_authentication_encoding,
     statement,
 )
+from vibe_gate.receipts import signatures
+from vibe_gate.receipts.notes import share
 
 if TYPE_CHECKING:
     from vibe_gate.domain.context import RunContext
@@ -31,7 +35,7 @@ _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 """Fields of a receipt that are those of the summary."""
 
 
-class ReceiptIssuer(NamedTuple):
+class ReceiptIssuer(Struct, frozen=True):
     """Make receipt.json of one run when it is sealed. `notes` then say why it is unsigned although a key is configured.
 
     `answers` say why no judge was asked, and what was answered; `policy` names the change of the gate itself;
@@ -53,8 +57,6 @@ class ReceiptIssuer(NamedTuple):
         payload = statement(self._receipt(document, files))
         made = envelope(payload, self._signature(pre_authentication_encoding(payload)))
         if self.change.head_commit and self.repository.config("vibe-gate.receipts"):
-            from vibe_gate.receipts.notes import share  # few repositories share receipts
-
             self.notes.append(share(self.repository, self.change.head_commit, made))
         return made
 
@@ -62,8 +64,6 @@ class ReceiptIssuer(NamedTuple):
         """The signature, empty if no key is configured or it cannot be used."""
         if not self.repository.config("user.signingkey"):
             return b""
-        from vibe_gate.receipts import signatures
-
         signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
         self.notes.append(signed.note)
         return signed.signature

@@ -13,9 +13,10 @@ import hashlib
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.receipt import NAMESPACE
@@ -38,8 +39,7 @@ SignatureState = Literal["unsigned", "bad", "unlisted", "listed", "valid", "unch
 """`valid`: correct, but there is no list of signers; `unchecked`: ssh-keygen could not check it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class SignatureCheck(Struct, frozen=True):
     """The result of checking a receipt's signature; `principals` are those of the list who may have made it.
 
     `holders` are all names that the list has for the key, also for other purposes and times.
@@ -52,8 +52,7 @@ class Signature:
     holders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Signing:
+class Signing(Struct, frozen=True):
     """git's configuration of SSH signatures; "" for what is not set. Relative paths start at `root`."""
 
     key: str
@@ -75,8 +74,7 @@ def signing_of(repository: Repository) -> Signing:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Struct, frozen=True):
     """An armoured signature, b"" if nothing was signed; `note` says why although a key is configured."""
 
     signature: bytes = b""
@@ -97,14 +95,14 @@ def sign(data: bytes, signing: Signing, environ: Mapping[str, str]) -> Signed:
 
 def check(
     data: bytes, signature: bytes, allowed: bytes | None, signing: Signing, environ: Mapping[str, str]
-) -> Signature:
+) -> SignatureCheck:
     """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's format.
 
     Without a list a correct signature is only `valid`. Entries must be valid today: the time in a receipt is its
     signer's claim.
     """
     if not signature:
-        return Signature("unsigned", why="unsigned")
+        return SignatureCheck("unsigned", why="unsigned")
     with tempfile.TemporaryDirectory(prefix="vibe-gate-verify-") as folder:
         tool = _SshKeygen(signing.program, environ, Path(folder))
         found = tool.valid(data, signature)
@@ -125,7 +123,7 @@ def allowed_signers(signing: Signing, environ: Mapping[str, str]) -> bytes | Non
         return None
 
 
-def _listed(tool: _SshKeygen, data: bytes, found: Signature, revoked: tuple[str, ...]) -> Signature:
+def _listed(tool: _SshKeygen, data: bytes, found: SignatureCheck, revoked: tuple[str, ...]) -> SignatureCheck:
     allowed, signature = str(tool.folder / "allowed"), str(tool.folder / "signature")
     holders = _holders(tool, found.key)
     whys = [f"signed by {found.key}, which is not in allowed_signers"]
@@ -139,8 +137,8 @@ def _listed(tool: _SshKeygen, data: bytes, found: Signature, revoked: tuple[str,
             reason = _reason(done.err).replace(f"{allowed}:", "line ")
             whys.append(f"its key is in allowed_signers, but not for this: {reason}")
     if accepted:
-        return Signature("listed", found.key, tuple(accepted), holders=holders)
-    return Signature("unlisted", found.key, why=whys[-1], holders=holders)
+        return SignatureCheck("listed", found.key, tuple(accepted), holders=holders)
+    return SignatureCheck("unlisted", found.key, why=whys[-1], holders=holders)
 
 
 def _holders(tool: _SshKeygen, key: str) -> tuple[str, ...]:
@@ -175,7 +173,7 @@ def _fingerprint(word: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
-class _Result(NamedTuple):
+class _Result(Struct, frozen=True):
     """The result of a call; a negative code says that it failed to start or to end, and `err` why."""
 
     code: int
@@ -211,16 +209,16 @@ class _SshKeygen:
             return _Result(-1, b"", f"{self._program} could not be started: {why}")
         return _Result(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
-    def valid(self, data: bytes, signature: bytes) -> Signature:
+    def valid(self, data: bytes, signature: bytes) -> SignatureCheck:
         """Whether the signature is correct, whoever made it: valid, bad or unchecked."""
         (self.folder / "signature").write_bytes(signature)
         done = self.run("-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(self.folder / "signature"), stdin=data)
         if done.code < 0:
-            return Signature("unchecked", why=done.err)
+            return SignatureCheck("unchecked", why=done.err)
         key = _KEY.search(done.out.decode("utf-8", "replace"))
         if done.code or key is None:
-            return Signature("bad", why=_reason(done.err))
-        return Signature("valid", key[1])
+            return SignatureCheck("bad", why=_reason(done.err))
+        return SignatureCheck("valid", key[1])
 
 
 def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str:

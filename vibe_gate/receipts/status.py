@@ -13,14 +13,16 @@ A patch-id leaves out white space, and where in a file the lines are, so `exact`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import Gate, JudgeWhen
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.receipts.signatures import Signature, SignatureState
+from vibe_gate.receipts.signatures import SignatureCheck, SignatureState
 
 if TYPE_CHECKING:
     from vibe_gate.domain.bundles import RunEntry
@@ -46,7 +48,7 @@ MAX_FAILS = 5
 _WHOLE: frozenset[Status] = frozenset({"reviewed", "overridden", "failed", "inconclusive", "approval"})
 """Statuses that only a complete and current verdict has."""
 
-UNSIGNED = Signature("unsigned", why="unsigned")
+UNSIGNED = SignatureCheck("unsigned", why="unsigned")
 
 _DEFINITIONS = (".vibe-gate/gate.toml", ".vibe-gate/suppressions.toml")
 """They bear on every verdict; rubrics have digests of their own."""
@@ -54,8 +56,7 @@ _DEFINITIONS = (".vibe-gate/gate.toml", ".vibe-gate/suppressions.toml")
 _BUILT_IN_DEFINITIONS = ("built-in/gate.toml",)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeIdentity:
+class ChangeIdentity(Struct, frozen=True):
     """A change as far as a receipt can be about it; `authors` are the addresses of authors and committers.
 
     `exact` as of a receipt; "" if it is not known: then no patch-id matches.
@@ -106,8 +107,7 @@ def ids_of(one: Change | Receipt | RunEntry) -> tuple[str, ...]:
     return object_ids(one.head_commit, one.before, one.after, one.patch_id, one.range_patch_id)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundReceipt:
+class FoundReceipt(Struct, frozen=True):
     """A receipt found in a bundle or a git note. `problem` says why it is forged, "" if nothing speaks against it.
 
     `receipt` is None if there is none that can be read. `bundled`: it is in a bundle of this repository and agrees
@@ -118,14 +118,13 @@ class FoundReceipt:
     run_id: str
     place: str
     receipt: Receipt | None
-    signature: Signature = UNSIGNED
+    signature: SignatureCheck = UNSIGNED
     problem: str = ""
     bundled: bool = True
     ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Requirements:
+class Requirements(Struct, frozen=True):
     """What the gate requires of a change today: digests of rubrics by id and of definitions by path ("": no file).
 
     `judge`: when a judge must be asked; `hints`: signs that an agent wrote the change. `strict`: as in CI, only a
@@ -176,8 +175,7 @@ class Requirements:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitStatus:
+class CommitStatus(Struct, frozen=True):
     """The status of a commit, by which match of which receipt; `why` is a clause for people.
 
     `segment`: the commits (A..B) that were reviewed as a whole with this one, "" if it was reviewed by itself.
@@ -290,7 +288,7 @@ _NOT_LISTED: dict[SignatureState, str] = {
 }
 
 
-def _weakness(signature: Signature, receipt: Receipt, identity: ChangeIdentity, required: Requirements) -> str:
+def _weakness(signature: SignatureCheck, receipt: Receipt, identity: ChangeIdentity, required: Requirements) -> str:
     """Why CI must not rely on a pass, as a clause; "" if it may: a listed signer who is not the author signed it.
 
     A pass by an override is one person's word, and answers from a cache may have been written there by anybody.
@@ -307,7 +305,7 @@ def _weakness(signature: Signature, receipt: Receipt, identity: ChangeIdentity, 
     return "judge answers came from a cache, not from this run" if judge and receipt.cache.hits else ""
 
 
-def own_signer(signature: Signature, authors: Sequence[str]) -> str:
+def own_signer(signature: SignatureCheck, authors: Sequence[str]) -> str:
     """The author who may hold the key: whose address matches a name or pattern (`*`, `?`) of a holder; or ""."""
     holders = tuple(_flat(name) for name in (*signature.principals, *signature.holders))
     return next((author for author in authors if paths.matches(_flat(author), holders)), "")

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
@@ -52,8 +54,7 @@ COMMITS_AT_ONCE = 1_000
 """Commits of one call: each costs a diff."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyRequest:
+class VerifyRequest(Struct, frozen=True):
     """What a face asks for. `range`: `A..B`, `A...B`, one revision, or "" for upstream..HEAD, else HEAD.
 
     `strict`: as in CI, a pass counts only if somebody else signed it. `notes`: receipts in git notes count, too.
@@ -68,8 +69,7 @@ class VerifyRequest:
     stage: HookName = "pre-commit"
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Struct, frozen=True):
     """The commits of a range, newest first, with their statuses.
 
     `trusted`: the revision at which the gate was read; `signers`: where the list of signers comes from, or "";
@@ -110,8 +110,7 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
         return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """The ends of a range (`base` "": it begins at nothing), and its commits, newest first."""
 
     base: str
@@ -135,8 +134,7 @@ def _span(repository: Repository, text: str) -> _Span:
     return _Span(base, head, commits)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """The commits after `base`, up to and including `head`, that one review compared as a whole."""
 
     base: str
@@ -147,8 +145,7 @@ class Segment:
         return f"{self.base[:12]}..{self.head[:12]}"
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """The commits of a range with their `parents`, parents first, by id; `base` is where it begins ("": at nothing)."""
 
     parents: Mapping[str, Sequence[str]]
@@ -205,8 +202,7 @@ class History:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Reviews:
+class _Reviews(Struct, frozen=True):
     """What receipts say of one commit: of its change against each parent that counts, and as part of a segment.
 
     The first parent is "" for a root commit. Of a clean merge only the first parent counts.

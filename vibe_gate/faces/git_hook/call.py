@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
@@ -28,7 +30,7 @@ REFUSED = 10
 """The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
 
 
-class Effect(NamedTuple):
+class Effect(Struct, frozen=True):
     """What a verdict does to git (the table of docs/hooks.md). `code` is the hook's exit code: 0 lets git continue.
 
     `warning` is a sentence to be shown prominently, or "".
@@ -65,7 +67,7 @@ def effect(
     )
 
 
-class Hook(NamedTuple):
+class Hook(Struct, frozen=True):
     """One call by git: its stage, its arguments and its environment.
 
     `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the

@@ -3,9 +3,10 @@
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
 cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
-pages   what the agents did, as HTML pages below `--vibe-report`
+pages   HTML pages of the runs, below `--vibe-report`         marker   the marker `vibe`
 
-Every pytest of this environment imports this file, so it imports pytest alone; the rest waits for a test that asks.
+Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the rest waits for a test
+that asks.
 """
 
 from __future__ import annotations
@@ -17,17 +18,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vibe_gate.faces.pytest_plugin.marker import MARKER
+
 if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
-
-MARKER = (
-    "vibe(timeout_s=None, max_usd=None, repeat=1, pass_rate=1.0): limits of a test's agents; how often it is carried "
-    "out, and which share must pass."
-)
-
-REPETITION = pytest.StashKey[int]()
-"""Of an item: which repetition of it is under way, from 1 on."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

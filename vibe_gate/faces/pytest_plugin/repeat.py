@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from _pytest.runner import runtestprotocol
 
-from vibe_gate.faces.pytest_plugin import REPETITION
+from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import Limits
 
 Outcome = Literal["passed", "failed", "error", "skipped"]

@@ -7,11 +7,11 @@ import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, overload
 
 import pytest
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from vibe_gate.agent import Stop
@@ -26,7 +26,7 @@ from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.progress import unheard
-from vibe_gate.faces.pytest_plugin import REPETITION
+from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
     NO_CASSETTE,
     Inconclusive,
@@ -78,8 +78,7 @@ def project_of(rootdir: Path) -> Path:
     return next((folder for folder in inside if (folder / FOLDER).is_dir()), top)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One run of a test: where it works, its cassette, whether it judges another; `done` once it was recorded."""
 
     workspace: Path
@@ -415,8 +414,7 @@ class SyncExpectation(VibeExpectation):
         _blocking(super().to_pass_rubric)(rubric)
 
 
-@dataclass(frozen=True, slots=True)
-class VibeFiles:
+class VibeFiles(Struct, frozen=True):
     """Files that the test's agents changed."""
 
     _vibe: Vibe
@@ -426,8 +424,7 @@ class VibeFiles:
         return [file for result in self._vibe.runs() for file in result.files.changed(*globs)]
 
 
-@dataclass(frozen=True, slots=True)
-class VibeTools:
+class VibeTools(Struct, frozen=True):
     """Tool calls of the test's agents."""
 
     _vibe: Vibe
@@ -441,8 +438,7 @@ class VibeTools:
         return sum(result.tools.used(name) for result in self._vibe.runs())
 
 
-@dataclass(frozen=True, slots=True)
-class VibeTimeline:
+class VibeTimeline(Struct, frozen=True):
     """Events of the test's agents."""
 
     _vibe: Vibe

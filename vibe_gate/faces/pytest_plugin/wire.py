@@ -10,18 +10,18 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from msgspec import Struct
 from pydantic_core import ValidationError
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.model import Field, Model
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
-from vibe_gate.faces.pytest_plugin import MARKER
+from vibe_gate.faces.pytest_plugin.marker import MARKER
 from vibe_gate.run.result import Used
 
 _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
@@ -90,8 +90,7 @@ class Limits(Model):
             raise pytest.UsageError(f"{wrong}. The marker is {MARKER}") from None
 
 
-@dataclass(slots=True)
-class Allowance:
+class Allowance(Struct):
     """USD that runs may cost together: what is left of them, and a sentence for when nothing is."""
 
     usd: float
@@ -163,8 +162,7 @@ class TestWire:
                 allowance.usd += limit - spending.usd
 
 
-@dataclass(slots=True)
-class RunSpending:
+class RunSpending(Struct):
     """What a run may cost, and what it did."""
 
     limit_usd: float
