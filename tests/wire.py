@@ -12,7 +12,6 @@ that the CLI offers for it; steps of `scripted_messages_api` are taken as they a
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from scripted_messages_api import Script, ScriptedMessagesApi, StepOrFunction, ToolUse, Turn, Usage
 
 from vibe_gate.agent import Task, session
@@ -104,7 +104,7 @@ def task_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: A
         environ=environ,
         timeout_s=30,
     )
-    return dataclasses.replace(task, **changes)
+    return replace(task, **changes)
 
 
 def hold(task: Task) -> tuple[Ending, Notes]:

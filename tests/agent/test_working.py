@@ -260,7 +260,7 @@ def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
 def held(place: Path, model, environ, *, budget=1.0, watch=None, stop=None, made=None, **changes):
     """(its end, the run's folder, what was spent) of a working turn that is recorded, through a gateway."""
     task = work_in(place, "", environ, **changes)
-    names = agent.Turn.__dataclass_fields__
+    names = agent.Turn.__struct_fields__
     turn = agent.Turn(**{name: getattr(task, name) for name in names} | {"node": "fix"})
     homes = place / "homes"
     homes.mkdir()

@@ -8,8 +8,8 @@ import pytest
 from hooked import started
 
 NOT_NEEDED = {
-    "claude_agent_sdk", "concurrent.futures", "dataclasses", "github3", "html", "importlib.metadata", "inspect",
-    "pydantic", "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent", "vibe_gate.gateway",
+    "claude_agent_sdk", "concurrent.futures", "github3", "html", "importlib.metadata", "pydantic",
+    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.receipts.find", "vibe_gate.store.gc", "vibe_gate.store.runs",
 }  # fmt: skip
 """What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter; all of pygit2 but

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from vibe_gate.domain import wire
 from vibe_gate.domain.wire import Status
@@ -31,8 +32,7 @@ ADVICE = {
 OTHER_STATUS = "the model's API refused the request"
 
 
-@dataclass
-class Observed:
+class Observed(Struct):
     """What was observed of one session. `result` is the CLI's last message, as a plain dict."""
 
     result: Mapping[str, Any] | None = None

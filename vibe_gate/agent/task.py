@@ -6,23 +6,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
 
 from vibe_gate.domain.agent import READ_ONLY_TOOLS
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A picture that goes with the prompt; `media_type` is image/png, image/jpeg, image/gif or image/webp."""
 
     media_type: str
-    data: bytes = field(repr=False)
+    data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class Conversation(Struct, frozen=True, kw_only=True):
     """A session that is kept and can go on: the SDK mirrors its transcript into `store` as it is written.
 
     `store` is a SessionStore of the SDK. `session_id`: of a new session. `resume`: the session that goes on, from its
@@ -35,8 +34,7 @@ class Conversation:
     resume_at: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """What one agent is asked, at the node `node` of a run's graph.
 
     `schema` is the JSON schema of the answer (no `$schema` key of draft 2020-12: the CLI rejects that at start), None
@@ -58,7 +56,7 @@ class Turn:
     node: str = ""
     tools: tuple[str, ...] = READ_ONLY_TOOLS
     disallowed_tools: tuple[str, ...] = ()
-    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     images: tuple[Image, ...] = ()
     max_turns: int = 20
     max_cost_usd: float | None = None
@@ -66,12 +64,14 @@ class Turn:
     conversation: Conversation | None = None
     wall: Callable[[Path, Path], Sequence[str]] | None = None
 
+    def __repr__(self) -> str:  # without environments and servers, which may hold credentials
+        return f"<{type(self).__name__} {self.node or self.model}>"
+
 
 ProgressKind = Literal["tool.started", "tool.ended", "todo", "notification", "usage"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnProgress:
+class TurnProgress(Struct, frozen=True, kw_only=True):
     """What a watcher is told, in order.
 
     `tool.started` and `tool.ended` say `tool`, `tool_use_id` and `input`, the end `ok` and `result` too (of a call that
@@ -123,8 +123,7 @@ class Stop:
             await self._wanted.wait()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task(Turn):
+class Task(Turn, frozen=True, kw_only=True):
     """A turn with what its session needs.
 
     `base_url` is a `Gateway.url(...)`, or "" if `cloud` says how to reach the model: variables that reach the agent
@@ -134,9 +133,9 @@ class Task(Turn):
 
     home: Path
     base_url: str
-    environ: Mapping[str, str] = field(repr=False)
+    environ: Mapping[str, str]
     timeout_s: float = 300.0
-    cloud: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cloud: Mapping[str, str] = field(default_factory=dict)
     cli_path: Path | None = None
     clock: Callable[[], float] = time.time
     watch: Watch | None = None

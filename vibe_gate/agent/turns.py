@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
@@ -72,8 +74,7 @@ class ModelAccess(Protocol):
         """What the session at `url` cost, given what the agent's program counted. The run's one answer to that."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(Struct, frozen=True):
     """How a turn ended; `folder` is where it is recorded, relative to the run's bundle, "" if nowhere.
 
     `error` is what a watcher raised, of a turn that was aborted by it.
@@ -112,10 +113,9 @@ async def hold(
     ceiling = turn.max_cost_usd if turn.working else None
     url = wire.url(turn.node, ceiling_usd=ceiling, working=turn.working, timeout_s=timeout_s)
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
-        asked = {each.name: getattr(turn, each.name) for each in dataclasses.fields(turn)}
         task = Task(
-            **asked, home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s, watch=watch,
-            stop=stop,
+            **asdict(turn), home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s,
+            watch=watch, stop=stop,
         )  # fmt: skip
         try:
             ending = await session(task, opened)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Self
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import ForgeError, UsageError
@@ -45,8 +47,7 @@ _RESOLVE = "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thre
 _REVIEW_BODY = "<!-- vibe-gate -->"  # a review without a vote needs a text
 
 
-@dataclass(frozen=True, slots=True)
-class PostedCheckRun:
+class PostedCheckRun(Struct, frozen=True):
     """A check run that stands, with its conclusion. `missing` annotations could not be sent; `reason` says why."""
 
     url: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 Json = Any
 
@@ -14,8 +16,7 @@ DiffSide = Literal["LEFT", "RIGHT"]
 """Before or after."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckAnnotation:
+class CheckAnnotation(Struct, frozen=True):
     """A finding at lines of a file after the change, from 1; `path` is the repository's own."""
 
     path: str
@@ -31,8 +32,7 @@ class CheckAnnotation:
         return {name: value for name, value in asdict(self).items() if value not in ("", None)}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRun:
+class CheckRun(Struct, frozen=True):
     """A completed check run: a title of one line, `summary` and `text` in Markdown below 65,536 characters."""
 
     title: str
@@ -42,8 +42,7 @@ class CheckRun:
     annotations: tuple[CheckAnnotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LineComment:
+class LineComment(Struct, frozen=True):
     """A comment at a line, or at the lines `start_line`..`line` of one hunk.
 
     `fingerprint` is that of its finding and stays here.

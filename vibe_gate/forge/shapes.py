@@ -6,8 +6,9 @@ And which reviews approve of a commit: GitHub's own rule for a reviewer's last w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from vibe_gate.errors import ForgeError
 
@@ -20,8 +21,7 @@ _LAST_WORDS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
 """A comment or a review that is not sent yet leaves an earlier word as it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pull:
+class Pull(Struct, frozen=True):
     """A pull request. `author` is "" if the account is gone; `origin` is the head's repository, "" if that is gone."""
 
     number: int
@@ -33,16 +33,14 @@ class Pull:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class PullCommit:
+class PullCommit(Struct, frozen=True):
     """A commit of a pull request. `people`: each address in it, and the login that GitHub knows it by, "" for none."""
 
     commit: str
     people: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     """A comment, of the conversation or at a line. `ours`: written by the account that the token belongs to.
 
     `person`: by no app, and by no app in a person's name. `account` is 0 if it is gone. Times as GitHub writes them.
@@ -59,8 +57,7 @@ class Comment:
     updated: str
 
 
-@dataclass(frozen=True, slots=True)
-class ActionsRun:
+class ActionsRun(Struct, frozen=True):
     """A run of a workflow: the event that it is about, its commit, whether it has ended."""
 
     event: str
@@ -68,8 +65,7 @@ class ActionsRun:
     completed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PullReview:
+class PullReview(Struct, frozen=True):
     """A review as it stands. `person`: no app, no organisation."""
 
     id: int
@@ -193,8 +189,7 @@ def _review_of(value: Json) -> PullReview:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """An approving review, also a dismissed one. `flaw`: why it does not count, in a few words; "" if it does."""
 
     login: str

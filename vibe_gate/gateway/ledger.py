@@ -11,7 +11,8 @@ import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from vibe_gate.domain import wire
 from vibe_gate.domain.summary import Cost, CostBasis, least_certain
@@ -26,8 +27,7 @@ OVERHEAD_TOKENS = 500
 """What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reservation:
+class Reservation(Struct, frozen=True, eq=False):
     """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled.
 
     `limit` is the mark of what sets the bound: the run's budget or the session's ceiling.
@@ -39,7 +39,6 @@ class Reservation:
     limit: str
 
 
-@dataclass(slots=True)
 class Account:
     """One session of the node `node_id`: what it has cost until now, and what its next request may cost.
 
@@ -49,18 +48,21 @@ class Account:
     ends at `until` on the clock `time.monotonic`.
     """
 
-    node_id: str
-    ceiling_usd: float | None = None
-    working: bool = False
-    until: float = math.inf
-    input_tokens: int = 0
-    output_tokens: int = 0
-    by_model: dict[str, ModelCost] = field(default_factory=dict)
-    ended: str = ""
-    limit: str = wire.BUDGET_REACHED
-    open: list[Reservation] = field(default_factory=list)
-    _bytes: int = 0
-    _usage: Usage = field(default_factory=Usage)
+    def __init__(
+        self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
+    ) -> None:
+        self.node_id = node_id
+        self.ceiling_usd = ceiling_usd
+        self.working = working
+        self.until = until
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.by_model: dict[str, ModelCost] = {}
+        self.ended = ""
+        self.limit = wire.BUDGET_REACHED
+        self.open: list[Reservation] = []
+        self._bytes = 0
+        self._usage = Usage()
 
     @property
     def cost(self) -> SessionCost:

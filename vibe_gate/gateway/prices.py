@@ -10,7 +10,8 @@ CLI's own list price counts (see `ledger`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.gateway.usage import Usage
@@ -19,8 +20,7 @@ CACHE_WRITE_1H = 2.0
 """A cache entry of one hour, as a multiple of the input price; of five minutes it is `cache_write`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """USD for a million tokens of each kind."""
 
     input: float

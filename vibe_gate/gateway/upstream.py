@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from vibe_gate.domain import MODEL_KEYS
 from vibe_gate.domain.proxies import CERTIFICATES
@@ -30,7 +32,7 @@ _HOME_FILES = {
 Mode = Literal["live", "record", "replay"]
 
 
-class Wire(NamedTuple):
+class Wire(Struct, frozen=True):
     """The mode, and the cassette's directory; only `live` needs none."""
 
     mode: Mode = "live"
@@ -78,7 +80,7 @@ class Cut(Exception):
     """The upstream's answer broke off before its end."""
 
 
-class Upstream(NamedTuple):
+class Upstream(Struct, frozen=True):
     """The model's API behind the gateway.
 
     `source` names what was found ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL" for an

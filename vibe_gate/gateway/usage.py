@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 CHARACTERS_PER_TOKEN = 3.0
 """A cautious guess for text and code, where the API did not get to say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens by the kinds that are priced; `input` is what was neither read from nor written to the cache."""
 
     input: int = 0

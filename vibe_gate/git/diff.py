@@ -12,7 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Timer
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
@@ -80,14 +83,14 @@ _LANGUAGES = {
 """Git's names of what it knows (gitattributes(5)), and one of our own, by extension."""
 
 
-class Trees(NamedTuple):
+class Trees(Struct, frozen=True):
     """The ids of the trees before and after a change."""
 
     before: str
     after: str
 
 
-class Diff(NamedTuple):
+class Diff(Struct, frozen=True):
     """What differs between two trees. `patch` only names binary files; `patch_id` is "" if nothing differs."""
 
     files: tuple[FileDiff, ...] = ()
@@ -115,7 +118,7 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     if done.code:
         raise _failure(done)
     output = _Output(done.out)
-    listed: dict[Trees, tuple[list[_Row], bytes]] = {}
+    listed: dict[Trees, tuple[list[_RawEntry], bytes]] = {}
     for pair, following in zip(differing, [*differing[1:], None], strict=True):
         if not output.skip_header(pair):
             raise _failure(done)
@@ -134,7 +137,7 @@ def _patch_ids(hashing: subprocess.Popen[bytes], patches_of_commits: bytes) -> d
     return dict(line.split()[::-1] for line in finish(hashing, patches_of_commits).line.split("\n") if line)
 
 
-class _Row(NamedTuple):
+class _RawEntry(Struct, frozen=True):
     """A path that differs, as `--raw` lists it."""
 
     change_type: ChangeType
@@ -159,7 +162,7 @@ class _Row(NamedTuple):
 
 def _header(pair: Trees) -> bytes:
     """What `_DIFF` prints before each pair, but for the newline or NUL behind it."""
-    return " ".join(pair).encode()
+    return f"{pair.before} {pair.after}".encode()
 
 
 class _Output:
@@ -176,14 +179,14 @@ class _Output:
         self._at += len(header) + 1 if found else 0
         return found
 
-    def rows(self) -> list[_Row]:
+    def rows(self) -> list[_RawEntry]:
         """The rows. IntegrityError if a path stands there twice."""
-        rows: list[_Row] = []
+        rows: list[_RawEntry] = []
         while self._data[self._at : self._at + 1] == b":":
             old_mode, new_mode, old, new, status = self._take().decode()[1:].split(" ")
             path = self._take()
             kept = self._take() if status[:1] == "R" else path
-            rows.append(_Row(_TYPES[status[:1]], (old_mode, new_mode), (old, new), path, kept))
+            rows.append(_RawEntry(_TYPES[status[:1]], (old_mode, new_mode), (old, new), path, kept))
         if len({row.path for row in rows}) != len(rows):
             raise IntegrityError("A tree of this change is not well formed; run `git fsck`.")
         return rows
@@ -201,12 +204,12 @@ class _Output:
         return field
 
 
-def _files(objects: Objects, rows: list[_Row], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
+def _files(objects: Objects, rows: list[_RawEntry], patch: bytes, sizes: dict[str, int]) -> tuple[FileDiff, ...]:
     sections = patches.by_path(patch)
     return tuple(_file(objects, row, sections.get(paths.decode(row.path), b""), sizes) for row in rows)
 
 
-def _file(objects: Objects, row: _Row, section: bytes, sizes: dict[str, int]) -> FileDiff:
+def _file(objects: Objects, row: _RawEntry, section: bytes, sizes: dict[str, int]) -> FileDiff:
     before, after = row.versions(sizes)
     binary = b"\nBinary files " in section  # no line of a hunk begins so
     hunks = _hunks_as_text(objects, before, after) if binary else patches.hunks(section)
@@ -270,7 +273,7 @@ def _named_lines(found: bytes, prefix: int) -> Iterator[NamedLine]:
 # Changes
 
 
-class _Ends(NamedTuple):
+class _Ends(Struct, frozen=True):
     """Between what a change lies. A commit is "" if there is none on that side.
 
     `alone`: what differs is one commit's change, made or about to be made.
@@ -412,7 +415,7 @@ class ChangeQueries(HookQueries):
             left = self.merge_base(left, right, shown)
         ends = self._range_ends(left, right)
         merged = self._merging.merged((left, selection.also), ours=True) if selection.also else ""
-        return ends._replace(trees=Trees(merged, ends.trees.after)) if merged else ends
+        return replace(ends, trees=Trees(merged, ends.trees.after)) if merged else ends
 
     def _worktree_ends(self, left: str) -> _Ends:
         head = self.head()

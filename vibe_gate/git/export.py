@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE
@@ -36,7 +37,7 @@ _INVALID = expression(r"invalid path '(.*)'")
 _numbers = count()
 
 
-class _Written(NamedTuple):
+class _Written(Struct, frozen=True):
     """What stands at a path of the export: its mode and, for files and links, the id of its content."""
 
     mode: int

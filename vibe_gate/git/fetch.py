@@ -12,8 +12,9 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError
@@ -34,12 +35,14 @@ _COMMIT = expression(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _SCHEMES = "file:git:http:https:ssh"  # no ext::, which would run a program that an address names
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """Whose addresses the token is for: `server` is "https://github.com" or the like; "" for no token."""
 
     server: str = ""
-    token: str = field(default="", repr=False)
+    token: str = ""
+
+    def __repr__(self) -> str:  # without the token
+        return f"<Credentials for {self.server or 'no server'}>"
 
 
 def is_shallow(git: Program) -> bool:

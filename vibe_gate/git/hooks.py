@@ -6,7 +6,9 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, IntegrityError
@@ -32,7 +34,7 @@ _ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
 """A URL by which git asks another machine: `https:`, `ssh:`, `host:path`. All others are paths, or run a program."""
 
 
-class HeadCommit(NamedTuple):
+class HeadCommit(Struct, frozen=True):
     """The commit just made. `before` is the tree HEAD had until then (the empty tree at first).
 
     `during` is what git says that it was in the middle of: anybody can make it say so, by a folder or a variable.
@@ -44,7 +46,7 @@ class HeadCommit(NamedTuple):
     during: Operation
 
 
-class PushedCommit(NamedTuple):
+class PushedCommit(Struct, frozen=True):
     """A commit that a push brings. `time`: when it was committed, in seconds since 1970, as the commit itself says."""
 
     id: str
@@ -53,7 +55,7 @@ class PushedCommit(NamedTuple):
     parents: tuple[str, ...]
 
 
-class Pushed(NamedTuple):
+class Pushed(Struct, frozen=True):
     """What a push brings: commits, parents first; and the newest others behind them, none for a whole history."""
 
     commits: tuple[PushedCommit, ...]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, MergeFavor, ObjectType
 
 from vibe_gate.domain.change import Hunk, HunkLine, Origin
@@ -81,8 +81,7 @@ class Merging:
             return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A commit to be made: its message, author, time (seconds since 1970, UTC) and all files, by path."""
 
     message: str

@@ -16,7 +16,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
@@ -29,7 +31,7 @@ _ASKED_AT_ONCE = 64  # ids fit into the pipe, so that git reads them all before 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
-class Object(NamedTuple):
+class Object(Struct, frozen=True):
     """An object: its id, its kind ("commit", "tree", "blob", "tag"), its content."""
 
     id: str
@@ -182,7 +184,7 @@ def alternates_entry(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-class TreeEntry(NamedTuple):
+class TreeEntry(Struct, frozen=True):
     """What a tree says under one name."""
 
     mode: int

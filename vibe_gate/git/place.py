@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import UnsupportedRepository, UsageError
@@ -24,7 +25,7 @@ _OWN_SCOPES = frozenset({"local", "worktree"})
 _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 
 
-class Setting(NamedTuple):
+class Setting(Struct, frozen=True):
     """One line of git's configuration. `value` None: a bare name, which git reads as true."""
 
     scope: str
@@ -70,7 +71,7 @@ class Settings:
         return "true" if found is None else found
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """A repository that was found: absolute folders, its configuration, git bound to it."""
 
     root: Path

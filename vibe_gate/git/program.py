@@ -12,7 +12,8 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain import MODEL_KEYS, REPOSITORY_VARIABLES, paths
 from vibe_gate.errors import InfrastructureError
@@ -48,7 +49,7 @@ PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
 
 
-class Finished(NamedTuple):
+class Finished(Struct, frozen=True):
     """What a call left behind. `err` is text for people, in English."""
 
     code: int

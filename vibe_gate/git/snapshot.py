@@ -20,7 +20,8 @@ import shutil
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
@@ -148,7 +149,7 @@ class WorkingTree:
         return done.out.split()[2].decode("ascii")
 
 
-class _OddEntries(NamedTuple):
+class _OddEntries(Struct, frozen=True):
     """Paths of the index that `git add -A` alone would not get right."""
 
     assumed: list[bytes]

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.errors import InfrastructureError
@@ -34,7 +36,7 @@ _ID = re.compile(r"\b[0-9a-f]{40}\b")
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 
-class NewCommit(NamedTuple):
+class NewCommit(Struct, frozen=True):
     """A commit that an update brings. `before`: the tree of its first parent, the empty tree of a first commit.
 
     `author`: address and time, which a rebase and a pick keep.

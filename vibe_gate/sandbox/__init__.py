@@ -17,9 +17,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct
 
 from vibe_gate.errors import InfrastructureError
 
@@ -66,8 +67,7 @@ _CLOSED = ("HOME", "GITHUB_WORKSPACE", "RUNNER_TEMP")
 _PROGRAM_FOLDERS = ("bin", "sbin", "condabin", "Scripts")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """How a command ended in an export of the head tree.
 
     `exit_code` is None when it was not finished: `failure` then says why

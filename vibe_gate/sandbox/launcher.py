@@ -96,11 +96,11 @@ def main(order: dict[str, Any]) -> int:
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 1)  # the output's end is the command's end, not ours
     os.dup2(quiet, 2)
-    tree = _Tree(child, abi)
-    tree.end(SETTLE_S if tree.attend() else 0)
-    if tree.status is None:
+    processes = _Processes(child, abi)
+    processes.end(SETTLE_S if processes.attend() else 0)
+    if processes.status is None:
         return 0
-    code = os.waitstatus_to_exitcode(tree.status)
+    code = os.waitstatus_to_exitcode(processes.status)
     _report(report, code=code)
     return 0 if report != _NO_REPORT else code if code >= 0 else 128 - code
 
@@ -260,7 +260,7 @@ def _program(
     yield _RETURN, 0, 0, refused
 
 
-class _Tree:
+class _Processes:
     """The command and everything that it started, seen from outside of the wall."""
 
     def __init__(self, child: int, abi: int) -> None:

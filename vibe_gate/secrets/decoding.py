@@ -21,7 +21,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
 
@@ -37,7 +38,7 @@ SEPARATOR = "<\0<"
 """Between parts that do not touch: no rule for a secret crosses it."""
 
 
-class Piece(NamedTuple):
+class Piece(Struct, frozen=True):
     """`length` characters of a view that stand for `[start:end]` below: one for one if as many, else all for all."""
 
     length: int
@@ -45,7 +46,7 @@ class Piece(NamedTuple):
     end: int
 
 
-class DecodedPart(NamedTuple):
+class DecodedPart(Struct, frozen=True):
     """A decoded stretch of text, and what its pieces stand for."""
 
     text: str
@@ -252,7 +253,7 @@ _BASE32 = expression(r"[A-Z2-7]{32,}\Z|[a-z2-7]{32,}\Z")
 _NEXT_LINE = expression(r"\r?\n[ \t]{0,40}([+-]?)[ \t]{0,40}([A-Za-z0-9+/_-]{2,})")
 
 
-class _CodedLine(NamedTuple):
+class _CodedLine(Struct, frozen=True):
     """A run of coded text, and what it says."""
 
     start: int

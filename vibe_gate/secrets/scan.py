@@ -20,13 +20,16 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
 
 
-class SecretMatch(NamedTuple):
+class SecretMatch(Struct, frozen=True):
     """One secret: `text[start:end]` is the value itself, without its name or quotes.
 
     `value` is how it reads: without the escapes, or out of the base64, in which it was found.
@@ -65,7 +68,7 @@ def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = N
     for view in decoding.views(text):
         for match in _matches(view.text, also):
             start, end = view.origin(match.start, match.end)
-            matches.append(match._replace(start=start, end=end))
+            matches.append(replace(match, start=start, end=end))
     return _apart(matches if text.isascii() else [_with_whole_characters(text, match) for match in matches])
 
 
@@ -108,7 +111,7 @@ def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> 
     if may_assign(text):
         found += _assigned(text)
     for match in found:
-        yield match._replace(value=text[match.start : match.end])
+        yield replace(match, value=text[match.start : match.end])
 
 
 FIRST_LOOK_PAYS = 200_000
@@ -165,7 +168,7 @@ def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
         if kept and match.start < kept[-1].end:
             last = kept.pop()
             best = min(last, match, key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value))
-            match = best._replace(start=last.start, end=max(last.end, match.end))
+            match = replace(best, start=last.start, end=max(last.end, match.end))
         kept.append(match)
     return kept
 
@@ -182,7 +185,7 @@ def _with_whole_escapes(text: str, match: SecretMatch) -> SecretMatch:
         start = head.start()
     if _backslashes(text[start:end]) % 2:
         end = min(len(text), end + (5 if text[end : end + 1] == "u" else 1))
-    return match if (start, end) == (match.start, match.end) else match._replace(start=start, end=end)
+    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
 
 
 def _backslashes(text: str) -> int:
@@ -192,7 +195,7 @@ def _backslashes(text: str) -> int:
 def _with_whole_characters(text: str, match: SecretMatch) -> SecretMatch:
     """The match with the whole of a UTF-8 character that it would cut: text that is UTF-8 stays UTF-8."""
     start, end = _border(text, match.start, -1), _border(text, match.end, 1)
-    return match if (start, end) == (match.start, match.end) else match._replace(start=start, end=end)
+    return match if (start, end) == (match.start, match.end) else replace(match, start=start, end=end)
 
 
 def _border(text: str, position: int, step: int) -> int:
@@ -212,14 +215,14 @@ def _in_characters(raw: bytes, matches: list[SecretMatch]) -> list[SecretMatch]:
         start = count + len(raw[at : match.start].decode("utf-8", "surrogatepass"))
         count = start + len(raw[match.start : match.end].decode("utf-8", "surrogatepass"))
         at = match.end
-        placed.append(match._replace(start=start, end=count))
+        placed.append(replace(match, start=start, end=count))
     return placed
 
 
 # The table of rules
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """One row of `rules.toml` for one keyword; see there."""
 
     kind: str
