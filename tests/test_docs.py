@@ -32,7 +32,9 @@ from scripted_messages_api import Text, Turn
 from text_tree import text_tree
 from wire import answering
 
-from vibe_gate.faces.cli import COMMANDS, dispatch
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli.command import parser as parser_of
+from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.gate.loading import mistakes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -233,7 +235,7 @@ def test_every_command_that_is_told_of_is_there_with_its_options():
         name, *words = shlex.split(command, posix=False)
         if not name.isalpha() or not name.islower() or name in dispatch.PLANNED:
             continue
-        parser = dispatch.parser(name, dispatch.command(name))
+        parser = parser_of(name, dispatch.command(name))
         options = set(parser._option_string_actions)
         for action in parser._actions:
             for each, one in action.choices.items() if isinstance(action.choices, dict) else ():

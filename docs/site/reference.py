@@ -27,7 +27,9 @@ from vibe_gate.domain.event import Event
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
-from vibe_gate.faces.cli import COMMANDS, dispatch
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli.command import parser as parser_of
+from vibe_gate.faces.cli.help import COMMANDS
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.sessions import SessionMeta
 from vibe_gate.store.captures import CaptureMeta
@@ -90,7 +92,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """The parser of a command, or those of its subcommands."""
-    parser = dispatch.parser(name, dispatch.command(name))
+    parser = parser_of(name, dispatch.command(name))
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not groups:
         yield name, parser

@@ -17,8 +17,10 @@ from program import ROOT, repository
 from vibe_gate import __version__
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli import COMMANDS, HELP, dispatch
-from vibe_gate.faces.cli.review import request_of
+from vibe_gate.faces.cli import dispatch
+from vibe_gate.faces.cli.command import Command, argument, parser
+from vibe_gate.faces.cli.help import COMMANDS, HELP
+from vibe_gate.faces.cli.request import request_of
 
 
 def test_version_is_one_line(tmp_path, environ):
@@ -153,7 +155,7 @@ def explode(args, environ):
 def exploding():
     """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
-    broken = dispatch.Command("x", (dispatch.argument("how"),), explode)
+    broken = Command("x", (argument("how"),), explode)
     yield lambda how: dispatch.run(["explode", how], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 
@@ -176,7 +178,7 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
 
 
 def arguments(*argv: str) -> argparse.Namespace:
-    return dispatch.parser("review", dispatch.command("review")).parse_args(argv)
+    return parser("review", dispatch.command("review")).parse_args(argv)
 
 
 def request(*argv: str, **environ: str):

@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, Problem, Repaired, StoreUsage, Verified
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, RevisionError, StorageError, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
+from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, Named, StoredRuns, graph_of, moment
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
@@ -71,7 +71,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     kept = runs.bundles.is_kept(meant.entry)
     if args.json or summary is None:
         return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
-    from vibe_gate.faces.cli.review import screen
+    from vibe_gate.faces.cli.screen import screen
     from vibe_gate.review import Review
 
     made = result.bundle_dir / "made.patch"

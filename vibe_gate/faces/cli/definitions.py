@@ -11,7 +11,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS, USAGE, DefinitionError, GatewayError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group
+from vibe_gate.faces.cli.command import JSON, Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading

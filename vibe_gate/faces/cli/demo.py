@@ -12,9 +12,9 @@ from pathlib import Path
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import emit, now
-from vibe_gate.faces.cli.review import present
+from vibe_gate.faces.cli.screen import present
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.review import Progress, Review, ReviewRequest, review
 

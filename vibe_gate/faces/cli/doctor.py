@@ -21,7 +21,7 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError
-from vibe_gate.faces.cli.dispatch import JSON, Command
+from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import FOLDER, load_gate

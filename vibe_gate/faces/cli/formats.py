@@ -13,8 +13,7 @@ from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.reporting import stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.output import emit, now
-from vibe_gate.faces.cli.review import STDOUT
+from vibe_gate.faces.cli.output import STDOUT, emit, now
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif

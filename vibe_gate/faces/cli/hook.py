@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
-from vibe_gate.faces.cli.dispatch import Command, argument, bug
-from vibe_gate.faces.cli.output import ASCII, emit, is_terminal, now
+from vibe_gate.faces.cli.command import Command, argument
+from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 from vibe_gate.store import open_state
 

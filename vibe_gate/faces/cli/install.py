@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.claude_hook.settings import add_hooks, drop_hooks, own_hooks, read_settings, write_settings
-from vibe_gate.faces.cli.dispatch import Command, argument, group
+from vibe_gate.faces.cli.command import Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.install import TRANSACTION

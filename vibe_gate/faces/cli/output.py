@@ -7,6 +7,8 @@ import json
 import os
 import re
 import sys
+import textwrap
+import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +22,9 @@ ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼", "+x|
 
 COLUMNS = 80
 """Width of a sentence on a terminal, if that is not narrower."""
+
+STDOUT = "-"
+"""The FILE of an option that is printed to stdout instead."""
 
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
 
@@ -97,8 +102,6 @@ def complain(text: str) -> None:
 
 def wrapped(text: str, columns: int = COLUMNS, indent: str = "  ") -> str:
     """Each line broken between words at `columns`; `indent` begins the lines that follow. A long word stays whole."""
-    import textwrap  # what a git hook prints in a pipe is not wrapped
-
     wrapper = textwrap.TextWrapper(
         columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
@@ -117,3 +120,15 @@ def disarmed(text: str) -> str:
 def drop_stdout() -> None:
     """Point stdout at /dev/null, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def bug(error: Exception) -> str:
+    """The sentence about an unexpected exception; VIBE_GATE_TRACEBACK=1 also prints its traceback."""
+    if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
+        return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
+    if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
+        complain("".join(traceback.format_exception(error)).rstrip("\n"))
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
+    what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return f"this is a bug, please report it: {what} ({line}). VIBE_GATE_TRACEBACK=1 shows the traceback."

@@ -17,7 +17,7 @@ from vibe_gate.faces.action.gate import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.dispatch import Command, argument, whole_number
+from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge

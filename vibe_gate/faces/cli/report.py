@@ -10,10 +10,9 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command, argument
+from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.formats import check, put
-from vibe_gate.faces.cli.output import complain, emit
-from vibe_gate.faces.cli.review import STDOUT
+from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.report.html import page
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command
+from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import complain
-from vibe_gate.faces.cli.review import add_wire
+from vibe_gate.faces.cli.request import add_wire
 from vibe_gate.faces.cli.run import carried_out, present
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.run.resume import KeptRun, resumed

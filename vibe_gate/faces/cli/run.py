@@ -20,9 +20,10 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import Command
+from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import COLUMNS, emit, now, wrapped
-from vibe_gate.faces.cli.review import add_limits, add_wire, print_document, request_of, screen
+from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
+from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.walk import RunRequest, run_workflow

@@ -18,7 +18,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
-from vibe_gate.faces.cli.dispatch import argument
+from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import now
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import Bundles, RunResult, open_state, read_bundle

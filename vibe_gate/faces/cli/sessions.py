@@ -15,7 +15,7 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import run
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument, group, whole_number
+from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor

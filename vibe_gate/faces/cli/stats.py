@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.faces.cli.runs import StoredRuns, moment
 from vibe_gate.report.statistics import lines, statistics

@@ -11,9 +11,9 @@ from typing import get_args
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument
+from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result, now
-from vibe_gate.faces.cli.review import WIRES
+from vibe_gate.faces.cli.request import WIRES
 from vibe_gate.run.cases import CaseResult, Status, read_case_set
 
 

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from vibe_gate.errors import PASS, UsageError
-from vibe_gate.faces.cli.dispatch import JSON, Command, argument, did_you_mean
+from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS
-from vibe_gate.faces.cli.dispatch import Command, argument
+from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns, graph_of
 from vibe_gate.report import graph as picture

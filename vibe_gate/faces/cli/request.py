@@ -1,0 +1,125 @@
+"""argv and environment to a ReviewRequest: what is compared, the limits, how the model is reached."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
+from vibe_gate.gate.source import is_identifier
+from vibe_gate.review import ReviewRequest
+
+WIRES = ("live", "record", "replay")
+Wire = Literal["live", "record", "replay"]
+
+
+def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The options that limit cost and time."""
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="spend at most X US dollars")
+    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="time limit of the whole run")
+    return limits
+
+
+def add_wire(parser: argparse.ArgumentParser) -> None:
+    """The options that say how the model is reached."""
+    wire = parser.add_argument_group("model requests")
+    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
+    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
+
+
+def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
+    """The request that the arguments mean. UsageError if they contradict each other."""
+    rubrics, revision = _rubrics_and_revision(args.rubric, args.revision)
+    wire, cassette = _wire(args, environ)
+    return ReviewRequest(
+        selection=_selection(revision, args.staged, args.commit),
+        rubrics=tuple(dict.fromkeys(rubrics)),
+        judge=not args.no_judge,
+        base=args.base or _base_of_pull_request(environ),
+        definitions=args.definitions,
+        max_cost_usd=args.max_cost_usd,
+        deadline_s=args.deadline,
+        wire=wire,
+        cassette=cassette,
+        strict=args.strict,
+        force=args.force,
+    )
+
+
+def selection(revision: str) -> Selection:
+    """What `REV`, `A..B` or `A...B` selects; an empty side is HEAD, as in git. Whether it exists is not looked up."""
+    dots = "..." if "..." in revision else ".."
+    left, found, right = revision.partition(dots)
+    if not found:
+        return Selection("worktree", left=revision)
+    if revision in ("..", "...") or ".." in right or left.endswith(".") or right.startswith("."):
+        raise UsageError(f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base.")
+    return Selection("merge_base" if dots == "..." else "range", left=left or "HEAD", right=right or "HEAD")
+
+
+def _base_of_pull_request(environ: Mapping[str, str]) -> str | None:
+    """The base branch that GitHub Actions names in a pull request's job; definitions are read there."""
+    base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
+    return f"origin/{base}" if base else None
+
+
+def _selection(revision: str | None, staged: bool, commit: str | None) -> Selection:
+    given = [name for name, there in ((revision, revision is not None), ("--staged", staged)) if there]
+    given += ["--commit"] if commit is not None else []
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} select different changes; use one of them.")
+    if revision == "" or commit == "":
+        raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
+    if commit is not None:
+        if ".." in commit:
+            raise UsageError(f"--commit takes one commit; for a range use `vibe-gate review {commit}`")
+        return Selection("commit", left=commit)
+    if staged:
+        return Selection("staged")
+    return selection(revision or "HEAD")
+
+
+def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> tuple[list[str], str | None]:
+    if len(revisions) > 1:
+        raise UsageError(f"more than one revision; for a range use {revisions[0]}..{revisions[1]}")
+    # `review --rubric quality HEAD~1`: argparse gives all words to --rubric, but
+    # HEAD~1 cannot be a rubric's id, so the last word is the revision.
+    names = list(rubrics)
+    revision = revisions[0] if revisions else None
+    if revision is None and len(names) > 1 and not _may_be_rubric(names[-1]):
+        revision = names.pop()
+    for name in names:
+        if not _may_be_rubric(name):
+            raise UsageError(f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'.")
+    return names, revision
+
+
+def _may_be_rubric(name: str) -> bool:
+    return is_identifier(name) and ".." not in name
+
+
+def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | None, Path | None]:
+    wire = args.wire or environ.get("VIBE_GATE_WIRE") or None
+    cassette = args.cassette or environ.get("VIBE_GATE_CASSETTE") or None
+    if wire is not None and wire not in WIRES:
+        raise UsageError(f"VIBE_GATE_WIRE is '{wire}'; use {', '.join(WIRES)}.")
+    if wire in ("record", "replay") and cassette is None:
+        raise UsageError(f"--wire {wire} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
+    if args.cassette and wire in (None, "live"):
+        raise UsageError("--cassette DIR needs --wire record or --wire replay.")
+    return cast(Wire | None, wire), Path(cassette) if cassette else None
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
+    return value

@@ -1,0 +1,71 @@
+"""A review printed: the verdict screen, the JSON document, or the sentence that nothing changed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+
+from vibe_gate.domain import in_ci
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.provenance import agent_hints
+from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
+from vibe_gate.review import Review, ReviewRequest
+
+PIPE_WIDTH = 1000
+"""Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
+
+NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
+
+
+def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:
+    """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
+    if as_json:
+        print_document(done)
+    elif done.summary.run_id == "":
+        emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
+    else:
+        emit(screen(done, environ) + "\n")
+
+
+def print_document(done: Review) -> None:
+    """Print the summary as JSON, and the notes as sentences."""
+    for note in done.notes:
+        complain(f"note: {safe(note)}")
+    emit(done.summary.to_json())
+
+
+def nothing(selected: Selection) -> str:
+    """The sentence for a change without files."""
+    left, right = safe(selected.left), safe(selected.right)
+    return {
+        "staged": "Nothing to review: the index is the same as HEAD.",
+        "worktree": f"Nothing to review: the working tree is the same as {left}.",
+        "range": f"Nothing to review: {left} and {right} have the same files.",
+        "merge_base": f"Nothing to review: {right} has no changes since its merge base with {left}.",
+        "commit": f"Nothing to review: commit {left} changes no files.",
+    }[selected.kind]
+
+
+def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = "") -> str:
+    """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
+    from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
+
+    notes = (*done.notes, *_advice(done, environ))
+    columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
+    shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
+    if not takes_colour(environ):
+        return shown.plain
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, width=columns, highlight=False, force_terminal=True)
+    with console.capture() as captured:
+        console.print(shown, soft_wrap=True, end="")
+    return captured.get()
+
+
+def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
+    """What a person who has no gate of their own should know."""
+    own = done.gate is None or done.gate.origin != "built-in"
+    return [] if own or in_ci(environ) or agent_hints(environ, (), uncommitted=True) else [NO_GATE]
