@@ -41,13 +41,6 @@ def floors(session: nox.Session) -> None:
 
 
 @nox.session
-def house(session: nox.Session) -> None:
-    """The sizes of the rooms, written into docs/architecture.md beside their budgets."""
-    session.install(".")
-    session.run("python", ".ci/house.py", "--write")
-
-
-@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation as a site, in .nox/docs/site: a link that leads nowhere fails it."""
     session.install(".[docs]")

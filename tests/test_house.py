@@ -1,4 +1,4 @@
-"""The house itself: its public surface, its documents, its sizes and its floors."""
+"""The house itself: its public surface, its documents and its floors."""
 
 from __future__ import annotations
 
@@ -90,16 +90,12 @@ def test_no_class_name_stands_twice():
 
 
 def test_the_map_shows_the_tree():
-    """docs/architecture.md draws each room and each module at the top of the package, and nothing else."""
-    drawn = (ROOT / "docs" / "architecture.md").read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
+    """docs/explanation/architecture.md draws each room and each module at the top of the package, and nothing else."""
+    page = ROOT / "docs" / "explanation" / "architecture.md"
+    drawn = page.read_text().split("```text\nvibe_gate/\n", 1)[1].split("```", 1)[0]
     names = set(re.findall(r"^  (\w+(?:/|\.py))", drawn, re.MULTILINE))
     present = {path.name + "/" * path.is_dir() for path in (ROOT / "vibe_gate").iterdir()}
     assert names == present - {"py.typed", "__pycache__/"}
-
-
-def test_the_sizes_of_the_rooms_are_those_of_the_document():
-    done = subprocess.run([sys.executable, ROOT / ".ci" / "house.py", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def lint(root: Path) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,8 @@
 """vibe-gate: a git-native gate for agent-written code.
 
-docs/architecture.md has the map of the house, from the top floor down: faces (argv, environment and clock come in
-there and nowhere else), review.py (THE WALK: read this first), rooms, doors to outside things, the domain's words.
+docs/explanation/architecture.md has the map of the house, from the top floor down: faces (argv, environment and clock
+come in there and nowhere else), review.py (THE WALK: read this first), rooms, doors to outside things, the domain's
+words.
 
 What scripts may rely on, loaded on first use so that `import vibe_gate` costs nothing:
 
@@ -9,7 +10,7 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
     ReviewRequest, Review, Progress what is asked, what comes back, who is told on the way
     Selection                       which change: working tree, index, commit, range
     Summary                         the document that `--json` prints and a bundle keeps
-    read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/api.md)
+    read_bundle, RunResult          what a recorded run or turn did, read lazily from its bundle (docs/reference/api.md)
     FileChange, Attachment          one changed file of a bundle; what `RunResult.annotate` attaches
     find_bundles, clean_bundles     recorded runs by commit, tree, patch-id, outcome ...; what is too old deleted
     expect                          matchers about what a RunResult says an agent did

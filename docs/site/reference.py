@@ -36,7 +36,7 @@ from vibe_gate.store.captures import CaptureMeta
 from vibe_gate.store.turn_summary import TurnSummary
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS: tuple[type[Model], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta)
 """What a bundle, a capture and a session hold as JSON."""
 

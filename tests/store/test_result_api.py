@@ -17,7 +17,7 @@ from vibe_gate.store.result import Annotation, Git, NameStatus
 from vibe_gate.store.session import CallState, CapturedCall, Message, Timeline, TimelineEvent, Tools
 from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookRef, TurnMetrics
 
-DOCUMENT = (Path(__file__).parents[2] / "docs/api.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs/reference/api.md").read_text()
 
 CLASSES = [
     RunResult, Message, Git, NameStatus, Files, FileChange, LineStats, StoredContent, Tools, CapturedCall,

@@ -223,7 +223,7 @@ class _Commands:
         for result in results:
             if result.outcome in ("fail", "error") and result.id not in pointed_at:
                 yield from (f"{result.id} | {line}" for line in self.ends.pop(result.id, ()))
-        yield from (f"{_NO_WALL}: {lack}. docs/commands.md says what that means." for lack in self.lacks)
+        yield from (f"{_NO_WALL}: {lack}. docs/guides/commands.md says what that means." for lack in self.lacks)
 
 
 def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:

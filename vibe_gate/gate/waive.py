@@ -205,7 +205,7 @@ def _runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, Sea
 
 
 _HEAD = """\
-# What this repository has decided to live with. Read at the trusted revision; docs/receipts.md.
+# What this repository has decided to live with. Read at the trusted revision; docs/reference/receipts.md.
 schema = 1
 """
 

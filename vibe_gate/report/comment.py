@@ -24,7 +24,7 @@ from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, exp
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
 """The documents of this version."""
 
-GLOSSARY = f"{DOCS}/glossary.md"
+GLOSSARY = f"{DOCS}/reference/glossary.md"
 
 MAX_SENTENCES = 20
 """Notes or downgrades that are told one by one."""
@@ -114,7 +114,7 @@ def why(report: Report) -> str:
 def _next(report: Report) -> str:
     if not report.summary.run_id:
         return ""
-    return f"**Next:** {next_step(report)}. [What this means]({DOCS}/github.md#the-comment)."
+    return f"**Next:** {next_step(report)}. [What this means]({DOCS}/guides/github.md#the-comment)."
 
 
 def _waiting(report: Report) -> str:

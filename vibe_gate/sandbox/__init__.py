@@ -1,7 +1,7 @@
 """Commands of a repository's own, run apart: clean environment, own process group, bounded output and time.
 
 What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left;
-docs/commands.md says it to users. `agent_wall` puts a whole agent's program behind the same wall.
+docs/guides/commands.md says it to users. `agent_wall` puts a whole agent's program behind the same wall.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
     state        what processes share: run index, records of git's hooks, overrides, answers, spending
     captures     sessions of a coding agent, folded from what its hooks left
 
-The format, file by file: docs/bundles.md.
+The format, file by file: docs/reference/bundles.md.
 """
 
 from __future__ import annotations

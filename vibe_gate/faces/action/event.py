@@ -109,7 +109,7 @@ _REQUIRED = ("repository", "base", "head", "number", "run", "comment")
 _REFUSED = (
     "it runs with the secrets and the token of the base repository, while commands of the gate "
     "run on the code of whoever opened the pull request. Use `on: pull_request`; for forks, a second workflow "
-    "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/github.md)"
+    "`on: workflow_run` with `vibe-gate post --from-artifact` (docs/guides/github.md)"
 )
 """Why it does not run on `pull_request_target`."""
 

@@ -174,7 +174,7 @@ agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
   schema = 1
   id = "fixer"
   tools = ["Read", "Edit", "Bash"]
-(docs/definitions.md, examples/agents)
+(docs/reference/definitions.md, examples/agents)
 """,
 )
 

@@ -128,13 +128,13 @@ examples:
   vibe-gate post                      the newest run, to the pull request of its
                                       commit
   vibe-gate post HEAD --pr 7          the run of HEAD, to pull request 7
-  vibe-gate post --from-artifact DIR  in a job on workflow_run (docs/github.md)
+  vibe-gate post --from-artifact DIR  in a job on workflow_run (docs/guides/github.md)
 """,
 )
 
 ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
-    (),  # everything it reads is in the environment (docs/cli.md)
+    (),  # everything it reads is in the environment (docs/reference/cli.md)
     lambda args, environ: run_job(Runner(environ, Path.cwd(), now, emit_to_runner)),
     "vibe-gate action",
 )

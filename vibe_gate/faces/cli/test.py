@@ -21,7 +21,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     results = []
     with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
         if not cases.cases:
-            raise UsageError("no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/definitions.md).")
+            raise UsageError(
+                "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
+            )
         for case in cases.cases:
             with progress.shown(environ, quiet=not progress.is_lively(environ)) as (show, _, _):
                 walk = cases.run(case, args.wire, environ=environ, clock=now, progress=show)

@@ -31,7 +31,7 @@ REFUSED = 10
 
 
 class Effect(Struct, frozen=True):
-    """What a verdict does to git (the table of docs/hooks.md). `code` is the hook's exit code: 0 lets git continue.
+    """What a verdict does to git (see docs/guides/hooks.md). `code` is the hook's exit code: 0 lets git continue.
 
     `warning` is a sentence to be shown prominently, or "".
     """

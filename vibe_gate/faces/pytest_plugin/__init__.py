@@ -1,4 +1,4 @@
-"""The pytest plugin: agents, judges and workflows as tests (docs/pytest.md).
+"""The pytest plugin: agents, judges and workflows as tests (docs/guides/pytest.md).
 
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
