@@ -6,9 +6,10 @@
 reads it by its own functions (`agent.sessions`). What is written is redacted, and names the workspace's folder
 `{{workspace}}`, so that a session goes on in another clone.
 
-    sessions   the folder: listed, found, copied, deleted      writer    one session held by one process
-    mirror     the SDK's store                                 entries   lines of messages.jsonl
-    older      the single-JSON form                            meta      meta.json
+    sessions   opened, copied, taken over                      folder    listed, found, begun, deleted
+    mirror     the SDK's store                                 writer    one session held by one process
+    entries    lines of messages.jsonl                         meta      meta.json
+    older      the single-JSON form
 """
 
 from vibe_gate.sessions.entries import blocks

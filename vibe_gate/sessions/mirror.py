@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vibe_gate.errors import StorageError
 from vibe_gate.sessions import writer
 from vibe_gate.sessions.entries import Entry, WorkspacePath, is_message, prompt_of
+from vibe_gate.sessions.folder import SessionFolder
 from vibe_gate.sessions.meta import SessionMeta, SessionTurn, titled
 from vibe_gate.sessions.writer import SessionWriter, storing
-
-if TYPE_CHECKING:
-    from vibe_gate.sessions.sessions import Sessions
 
 
 class SessionMirror:
     """A SessionStore of the SDK. A session is held from the first entry, or from `hold`, until `close`."""
 
-    def __init__(self, sessions: Sessions, workspace: Path, project_key: str, about: Mapping[str, Any]) -> None:
+    def __init__(self, sessions: SessionFolder, workspace: Path, project_key: str, about: Mapping[str, Any]) -> None:
         """`about`: fields of SessionMeta of a session that begins."""
         self._sessions = sessions
         self._workspace = WorkspacePath(workspace)

@@ -87,7 +87,7 @@ class SessionWriter:
     def __init__(self, name: str, folder: SessionFiles, meta: SessionMeta | None = None) -> None:
         """`meta` of a session that begins. StorageError: another process writes it. OSError, ValueError."""
         self.folder = folder
-        self._logs: dict[str, _Log] = {}
+        self._logs: dict[str, SessionLog] = {}
         self._lock = lock(name, folder)
         try:
             if meta is not None:
@@ -100,7 +100,7 @@ class SessionWriter:
     def append(self, subpath: str, entries: Sequence[Entry], workspace: WorkspacePath, redact: Redact) -> None:
         """Append what is not there yet. OSError, ValueError: nothing was appended."""
         if subpath not in self._logs:
-            self._logs[subpath] = _Log(self.folder, log_name(subpath))
+            self._logs[subpath] = SessionLog(self.folder, log_name(subpath))
         log = self._logs[subpath]
         new = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in log.seen]
         log.append(b"".join(workspace.encode(entry, redact) for entry in new))
@@ -130,7 +130,7 @@ def redacted(meta: SessionMeta, redact: Redact) -> SessionMeta:
     return meta.model_copy(update=redact(texts))
 
 
-class _Log:
+class SessionLog:
     """One log open for appending; a torn last line is cut first, or the next one would be lost with it."""
 
     def __init__(self, folder: SessionFiles, name: str) -> None:
@@ -145,6 +145,7 @@ class _Log:
                 self.seen.add(model.parse_object(line).get("uuid"))
 
     def append(self, data: bytes) -> None:
+        """Append lines, whole or not at all. OSError."""
         view = memoryview(data)
         try:
             while view:

@@ -1,13 +1,16 @@
 """The store, `.vibe-artifacts`: runs recorded as they go, sealed last, read back with their hashes.
 
-    recorder     runs begin and are written             turn      one turn of a session
+    store        runs begin, and go on                  artifacts the folder itself, opened or made
+    recorder     one run, written as it goes            turn      one turn of a session
+    recording    a failure ends the record alone        reopening a run whose writer died goes on
     turn_summary the turn's document, its tool calls    contents  files/ of a bundle
     log          NDJSON of whole lines, JSON of both directions
     folder       directories held open, no links        names     which names a bundle may hold
     bundle       where a bundle is, what its seal says  result    a run or turn read back: `read_bundle`
     session      messages, tool calls, events by time   files     changed files, contents and patches
-    runs         lists, finding, the `Bundles` of a working tree      gc        what is deleted
-    checking     everything that is wrong               repair    tidies, and puts aside what is corrupt
+    runs         lists and finding of runs              bundles   `Bundles`: all that is done with them
+    gc           what is deleted                        checking  everything that is wrong
+    repair       tidies, and puts aside what is corrupt
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, answers, spending
     captures     sessions of a coding agent, folded from what its hooks left
@@ -17,15 +20,18 @@ The format, file by file: docs/reference/bundles.md.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from vibe_gate.store import captures
+    from vibe_gate.store.bundles import Bundles
     from vibe_gate.store.files import FileChange
     from vibe_gate.store.gc import clean_bundles
-    from vibe_gate.store.recorder import RunRecorder, Store, open_store
+    from vibe_gate.store.recorder import RunRecorder
     from vibe_gate.store.result import Attachment, RunResult, read_bundle
-    from vibe_gate.store.runs import Bundles, find_bundles
+    from vibe_gate.store.runs import find_bundles
     from vibe_gate.store.state import State, open_state
+    from vibe_gate.store.store import Store, open_store
     from vibe_gate.store.turn import TurnRecorder
 
 __all__ = [
@@ -38,18 +44,26 @@ def __getattr__(name: str) -> object:
     """Load a name on first use: a review needs the recorder alone, `bundles list` the runs alone."""
     value: object
     match name:
-        case "open_store" | "Store" | "RunRecorder":
-            from vibe_gate.store import recorder
+        case "open_store" | "Store":
+            from vibe_gate.store import store
 
-            value = getattr(recorder, name)
+            value = getattr(store, name)
+        case "RunRecorder":
+            from vibe_gate.store.recorder import RunRecorder
+
+            value = RunRecorder
         case "TurnRecorder":
             from vibe_gate.store.turn import TurnRecorder
 
             value = TurnRecorder
-        case "Bundles" | "find_bundles":
-            from vibe_gate.store import runs
+        case "Bundles":
+            from vibe_gate.store.bundles import Bundles
 
-            value = getattr(runs, name)
+            value = Bundles
+        case "find_bundles":
+            from vibe_gate.store.runs import find_bundles
+
+            value = find_bundles
         case "open_state" | "State":
             from vibe_gate.store import state
 

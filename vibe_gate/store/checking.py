@@ -15,6 +15,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
+from vibe_gate.store.artifacts import open_store_folder
 from vibe_gate.store.bundle import (
     digest,
     parse_events,
@@ -29,7 +30,7 @@ from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import lines
 from vibe_gate.store.names import Entry, part_of, walk
-from vibe_gate.store.runs import bare_entries, open_store_folder
+from vibe_gate.store.runs import bare_entries
 from vibe_gate.store.turn_summary import TurnSummary
 
 MAX_PROBLEMS = 20_000

@@ -21,12 +21,12 @@ from vibe_gate.domain.model import first_mistake
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
+from vibe_gate.store.artifacts import open_store_folder, require_untracked
 from vibe_gate.store.bundle import state_of
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
-from vibe_gate.store.recorder import require_untracked
-from vibe_gate.store.runs import bare_entries, is_kept, open_store_folder
+from vibe_gate.store.runs import bare_entries, is_kept
 
 MB = 1_000_000
 

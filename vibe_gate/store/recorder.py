@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import functools
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from vibe_gate.domain import paths, receipt, unredacted_fields
+from vibe_gate.domain import receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.model import iso, require_few
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import digests, own_events, require_possible
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
+from vibe_gate.store.recording import RecordingStatus, never_fails
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.gate import Retention
-    from vibe_gate.domain.upkeep import Cleaned
     from vibe_gate.store.result import RunResult
     from vibe_gate.store.turn import TurnRecorder
 
@@ -37,244 +33,7 @@ Clock = Callable[[], datetime]
 Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
 """Makes receipt.json from the sealed summary (redacted, without its digests) and the digests; must not raise."""
 
-T = TypeVar("T")
-P = ParamSpec("P")
-
-CLEAN_EVERY = timedelta(days=1)
-"""How often a store is cleaned after a review."""
-
-_IGNORE_BYTES = 64  # of the store's own .gitignore, which has one line
 _LINES_AT_ONCE = 256  # of contents: so many files are in a killed run before its log names them
-_IDS_TRIED = 1000  # runs of one change in one millisecond; beyond that something else is wrong
-
-
-class RecordingStatus:
-    """Whether a run can still be recorded: one failure ends the recording, never the review.
-
-    A full disk or a read-only directory says nothing about the change, nor does a text that nobody thought of.
-    `lost` is None, or the sentence that says why nothing more is recorded. Shared by the recorders of one run;
-    `lock` is held while any of them writes or closes.
-    """
-
-    def __init__(self, lost: str | None = None) -> None:
-        self.lost = lost
-        self.closed = False
-        self.lock = threading.RLock()
-
-
-class Recording(Protocol):
-    """What a run's recorder and a turn's have in common; `_parts` is None for one that was never open, or is closed."""
-
-    _status: RecordingStatus
-    _parts: Any
-
-
-R = TypeVar("R", bound=Recording)
-
-
-def never_fails(write: Callable[Concatenate[R, Any, P], T]) -> Callable[Concatenate[R, P], T | None]:
-    """Hand the recorder's open files to its method; None if that fails, and ever after. One thread at a time.
-
-    GateError: what interrupts the review, its deadline for one.
-    """
-
-    @functools.wraps(write)
-    def attempt(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
-        status = self._status
-        with status.lock:
-            if status.closed or status.lost is not None or self._parts is None:
-                return None
-            try:
-                return write(self, self._parts, *args, **kwargs)
-            except Exception as error:  # hostile texts may raise anything; a review must not fail by them
-                if isinstance(error, GateError) and not isinstance(error, StorageError):
-                    raise  # the run's deadline interrupts whatever is being done
-                status.lost = _sentence(error)
-                return None
-
-    return attempt
-
-
-def _sentence(error: Exception) -> str:
-    """What happened and what to do, for a person."""
-    if isinstance(error, StorageError):
-        return str(error)
-    if not isinstance(error, OSError):
-        return _fault(error)
-    where = f"{paths.quote(str(error.filename))}: " if error.filename else ""
-    advice = "Free space or make .vibe-artifacts writable"
-    if error.errno in {errno.EMFILE, errno.ENFILE}:
-        advice = "Allow more open files (`ulimit -n`)"
-    return f"{where}{error.strerror or error}. {advice}, then review again to have a bundle."
-
-
-def _fault(error: Exception) -> str:
-    """A bug in vibe-gate. Not its message: that may quote what is just being redacted."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    at = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
-    return f"recording ended by {type(error).__name__}{at}. This is a bug in vibe-gate; please report this line."
-
-
-def open_store(
-    root: Path, redact: CountingRedactor, clock: Clock, tracked: Callable[[], Collection[str]] = tuple
-) -> Store:
-    """The store below `root`, the top of the working tree; made on first use, ignoring itself.
-
-    `tracked` asks git which files of the store it tracks; it is called if there is a store already. If the store
-    cannot be written (read-only, full, tracked by git, or a link or .gitignore that a hostile repository has
-    committed in its place), it opens all the same, and its runs are unrecorded: nothing in a repository may
-    keep a verdict from being reported.
-    """
-    try:
-        return Store(root, store_folder(root, tracked), redact, clock)
-    except (OSError, StorageError) as error:
-        return Store(root, _sentence(error), redact, clock)
-
-
-def store_folder(root: Path, tracked: Callable[[], Collection[str]] = tuple) -> Folder:
-    """The store's folder, made if it is missing, ignoring itself. OSError; StorageError: nothing may be written."""
-    if (root / STORE).exists():
-        require_untracked(tracked())
-    try:
-        folder = Folder.at(root).folder(STORE, create=True)
-    except NotADirectoryError as error:
-        what = "a symbolic link" if (root / STORE).is_symlink() else "not a directory"
-        raise StorageError(
-            f"{STORE} is {what}, so nothing is written there. Remove it (`git rm {STORE}` if it is committed) "
-            "and review again."
-        ) from error
-    if not folder.has(names.IGNORE):
-        folder.place(names.IGNORE, b"*\n")
-    elif not _ignores_itself(folder):
-        raise StorageError(
-            f"{STORE}/{names.IGNORE} lets git track bundles, which hold what was reviewed, so nothing is written. "
-            "Make it one line, `*`, and review again."
-        )
-    return folder
-
-
-def require_untracked(tracked: Collection[str]) -> None:
-    """StorageError if git tracks files of the store: a review changes no file of the repository."""
-    if tracked:
-        count = f"{len(tracked)} file{'' if len(tracked) == 1 else 's'}"
-        raise StorageError(
-            f"git tracks {count} in {STORE}, so nothing is written there. Run `git rm -r --cached {STORE}`."
-        )
-
-
-def _ignores_itself(folder: Folder) -> bool:
-    """Whether git leaves out all of the store; the .gitignore itself may be tracked, as some do."""
-    try:
-        data = folder.read(names.IGNORE, _IGNORE_BYTES)
-    except OSError:
-        return False  # git reads no link, and neither does this
-    return len(data) <= _IGNORE_BYTES and set(data.split()) in ({b"*"}, {b"*", b"!.gitignore"})
-
-
-class Store:
-    """Begins runs. Safe for several processes at once."""
-
-    def __init__(self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock) -> None:
-        """`folder`: the store's, or the sentence that says why nothing can be written."""
-        self._root = root
-        self._folder = folder
-        self._redact = redact
-        self._clock = clock
-
-    def begin(self, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
-        """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
-
-        `about` is what run.json says besides schema, run_id, key and created_at. A
-        run that cannot be recorded begins all the same, with `lost` set.
-        """
-        if not names.is_key(names.as_folder_name(key, "the key of a change")):
-            raise ValueError(f"{key!r} is a name of the store itself")
-        try:
-            recorder = self._begin(self._opened(), key, now, about)
-        except Exception as error:  # noqa: BLE001  as in RecordingStatus: a run that cannot be recorded is no failure
-            run_id = names.run_id(now, key.encode(), 0)
-            return RunRecorder(self._root, key, run_id, None, RecordingStatus(_sentence(error)))
-        recorder.event("run.created", key=key)
-        return recorder
-
-    def reopen(self, key: str, run_id: str, spent_usd: float = 0.0) -> RunRecorder:
-        """Go on with a run whose writer died, in its own bundle; `earlier` of what comes back says what it came to.
-
-        `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
-        run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
-        """
-        from vibe_gate.store.reopening import reopen  # few runs are resumed
-
-        return reopen(self._root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
-
-    def captures(self) -> Folder | None:
-        """The folder of captured sessions, made if it is missing; None if nothing can be written."""
-        try:
-            return self._opened(names.CAPTURES)
-        except StorageError:
-            return None
-
-    def sessions(self) -> Folder:
-        """The folder of our agents' conversations, made if it is missing. StorageError if nothing can be written."""
-        return self._opened(names.CONVERSATIONS)
-
-    def _opened(self, name: str = "") -> Folder:
-        """The store's folder, or the folder `name` in it, made if it is missing. StorageError."""
-        if isinstance(self._folder, str):
-            raise StorageError(self._folder)
-        try:
-            return self._folder.below(name, create=True)
-        except OSError as error:
-            raise StorageError(f"{STORE}/{name} cannot be used: {error.strerror}.") from error
-
-    def clean_if_due(self, rules: Retention) -> Cleaned | None:
-        """Delete what `rules` give up, if that was not done for a day; None if it was not due.
-
-        For after a review, never before one: creating files right after a mass delete is 30-40 times slower on
-        ext4 for a minute. StorageError.
-        """
-        if isinstance(self._folder, str) or not self._is_due(self._folder):
-            return None
-        from vibe_gate.store.gc import clean
-
-        try:  # noted before it is done: of several reviews that end at once, one cleans
-            self._folder.place(names.CLEANED, f"{iso(self._clock())}\n".encode())
-        except OSError as error:
-            raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
-        return clean(self._root, rules, self._clock())
-
-    def _is_due(self, folder: Folder) -> bool:
-        try:
-            last = datetime.fromisoformat(folder.read(names.CLEANED, 64).decode().strip())
-            return not timedelta() <= self._clock() - last < CLEAN_EVERY  # a time to come is of another clock
-        except (OSError, ValueError, TypeError):
-            return True
-
-    def _begin(self, store: Folder, key: str, now: datetime, about: Mapping[str, Any]) -> RunRecorder:
-        redact = self._redact.part()
-        safe = unredacted_fields.redacted(dict(about), unredacted_fields.ABOUT, redact.value)
-        run_id, folder, lock = _claim_run(store, key, now, encode_line(safe))
-        own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
-        folder.place(names.RUN, encode_line(own | safe | own))
-        parts = RunParts(folder, redact, self._clock, lock)
-        return RunRecorder(self._root, key, run_id, parts, RecordingStatus())
-
-
-def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:
-    """A new run's folder under its lock. OSError."""
-    for attempt in range(_IDS_TRIED):
-        run_id = names.run_id(now, key.encode() + b" " + seed, attempt)
-        # Another run has that id, or a cleaner takes the folder, or the key's, before it is locked.
-        with contextlib.suppress(FileExistsError, FileNotFoundError, BlockingIOError):
-            runs = store.folder(key, create=True)
-            folder = runs.make(run_id)
-            lock = Lock(folder)
-            if runs.has(run_id):
-                return run_id, folder, lock
-            lock.release()
-    raise OSError(f"{_IDS_TRIED} runs of {key} began in one millisecond")
 
 
 class RunParts:

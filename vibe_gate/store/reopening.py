@@ -19,7 +19,8 @@ from vibe_gate.store.bundle import parse_events
 from vibe_gate.store.contents import CountingRedactor, content_fault
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock, lines
-from vibe_gate.store.recorder import RecordingStatus, RunParts, RunRecorder
+from vibe_gate.store.recorder import RunParts, RunRecorder
+from vibe_gate.store.recording import RecordingStatus
 
 CUT = "the process that ran it ended"
 
@@ -93,7 +94,7 @@ def _events(folder: Folder, run_id: str) -> list[Event]:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _RecordedTurn:
     """A turn as its folder has it; `by_model` are tokens of input and output."""
 
     node_id: str
@@ -107,7 +108,7 @@ class _Turn:
     by_model: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_Turn]:
+def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_RecordedTurn]:
     """Every turn that has a folder; one that was not said to have begun is said so now."""
     begun = {(event.node_id, event.data["turn"]) for event in events if event.type == "turn.started"}
     ended = {(event.node_id, event.data["turn"]): event.data for event in events if event.type == "turn.completed"}
@@ -118,14 +119,14 @@ def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_T
             if (node_id, name) not in begun:
                 run.event("turn.started", node_id, turn=name)
             data: Mapping[str, Any] = ended.get((node_id, name), {})
-            turn = _Turn(node_id, int(name.removeprefix("turn-")), bool(data))
+            turn = _RecordedTurn(node_id, int(name.removeprefix("turn-")), bool(data))
             _read(folder.below(f"nodes/{node_id}/{name}"), turn)
             usd = data.get("usd")
             turn.usd = float(usd) if isinstance(usd, (int, float)) else 0.0
             yield turn
 
 
-def _read(folder: Folder, turn: _Turn) -> None:
+def _read(folder: Folder, turn: _RecordedTurn) -> None:
     """What the turn's logs say; lines that are none are passed over, as the tokens of a cut turn are an estimate."""
     turn.events, turn.hooks = (_objects(folder, name) for name in (names.EVENTS, names.HOOKS))
     turn.session_id = next((str(hook["session_id"]) for hook in turn.hooks if hook.get("session_id")), "")
@@ -155,7 +156,7 @@ def _objects(folder: Folder, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _sealed(run: RunRecorder, turn: _Turn) -> None:
+def _sealed(run: RunRecorder, turn: _RecordedTurn) -> None:
     record = run.begun_turn(turn.node_id, turn.number)
     if record is None:
         return
@@ -165,13 +166,13 @@ def _sealed(run: RunRecorder, turn: _Turn) -> None:
     record.seal(Ending("interrupted", None, CUT, cost, turn.session_id))
 
 
-def _tokens(turns: list[_Turn]) -> tuple[int, int]:
+def _tokens(turns: list[_RecordedTurn]) -> tuple[int, int]:
     """Of input and of output."""
     pairs = [pair for turn in turns for pair in turn.by_model.values()]
     return sum(used for used, _ in pairs), sum(made for _, made in pairs)
 
 
-def _cost(turns: list[_Turn]) -> Cost:
+def _cost(turns: list[_RecordedTurn]) -> Cost:
     by_node: dict[str, float] = defaultdict(float)
     by_model: dict[str, float] = defaultdict(float)
     for turn in turns:

@@ -9,10 +9,10 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
+from vibe_gate.store.artifacts import open_store_folder
 from vibe_gate.store.checking import verify
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
-from vibe_gate.store.runs import open_store_folder
 
 
 def repair(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Repaired:

@@ -155,7 +155,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hook:
+class _HookLine:
     """A line of hooks.ndjson: its mark for the correlation, and what it says of subagents."""
 
     mark: HookMark
@@ -213,13 +213,13 @@ def _denied(turn: BundleLocation) -> frozenset[str]:
     return frozenset(denied)
 
 
-def _hooks(turn: BundleLocation) -> Iterator[_Hook]:
+def _hooks(turn: BundleLocation) -> Iterator[_HookLine]:
     for number, (event, line) in enumerate(turn.records(names.HOOKS)):
         hook, used, tool = (text_of(event, name) for name in ("hook", "tool_use_id", "tool_name"))
         mark = HookMark(number, _number(event, "ts"), hook, used, tool)
         response = event.get("tool_response") if tool in _SUBAGENT_TOOLS else None
         started = text_of(response, "agentId") if isinstance(response, dict) else ""
-        yield _Hook(mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started)
+        yield _HookLine(mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started)
 
 
 @dataclass(frozen=True, slots=True)

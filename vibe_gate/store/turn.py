@@ -15,7 +15,7 @@ from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
 from vibe_gate.store.log import Log, encode_line
-from vibe_gate.store.recorder import RecordingStatus, never_fails
+from vibe_gate.store.recording import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
 
 if TYPE_CHECKING:

@@ -1,0 +1,134 @@
+"""The runs of one working tree, and everything that is done with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.errors import StorageError
+from vibe_gate.store import names
+from vibe_gate.store.artifacts import open_store_folder, require_untracked, unreadable
+from vibe_gate.store.bundle import BundleLocation, documents_of, read_object, read_summary
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.runs import find_bundles, is_kept
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+    from typing import Unpack
+
+    from vibe_gate.domain.bundles import Provenance, RunEntry, Wanted
+    from vibe_gate.domain.gate import Retention
+    from vibe_gate.domain.summary import Summary
+    from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
+    from vibe_gate.store.state import RunIndex
+
+
+class Bundles:
+    """The recorded runs of one working tree: listed, found, checked, cleaned, moved.
+
+    `provenance` tells foreign runs; where git tracks files of the store nothing is written. Methods raise
+    StorageError if the store cannot be read or written.
+    """
+
+    def __init__(self, root: Path, provenance: Provenance, index: RunIndex | None = None) -> None:
+        self.root = root
+        self.provenance = provenance
+        self._index = index
+
+    def runs(self) -> list[RunEntry]:
+        """Every run, newest first. Foreign runs have no outcome."""
+        return self.find()
+
+    def find(self, limit: int | None = None, **wanted: Unpack[Wanted]) -> list[RunEntry]:
+        """The runs that are as `wanted`, newest first, at most `limit`. UsageError as of `find_bundles`."""
+        return find_bundles(self.root, self.provenance, self._index, limit, **wanted)
+
+    def summary(self, entry: RunEntry) -> Summary | None:
+        """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""
+        store = open_store_folder(self.root)
+        try:
+            return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
+        except (OSError, ValueError):
+            return None
+
+    def documents(self, entry: RunEntry) -> SealedDocuments:
+        """A sealed run's summary, digests and receipt as they are stored, after every file was compared.
+
+        StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was sealed.
+        """
+        return documents_of(BundleLocation(self.root / entry.bundle, "", None))
+
+    def is_kept(self, entry: RunEntry) -> bool:
+        """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
+        store = open_store_folder(self.root)
+        try:
+            return store is not None and is_kept(store, entry)
+        except OSError as error:
+            raise unreadable(error) from error
+
+    def keep(self, entry: RunEntry, off: bool = False) -> None:
+        """Protect one run from cleaning, or with `off` stop to."""
+        self._require_untracked()
+        store = open_store_folder(self.root)
+        if store is None:
+            raise StorageError(f"There is no {STORE} here.")
+        try:
+            folder = store.below(entry.place)
+            if off:
+                folder.remove(names.KEEP)
+            else:
+                folder.place(names.KEEP, b"")
+        except OSError as error:
+            raise unreadable(error) from error
+
+    def usage(self) -> StoreUsage:
+        """What the store takes on the disk."""
+        from vibe_gate.store.gc import usage
+
+        return usage(self.root)
+
+    def clean(self, rules: Retention, dry_run: bool = False) -> Cleaned:
+        """Delete the runs that `rules` give up; with `dry_run` only say which."""
+        from vibe_gate.store.gc import clean
+
+        if not dry_run:
+            self._require_untracked()
+        return clean(self.root, rules, self.provenance.now, dry_run, self.provenance)
+
+    def verify(self, runs: Collection[RunEntry] | None = None) -> Verified:
+        """Everything that is wrong with the store, or with some of its runs."""
+        from vibe_gate.store.checking import verify
+
+        return verify(self.root, self.provenance, runs)
+
+    def repair(self, runs: Collection[RunEntry] | None = None) -> Repaired:
+        """Repair the store, or some of its runs; what cannot be repaired is moved aside, nothing is deleted."""
+        from vibe_gate.store.repair import repair
+
+        self._require_untracked()
+        return repair(self.root, self.provenance, runs)
+
+    def export(self, runs: Collection[RunEntry], target: Path) -> int:
+        """Write runs into one new archive, each verified before; its size in bytes. UsageError, IntegrityError."""
+        from vibe_gate.store.archive import export_runs
+
+        return export_runs(self.root, self.provenance, runs, target)
+
+    def import_archive(self, archive: Path) -> Imported:
+        """Bring the runs of an archive into the store: all, or none if one is wrong. UsageError, IntegrityError."""
+        from vibe_gate.store.archive import import_runs
+
+        return import_runs(self.root, self.provenance, archive)
+
+    def keep_report(self, name: str, data: bytes) -> Path:
+        """Write a report beside the runs and return its path; one of that name is replaced. StorageError."""
+        try:
+            folder = Folder.at(self.root).folder(STORE).folder(names.REPORTS, create=True)
+            folder.place(name, data)
+        except (OSError, ValueError) as error:
+            raise unreadable(error) from error
+        return folder.path / name
+
+    def _require_untracked(self) -> None:
+        require_untracked(self.provenance.tracked)
