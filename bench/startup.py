@@ -7,7 +7,7 @@ this checkout and the peers into it, and makes a small repository with nothing s
 and nothing changed. `--fresh` makes the environment again (do so after a change).
 
 Goals: `--version` <= 1.15 x `python -c pass`; a review with nothing to do
-<= 1.5 x (`python -c pass` + what git itself needs to say so); `import vibe_gate.review`, most of what
+<= 1.5 x (`python -c pass` + what git itself needs to say so); `import vibe_gate.run.review`, most of what
 a git hook takes that asks no judge, <= 9 x `python -c pass`; a suite that does not use
 the pytest plugin <= 1.05 x the same without it.
 """
@@ -54,7 +54,7 @@ def main() -> int:
         ("vibe-gate --help", [[gate, "--help"]], bare, None),
         ("review --staged, nothing staged", [[gate, "review", "--staged"]], staged, IDLE_GOAL),
         ("review, nothing changed", [[gate, "review"]], status, IDLE_GOAL),
-        ("import vibe_gate.review", [[python, "-c", "import vibe_gate.review"]], bare, REVIEW_GOAL),
+        ("import vibe_gate.run.review", [[python, "-c", "import vibe_gate.run.review"]], bare, REVIEW_GOAL),
     ]
     if (bin_dir / "pytest").exists():
         suite = [str(bin_dir / "pytest"), "-q", "-p", "no:cacheprovider", "test_one.py"]

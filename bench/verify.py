@@ -21,7 +21,7 @@ from pathlib import Path
 from _pairs import Side, compare, environment
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.review import ReviewRequest, review
+from vibe_gate.run.review import ReviewRequest, review
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work"

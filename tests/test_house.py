@@ -46,7 +46,7 @@ def test_every_error_is_public():
 
 
 def test_review_is_the_module_whatever_was_imported_first():
-    assert vibe_gate.review is importlib.import_module("vibe_gate.review")
+    assert vibe_gate.review is importlib.import_module("vibe_gate.run.review")
     assert callable(vibe_gate.review.review)
 
 
@@ -121,7 +121,7 @@ WRONG = {
     "checks/__init__.py": "from vibe_gate.faces import cli",
     "gate/__init__.py": "from vibe_gate.checks import run",
     "judging/__init__.py": "from vibe_gate.agent import turns",
-    "review.py": "from vibe_gate.store import state",
+    "run/review.py": "from vibe_gate.store import state",
     "report/__init__.py": "import pygit2, claude_agent_sdk, github3, sqlite3, tomllib, tomli_w, requests",
     "gateway/__init__.py": "import rich",
 }

@@ -23,7 +23,7 @@ from wire import answer, answering
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.review import Review
+from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
 
 PASSES = passes("errors-not-swallowed", "names-are-clear")

@@ -34,7 +34,6 @@ __all__ = [
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from vibe_gate import review
     from vibe_gate.domain.agent import Agent
     from vibe_gate.domain.change import Selection
     from vibe_gate.domain.summary import Summary
@@ -56,7 +55,8 @@ if TYPE_CHECKING:
     from vibe_gate.faces.expect import expect
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
-    from vibe_gate.review import Progress, Review, ReviewRequest
+    from vibe_gate.run import review
+    from vibe_gate.run.review import Progress, Review, ReviewRequest
     from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
 
 
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'vibe_gate' has no attribute {name!r}")
     module = _module_of(name)
-    if name == "review":  # the module and not its function: `import vibe_gate.review` would overwrite the function
+    if name == "review":  # the module and not its function: `import vibe_gate.run.review` would overwrite the function
         return module
     value = globals()[name] = getattr(module, name)
     return value
@@ -72,7 +72,7 @@ def __getattr__(name: str) -> object:
 
 def _module_of(name: str) -> object:
     if name in ("ReviewRequest", "Review", "Progress", "review"):
-        import vibe_gate.review as review
+        import vibe_gate.run.review as review
 
         return review
     if name in ("Agent", "Selection", "Summary"):

@@ -107,7 +107,7 @@ def environment(shared: Path, environ: Mapping[str, str]) -> Path:
             done = build(checks, environ, key=outputs["key"], python=outputs["python"])
             assert done.returncode == 0, done.stdout + done.stderr
             # The jobs link to this one, and so do not compile it either.
-            loaded = "import github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.review"
+            loaded = "import github3, pydantic, pygit2, rich.console, rich.markdown, vibe_gate.run.review"
             subprocess.run([checks / "venv" / "bin" / "python", "-c", loaded], check=True, cwd="/")
             (checks / "said").write_text(done.stdout)
             subprocess.run(["cp", "-al", checks, agent], check=True)

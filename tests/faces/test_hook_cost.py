@@ -25,5 +25,5 @@ def test_a_commit_that_asks_no_judge_loads_no_more_than_it_needs(tmp_path, envir
         done = here.run(sys.executable, "-P", "-X", "importtime", "-m", "vibe_gate", "hook", "pre-commit", "--")
         assert done.code == 0, done.text
     loaded = {line.rpartition("|")[2].strip() for line in done.text.splitlines() if line.startswith("import time:")}
-    assert "vibe_gate.review" in loaded
+    assert "vibe_gate.run.review" in loaded
     assert not loaded & NOT_NEEDED

@@ -221,5 +221,5 @@ def test_githubs_words_are_shown_safely_and_not_at_length(github: LoopbackGitHub
 
 @pytest.mark.slow
 def test_a_review_without_posting_never_loads_github3(environ: dict[str, str]) -> None:
-    code = "import sys, vibe_gate.review, vibe_gate.faces.cli.review; sys.exit('github3' in sys.modules)"
+    code = "import sys, vibe_gate.run.review, vibe_gate.faces.cli.review; sys.exit('github3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environ, check=False).returncode == 0

@@ -16,10 +16,10 @@ from vibe_gate.domain.model import keys_of
 from vibe_gate.domain.workflow import StageRule
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.advice import warnings
+from vibe_gate.gate.chosen import agent_named, workflow_named
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import built_in_gate, load_gate, mistakes
 from vibe_gate.gate.schema import json_schema
-from vibe_gate.gate.trust import agent_named, workflow_named
 
 CASES = Path(__file__).parents[1] / "gates"
 FIXER = b'schema = 1\nid = "fixer"\ntools = ["Read", "Edit"]\n'

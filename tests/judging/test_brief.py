@@ -13,8 +13,9 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, H
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.judging import brief
-from vibe_gate.judging.assemble import JudgeResult, unreviewed
+from vibe_gate.judging.answers import JudgeResult
 from vibe_gate.judging.questions import RubricVotes
+from vibe_gate.run.summary import unreviewed
 
 NONCE = "0123456789abcdef0123456789abcdef"
 

@@ -19,7 +19,7 @@ from wire import answering
 
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Selection
-from vibe_gate.review import Review
+from vibe_gate.run.review import Review
 
 pytestmark = pytest.mark.slow
 

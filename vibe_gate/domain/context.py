@@ -16,7 +16,7 @@ from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import NO_JUDGE
 
 if TYPE_CHECKING:
-    from vibe_gate.judging import Deadline
+    from vibe_gate.run.deadline import Deadline
     from vibe_gate.secrets import Redactor
     from vibe_gate.store import RunRecorder, State
 

@@ -23,6 +23,9 @@ ANSWER_TOOL = "StructuredOutput"
 MAX_REASON = 280
 """Characters of a reason or message: one comment line."""
 
+FINGERPRINT_DIGITS = 16
+"""Hex digits of a fingerprint: 64 bits, plenty for the findings and changes of one repository."""
+
 Standing = Literal["holds", "relocated", "void"]
 
 

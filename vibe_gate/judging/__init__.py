@@ -1,78 +1,8 @@
 """Judging: ask the open questions, check the answers, decide.
 
 judge     the judges' answers: known ones, else asked   asking    the conversations: export, gateway, rubrics
-questions what is asked, its key, its votes              votes     one rubric asked vote by vote
-brief     what a judge is told                           evidence  a quotation compared with the file
-decide    the arithmetic of answers                      assemble  answers -> rubric results, findings, verdict
-
-`Deadline` is the run's, also for work that does not look at the clock itself: a hostile tree, a slow expression.
+questions what is asked, its key, its votes             votes     one rubric asked vote by vote
+brief     what a judge is told                          evidence  a quotation compared with the file
+answers   what was answered, or why nobody was asked    decide    the arithmetic of answers
+findings  what is pointed at, with fingerprints         verdict   answers -> rubric results, findings, outcome
 """
-
-from __future__ import annotations
-
-import signal
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NamedTuple
-
-from vibe_gate.errors import InfrastructureError
-
-GRACE_S = 10.0
-"""Seconds beyond the deadline for what ends by itself: a judge's partial verdict, a command's processes, the seal."""
-
-
-class DeadlineReached(InfrastructureError):
-    """The run's deadline passed while something was under way that could not be asked to stop."""
-
-
-class Deadline(NamedTuple):
-    """When a run must end: `seconds` after it `began` on the clock `time.monotonic`."""
-
-    began: float
-    seconds: float
-
-    def left(self) -> float:
-        """Seconds until then; 0 if it has passed."""
-        return max(self.seconds - self.elapsed(), 0.0)
-
-    @property
-    def reached(self) -> str:
-        """What is said if it has passed."""
-        return f"The deadline of {self.seconds:g} s was reached."
-
-    def elapsed(self) -> float:
-        """Seconds since the run began."""
-        return time.monotonic() - self.began
-
-    @contextmanager
-    def interrupting(self, grace_s: float = GRACE_S) -> Iterator[None]:
-        """Raise DeadlineReached in this block if it is not done `grace_s` after the deadline.
-
-        The block must not await: the signal would then interrupt whatever the event loop does at that moment.
-        Needs the main thread and interval timers; elsewhere only the limits hold that each step has of its own.
-        A timer that was running (a test runner's time limit) goes on afterwards.
-        """
-        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        began = time.monotonic()
-        other, interval = signal.setitimer(signal.ITIMER_REAL, 0)
-        before = signal.signal(signal.SIGALRM, _interrupt)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, max(self.left() + grace_s, 0.001))
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-            if other:
-                signal.setitimer(signal.ITIMER_REAL, max(other - (time.monotonic() - began), 0.001), interval)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise DeadlineReached(
-        "The deadline was reached before anything could be judged: the change is too large to read in time, or a "
-        "rubric's expression too slow on it. Nothing was reviewed; raise --deadline, or review it in parts."
-    )

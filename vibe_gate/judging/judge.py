@@ -14,7 +14,7 @@ from pydantic_core import ValidationError
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import find_upstream, wire_from
-from vibe_gate.judging.assemble import JudgeResult
+from vibe_gate.judging.answers import JudgeResult
 from vibe_gate.judging.questions import JudgeContext, RubricBrief, RubricQuestion, RubricVotes
 
 if TYPE_CHECKING:

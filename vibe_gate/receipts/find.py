@@ -15,7 +15,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.gate import trust
+from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
@@ -40,9 +40,9 @@ def allowed_signers(
     repository: Repository, change: Change, environ: Mapping[str, str], *, base: str | None, definitions: str | None
 ) -> AllowedSigners:
     """Read the list at the trusted revision, else the one that git's configuration names; never the change's own."""
-    revision = trust.trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
+    revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
     if revision:
-        treeish = repository.snapshot() if revision == trust.WORKTREE else revision
+        treeish = repository.snapshot() if revision == WORKTREE else revision
         own = repository.tree(treeish).read(SIGNERS)
         if own is not None:
             return AllowedSigners(own, f"{SIGNERS} at {revision[:12]}")

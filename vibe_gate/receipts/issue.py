@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.gate import Gate
     from vibe_gate.domain.summary import Summary
     from vibe_gate.git import Repository
-    from vibe_gate.judging.assemble import JudgeResult
+    from vibe_gate.judging.answers import JudgeResult
 
 _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 """Fields of a receipt that are those of the summary."""

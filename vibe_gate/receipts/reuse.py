@@ -8,7 +8,7 @@ override. The signer's SDK may be another version than ours: a checks-only insta
 from __future__ import annotations
 
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.judging.assemble import JudgeResult
+from vibe_gate.judging.answers import JudgeResult
 from vibe_gate.judging.questions import JudgeContext
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of

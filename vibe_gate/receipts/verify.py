@@ -25,8 +25,8 @@ from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
-from vibe_gate.gate import trust
 from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
@@ -226,7 +226,7 @@ class _Verifier:
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
         self.strict = request.strict or in_ci(environ)
         named = {"base": request.base, "definitions": request.definitions}
-        self.gate = trust.gate_for(repository, self._whole, **named)
+        self.gate = gate_for(repository, self._whole, **named)
         self.signers = allowed_signers(repository, self._whole, environ, **named)
         self.finder = ReceiptFinder(repository, environ, now, self.signers)
         # Whoever runs this says nothing about who wrote what is committed: no environment.

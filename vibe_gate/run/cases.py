@@ -25,8 +25,8 @@ from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake, did_you_mean
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
-from vibe_gate.review import Progress, review_in
 from vibe_gate.run.result import Used, used_in
+from vibe_gate.run.review import Progress, review_in
 from vibe_gate.store import open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]

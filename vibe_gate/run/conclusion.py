@@ -10,12 +10,12 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import CacheUse, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
-from vibe_gate.gate import trust
-from vibe_gate.judging import assemble
+from vibe_gate.gate.policy import steering
 from vibe_gate.judging.decide import exit_code
 from vibe_gate.receipts.issue import ReceiptIssuer
-from vibe_gate.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
+from vibe_gate.run import summary
 from vibe_gate.run.result import StageResult
+from vibe_gate.run.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
 from vibe_gate.run.stages import Stages
 
 _WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
@@ -82,7 +82,7 @@ def concluded(
     said = [problem[1] if problem else "", *_notes(stages, gates), *(issuer.notes if issuer else ())]
     notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
     changed = made.files if made else ()
-    steering = trust.steering(stages.begun.subject.gate, changed)
+    steers = steering(stages.begun.subject.gate, changed)
     last = [result for result in stages.results if result.message and result.node in stages.latest()]
     return WorkflowRun(
         said=tuple((result.node, run.redactor.text(result.message)) for result in last),
@@ -92,7 +92,7 @@ def concluded(
         unmatched=tuple(stages.session.gateway.unmatched) if stages.session else (),
         change=made,
         names=tuple(run.redactor.text(file.shown_path) for file in changed),
-        steers=tuple(run.redactor.text(file.shown_path) for file in steering),
+        steers=tuple(run.redactor.text(file.shown_path) for file in steers),
         made=patch,
         patch=run.record.directory / "made.patch" if patch else None,
         problem=run.redactor.text(problem[1]) if problem else "",
@@ -129,7 +129,7 @@ def _summary(
     run, subject, repository = stages.run, stages.begun.subject, stages.tree.repository
     worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.verdict.outcome))  # of a rubric asked twice
     parts = [one.summary(repository, run) for one in worst_last]
-    return assemble.of_workflow(id, subject, run, change, outcome).model_copy(
+    return summary.of_workflow(id, subject, run, change, outcome).model_copy(
         update={
             "exit_code": exit_code(
                 outcome, policy_blocks=any(one.verdict.needs_approval for one in gates), intact=intact
@@ -160,7 +160,7 @@ def _notes(stages: Stages, gates: list[GateResult]) -> Iterator[str]:
     yield from stages.tree.repository.remarks
     yield from (f"{result.node}: {result.reason}" for result in stages.results if result.reason)
     for one in gates:
-        yield from assemble.notes(stages.run, one.answers, one.checks, one.verdict)
+        yield from summary.notes(stages.run, one.answers, one.checks, one.verdict)
     if stages.run.record.lost:
         yield f"Unrecorded: {stages.run.record.lost}"
     yield captured_note(stages.run)

@@ -15,7 +15,7 @@ from vibe_gate.run.tree import RunTree
 from vibe_gate.sessions import SessionMeta, Sessions
 
 if TYPE_CHECKING:
-    from vibe_gate.review import Begun
+    from vibe_gate.run.review import Begun
 
 
 def sessions_of(begun: Begun, root: Path) -> Sessions:

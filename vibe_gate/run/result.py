@@ -15,8 +15,8 @@ from vibe_gate.errors import StorageError
 from vibe_gate.store import FileChange, RunResult, read_bundle
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.assemble import RunVerdict
-    from vibe_gate.review import GateResult
+    from vibe_gate.judging.verdict import RunVerdict
+    from vibe_gate.run.review import GateResult
 
 StageOutcome = Literal["pass", "fail", "inconclusive", "error", "skipped"]
 

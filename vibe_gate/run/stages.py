@@ -22,16 +22,16 @@ from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Cost
 from vibe_gate.errors import ApprovalNeeded, UsageError
-from vibe_gate.gate import trust
+from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.asking import ModelSession, model_session
-from vibe_gate.review import Begun, Progress, ReviewRequest, gate_stage
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation, go_on, sessions_of
 from vibe_gate.run.prompts import DATA_RULE, StageRequest, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.resume import given_again
+from vibe_gate.run.review import Begun, Progress, ReviewRequest, gate_stage
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
@@ -377,7 +377,7 @@ class Stages:
         """A prompt file or image of the trusted revision."""
         if path not in self._files:
             gate, repository = self.begun.subject.gate, self.tree.repository
-            revision = repository.snapshot() if gate.revision == trust.WORKTREE else gate.revision
+            revision = repository.snapshot() if gate.revision == WORKTREE else gate.revision
             data = repository.tree(revision or self.tree.change.before).read(path)
             if data is None:
                 raise UsageError(f"There is no file {path} at the trusted revision.")

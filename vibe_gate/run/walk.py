@@ -24,13 +24,13 @@ from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.gate import trust
+from vibe_gate.gate import chosen, trusted
 from vibe_gate.git import open_repository
-from vibe_gate.judging import GRACE_S, Deadline
-from vibe_gate.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
 from vibe_gate.run.conclusion import WorkflowRun, concluded
+from vibe_gate.run.deadline import GRACE_S, Deadline
 from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.resume import KeptRun, told
+from vibe_gate.run.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.stages import Approve, Stages, held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
@@ -84,7 +84,7 @@ async def run_workflow(
         with Deadline(world.began, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
             change = repository.change(request.review.selection)
             base, definitions = request.review.base, request.review.definitions
-            gate = request.gate or trust.gate_for(repository, change, base=base, definitions=definitions)
+            gate = request.gate or trusted.gate_for(repository, change, base=base, definitions=definitions)
             plan = _plan(request, gate)
             begun = _begun(request, plan, change, gate, world)
         if began is not None:
@@ -143,7 +143,7 @@ def one_agent(
     """One agent on its own, of the gate if an id names it; `patch` is put into the files before it begins."""
 
     def plan(gate: Gate) -> Plan:
-        found = agent if isinstance(agent, Agent) else trust.agent_named(gate, agent)
+        found = agent if isinstance(agent, Agent) else chosen.agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
         steps, isolation = (lambda wf: wf.stages.agent(asked)), held_in(found, gate)
         return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch)
@@ -157,12 +157,12 @@ def _plan(request: RunRequest, gate: Gate) -> Plan:
         return request.plan(gate)
     if request.agent:
         return one_agent(request.agent, request.prompt, model=request.model, resume=request.session)(gate)
-    found, agents = trust.workflow_named(gate, request.workflow), gate.agents
+    found, agents = chosen.workflow_named(gate, request.workflow), gate.agents
     if found.file is None:
         plan = load(found)
     else:
         plan = Plan(id=found.id, steps=partial(scheduled, found.file), timeout_s=found.file.timeout_s)
-        agents = tuple(trust.agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
+        agents = tuple(chosen.agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
     isolation, files = _isolation(agents, gate), dict(found.files)
     return replace(plan, prompt=f"workflow: {found.id}", isolation=isolation, files=files)
 

@@ -15,7 +15,7 @@ from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.gate import trust
+from vibe_gate.gate import chosen
 from vibe_gate.run.prompts import Context, StageRequest, Watcher
 from vibe_gate.run.result import StageResult, Until
 from vibe_gate.run.stages import Stages
@@ -191,13 +191,13 @@ class Workflow:
         return Until(tuple(results), False, "capped")
 
     def _agent(self, agent: Agent | str) -> Agent:
-        return agent if isinstance(agent, Agent) else trust.agent_named(self.stages.begun.subject.gate, agent)
+        return agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.begun.subject.gate, agent)
 
     def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
         """The rubrics; those of the gate for the change if none is named."""
         gate, change = self.stages.begun.subject.gate, self.stages.tree.current
         named = tuple(one for one in rubrics if isinstance(one, str))
-        known = {one.id: one for one in trust.chosen(gate, change, named)} if named or not rubrics else {}
+        known = {one.id: one for one in chosen.rubrics_for(gate, change, named)} if named or not rubrics else {}
         return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(known.values())
 
     def _workspace(self, workspace: str | Path | None) -> Path | None:

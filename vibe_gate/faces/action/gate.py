@@ -28,7 +28,7 @@ from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.forge import Forge, open_forge
-from vibe_gate.gate.trust import steering
+from vibe_gate.gate.policy import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
@@ -43,7 +43,7 @@ from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Report
 from vibe_gate.report.round import first_round, identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
-from vibe_gate.review import Review, ReviewRequest, review
+from vibe_gate.run.review import Review, ReviewRequest, review
 from vibe_gate.store import Bundles, read_bundle
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json or summary is None:
         return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
     from vibe_gate.faces.cli.screen import screen
-    from vibe_gate.review import Review
+    from vibe_gate.run.review import Review
 
     made = result.bundle_dir / "made.patch"
     then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
@@ -256,7 +256,7 @@ def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _retention(repository: Repository) -> Retention:
     """[retention] of the gate at the trusted revision, so that a change under review cannot empty the store."""
     from vibe_gate.gate.loading import load_gate
-    from vibe_gate.gate.trust import trusted_revision
+    from vibe_gate.gate.trusted import trusted_revision
 
     try:
         revision = trusted_revision(repository, repository.resolve("HEAD"))

@@ -21,7 +21,7 @@ from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.gate.source import DefinitionTree, Mistake
-from vibe_gate.gate.trust import WORKTREE
+from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import open_repository
 

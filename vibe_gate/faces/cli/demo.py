@@ -16,7 +16,7 @@ from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
 from vibe_gate.git import Draft, make_repository
-from vibe_gate.review import Progress, Review, ReviewRequest, review
+from vibe_gate.run.review import Progress, Review, ReviewRequest, review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 

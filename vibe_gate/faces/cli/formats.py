@@ -20,7 +20,7 @@ from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.report import Links, Report
 from vibe_gate.report.round import first_round
-from vibe_gate.review import Review
+from vibe_gate.run.review import Review
 from vibe_gate.store import read_bundle
 
 WRITERS: dict[str, Callable[[Report, Path | None], str]] = {

@@ -22,10 +22,10 @@ from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, Repository, open_repository
-from vibe_gate.judging.assemble import WORKFLOW
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
+from vibe_gate.run.summary import WORKFLOW
 from vibe_gate.store import RunResult
 
 _REMOTE = re.compile(

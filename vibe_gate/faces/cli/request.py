@@ -11,7 +11,7 @@ from typing import Literal, cast
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.source import is_identifier
-from vibe_gate.review import ReviewRequest
+from vibe_gate.run.review import ReviewRequest
 
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]

@@ -15,7 +15,7 @@ from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
 from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import words
-from vibe_gate.review import Review, ReviewRequest, review
+from vibe_gate.run.review import Review, ReviewRequest, review
 
 FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",

@@ -11,7 +11,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
-from vibe_gate.review import Review, ReviewRequest
+from vibe_gate.run.review import Review, ReviewRequest
 
 PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""

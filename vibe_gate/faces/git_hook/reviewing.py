@@ -27,7 +27,7 @@ from vibe_gate.gate.loading import FOLDER
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.report import words
-from vibe_gate.review import Review, ReviewRequest, review_in
+from vibe_gate.run.review import Review, ReviewRequest, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 

@@ -36,8 +36,9 @@ from vibe_gate.faces.pytest_plugin.wire import (
     note,
     own_environ,
 )
-from vibe_gate.gate import trust
+from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
+from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gateway import find_upstream
 from vibe_gate.report import words
 from vibe_gate.run.conclusion import WorkflowRun
@@ -66,7 +67,7 @@ _GATE = pytest.StashKey[Gate]()
 def gate_of(config: pytest.Config) -> Gate:
     """The gate of the project under test, as its files are when the first test asks. DefinitionError."""
     if _GATE not in config.stash:
-        config.stash[_GATE] = trust.own_gate(project_of(config.rootpath))
+        config.stash[_GATE] = own_gate(project_of(config.rootpath))
     return config.stash[_GATE]
 
 
@@ -140,7 +141,7 @@ class Vibe:
         if asyncio._get_running_loop() is None:
             raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
         if isinstance(agent, str):
-            self._named(trust.agent_named, agent)  # before a missing cassette hides that there is none
+            self._named(chosen.agent_named, agent)  # before a missing cassette hides that there is none
         run = self._begin(workspace)
 
         async def carry_out(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
@@ -166,7 +167,7 @@ class Vibe:
         model: str | None = None,
     ) -> RunResult:
         """Run a workflow of the project under test; the whole run's RunResult, whose `summary` has the outcome."""
-        self._named(trust.workflow_named, id)
+        self._named(chosen.workflow_named, id)
         run = self._begin(workspace, needed=False)
         done = await self._carried_out(run, workflow=id, model=model, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
         return read_bundle(done.bundle)
@@ -201,7 +202,7 @@ class Vibe:
         the `instructions`, and fills the model; a field `passed` that is False raises AssertionError with all fields.
         UsageError: nothing is asked, or the files are not those any more on which the run worked.
         """
-        found = self._named(trust.rubric_named, rubric) if isinstance(rubric, str) else rubric
+        found = self._named(chosen.rubric_named, rubric) if isinstance(rubric, str) else rubric
         if answer is None:
             if found is None or instructions is not None:
                 raise UsageError("Without `answer`, vibe.judge takes a rubric and no instructions.")

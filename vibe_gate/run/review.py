@@ -29,12 +29,15 @@ from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, InfrastructureError, StorageError
-from vibe_gate.gate import trust
+from vibe_gate.gate import chosen, policy, trusted
+from vibe_gate.gate import waivers as letting
 from vibe_gate.gate.authorship import Authorship, writers
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.judging import Deadline, assemble
-from vibe_gate.judging.assemble import JudgeResult, RunVerdict, assemble_verdict
+from vibe_gate.judging.answers import JudgeResult, without_asking
+from vibe_gate.judging.verdict import RunVerdict, assemble_verdict, passes_by_checks
 from vibe_gate.receipts.issue import ReceiptIssuer
+from vibe_gate.run import summary as documents
+from vibe_gate.run.deadline import Deadline
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import State, Store, captures, open_state, open_store
 
@@ -95,11 +98,11 @@ async def review_in(
     with Deadline(world.began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
         if not change.files and not request.rubrics:
-            return Review(assemble.nothing(change), repository.remarks)
-        gate = trust.gate_for(repository, change, base=request.base, definitions=request.definitions)
-        rubrics = trust.chosen(gate, change, request.rubrics)
+            return Review(documents.nothing(change), repository.remarks)
+        gate = trusted.gate_for(repository, change, base=request.base, definitions=request.definitions)
+        rubrics = chosen.rubrics_for(gate, change, request.rubrics)
         if not change.files:
-            return Review(assemble.nothing(change), repository.remarks)
+            return Review(documents.nothing(change), repository.remarks)
         begun = begin(request, change, gate, rubrics, world)
     with recording(begun):
         with begun.run.deadline.interrupting():
@@ -164,7 +167,7 @@ def begin(
     if resume:
         record = store.reopen(change.key, resume, world.state.spending.of_run(resume))
     else:
-        record = store.begin(change.key, world.clock(), assemble.about(change, gate, rubrics, versions, about or {}))
+        record = store.begin(change.key, world.clock(), documents.about(change, gate, rubrics, versions, about or {}))
     deadline = Deadline(world.began, request.deadline_s or deadline_s or gate.file.budget.deadline_s)
     run = RunContext(record, redactor, deadline, world.clock, world.environ, world.state)
     return Begun(ReviewSubject(change, gate, rubrics, message, authored), run, store)
@@ -190,20 +193,21 @@ class GateResult(NamedTuple):
     subject: ReviewSubject
     checks: CheckResults
     waivers: Waivers
-    impact: trust.PolicyImpact
+    impact: policy.PolicyImpact
     answers: JudgeResult
     verdict: RunVerdict
 
     def summary(self, repository: Repository, run: RunContext) -> Summary:
         """The summary of a run that is this gate alone."""
-        changes = trust.policy_changes(self.impact, partial(repository.file_patch, self.subject.change))
-        return assemble.summarize(self.subject, run, self.answers, self.verdict, changes)
+        changes = policy.policy_changes(self.impact, partial(repository.file_patch, self.subject.change))
+        return documents.summarize(self.subject, run, self.answers, self.verdict, changes)
 
     def issuer(self, repository: Repository, run: RunContext, summary: Summary) -> ReceiptIssuer:
         """What makes the receipt of a run with this summary."""
         change, gate, verdict = self.subject.change, self.subject.gate, self.verdict
-        policy = self.impact.fingerprint
-        return ReceiptIssuer(repository, change, gate, run, summary, self.answers, policy, verdict.waivers, [])
+        return ReceiptIssuer(
+            repository, change, gate, run, summary, self.answers, self.impact.fingerprint, verdict.waivers, []
+        )
 
 
 async def gate_stage(
@@ -221,10 +225,10 @@ async def gate_stage(
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
         acted = cache(partial(_conduct, subject, repository, run))
         checks = run_checks(subject.rubrics, change, gate, repository, run, subject.checks_node, acted, request.suggest)
-        impact = trust.policy_impact(change, gate, run.environ, repository.read)
-        waivers = trust.waivers(run.state, gate, run.environ, run.clock().date(), request.accepted)
-        waivers = trust.approved(waivers, impact, request.approval)
-        answers = assemble.without_asking(request, subject, checks, waivers)
+        impact = policy.policy_impact(change, gate, run.environ, repository.read)
+        waivers = letting.in_force(run.state, gate, run.environ, run.clock().date(), request.accepted)
+        waivers = letting.approved(waivers, impact, request.approval)
+        answers = without_asking(request, subject, checks, waivers)
     if answers is None:
         from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
         from vibe_gate.judging.questions import JudgeContext
@@ -256,7 +260,7 @@ def _concluded(judged: GateResult, repository: Repository, run: RunContext) -> R
     issuer = judged.issuer(repository, run, summary)
     summary = seal(run, summary, verdict.waivers, issuer)
     expired = judged.waivers.remarks(summary.findings, [file.path for file in change.files])
-    told = assemble.notes(run, judged.answers, judged.checks, verdict)
+    told = documents.notes(run, judged.answers, judged.checks, verdict)
     notes = (*repository.remarks, *told, *expired, captured_note(run), *issuer.notes)
     said = tuple(run.redactor.text(note) for note in notes if note)
     return Review(summary, said, judged.subject.gate, judged.checks.repairs)
@@ -294,7 +298,7 @@ def _reused(context: JudgeContext, checks: CheckResults) -> JudgeResult | None:
     request, subject = context.request, context.subject
     if not request.reuse or request.force:
         return None
-    if not all(assemble.passes_by_checks(rubric, subject.change, checks) for rubric in subject.judged):
+    if not all(passes_by_checks(rubric, subject.change, checks) for rubric in subject.judged):
         return None
     from vibe_gate.receipts.reuse import reused
 

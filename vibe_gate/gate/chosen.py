@@ -1,0 +1,59 @@
+"""Which rubrics, which agent, which workflow is meant: by the gate's own choice, or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from vibe_gate.domain import nearest
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.gate.trusted import WORKTREE
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.agent import Agent
+    from vibe_gate.domain.workflow import WorkflowDefinition
+
+T = TypeVar("T")
+
+
+def rubrics_for(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Rubric, ...]:
+    """The rubrics of this review: those the gate names for the change, or those the user wants.
+
+    Raises UsageError for a rubric that the gate does not have.
+    """
+    if not wanted:
+        return gate.for_change(change)
+    return tuple(rubric_named(gate, name) for name in dict.fromkeys(wanted))
+
+
+def rubric_named(gate: Gate, name: str) -> Rubric:
+    """The rubric of this id. UsageError: there is none."""
+    return _named("rubric", name, {rubric.id: rubric for rubric in gate.rubrics}, gate)
+
+
+def agent_named(gate: Gate, name: str) -> Agent:
+    """The agent of this id. UsageError: there is none; DefinitionError: it has one that cannot be honoured."""
+    if why := [reason for refused, reason in gate.refused if refused == name]:
+        raise DefinitionError(why)
+    return _named("agent", name, {agent.id: agent for agent in gate.agents}, gate)
+
+
+def workflow_named(gate: Gate, name: str) -> WorkflowDefinition:
+    """The workflow of this id. UsageError: there is none."""
+    return _named("workflow", name, {workflow.id: workflow for workflow in gate.workflows}, gate)
+
+
+def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:
+    if name in known:
+        return known[name]
+    near = nearest(name, known)
+    there = f"there are: {', '.join(sorted(known))}." if known else f"write .vibe-gate/{kind}s/{name}.toml."
+    advice = f"did you mean {near!r}?" if near else there
+    if gate.origin == "bootstrap":
+        advice += " Those that a commit brings run once they are merged, or with --definitions REV."
+    elif gate.revision not in ("", WORKTREE):
+        advice += f" Definitions were read at {gate.revision[:12]}; --definitions worktree reads yours."
+    raise UsageError(f"There is no {kind} {name!r}; {advice}")

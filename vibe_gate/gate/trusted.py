@@ -1,0 +1,117 @@
+"""Which revision's definitions bind.
+
+The reviewed change must not choose its own judge: definitions are read where the
+change cannot reach them. In this order: what the user names, the pull
+request's base, `git config vibe-gate.trust`, the merge base with the remote's
+default branch, the change's before commit.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.gate import Gate
+from vibe_gate.errors import DefinitionError
+from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
+from vibe_gate.gate.policy import is_listed, is_source
+from vibe_gate.gate.source import DefinitionTree
+from vibe_gate.git import Repository
+
+WORKTREE = "worktree"
+
+
+def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
+    """The gate in force for a change.
+
+    Raises DefinitionError for definitions that do not parse, the change's own included (let in, they would stop every
+    later review); RevisionError for a revision that names nothing. Without definitions at the trusted revision those
+    of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
+    gate. Agents and workflows of the change itself are in force only while it is not committed: the user's own.
+    """
+    redefines = any(is_listed(file, (".vibe-gate/**",)) for file in change.files)
+    own = repository.tree(change.after)
+    trusted = _trusted_tree(repository, change, base=base, definitions=definitions)
+    try:
+        gate = _trusted_gate(repository, *trusted, falls_back=definitions is None)
+    except DefinitionError:
+        if definitions is not None:
+            raise
+        gate = None  # if the change repairs them, its own are read; as a change of the gate it needs approval
+    first = gate is None
+    if gate is None:
+        revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
+        gate = load_gate(own, revision=revision, origin="bootstrap")
+        if gate and change.head_commit:  # commits may be of others: what they bring to be run is not run yet
+            gate = gate._replace(agents=(), workflows=())
+    elif definitions is None and _is_read_from(gate, change):
+        load_gate(own, revision="", origin="trusted")
+    elif definitions == WORKTREE and redefines:
+        with suppress(DefinitionError):
+            bound = _trusted_tree(repository, change, base=base, definitions=None)
+            first = _trusted_gate(repository, *bound, falls_back=True) is None
+    if gate and first:
+        named = base or (None if definitions == WORKTREE else definitions)
+        new = _is_first(repository, change, base)
+        return gate._replace(origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
+    if gate is None:
+        gate = built_in_gate(trusted[1])
+        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)
+    return gate
+
+
+def _is_first(repository: Repository, change: Change, base: str | None) -> bool:
+    """Whether no definitions, not even broken ones, are where they would bind, whatever `--definitions` names."""
+    trusted = trusted_revision(repository, change.base_commit, base=base)
+    return not repository.with_folder(filter(None, (trusted or change.before, repository.remote_default())), FOLDER)
+
+
+def _is_read_from(gate: Gate, change: Change) -> bool:
+    """Whether the change touches a file from which a gate is read: the change's own gate must have no mistake."""
+    globs = (".vibe-gate/**", ".claude/agents/*.md")
+    return any(is_listed(file, globs) or is_source(file, gate) for file in change.files)
+
+
+def _trusted_branch(repository: Repository, named: str | None) -> str:
+    """The branch where definitions would bind, as people know it; "" if it is the change's before commit."""
+    if named and re.fullmatch("[0-9a-f]{40}", named):
+        return "the base branch"
+    return paths.quote(named or repository.config("vibe-gate.trust") or repository.remote_default_name)
+
+
+def _trusted_gate(repository: Repository, revision: str, tree: DefinitionTree, *, falls_back: bool) -> Gate | None:
+    gate = load_gate(tree, revision=revision, origin="trusted")
+    default = repository.remote_default() if gate is None and falls_back else None
+    if default is None:
+        return gate
+    # A branch that left before there was a gate, or shares no history at all, does not bring its own.
+    return load_gate(repository.tree(default), revision=default, origin="trusted")
+
+
+def _trusted_tree(
+    repository: Repository, change: Change, *, base: str | None, definitions: str | None
+) -> tuple[str, DefinitionTree]:
+    revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
+    return revision, repository.tree(repository.snapshot() if revision == WORKTREE else revision or change.before)
+
+
+def trusted_revision(
+    repository: Repository, before: str, *, base: str | None = None, definitions: str | None = None
+) -> str:
+    """The commit to read definitions at, "worktree", or "" if there is none; `before`: the commit before the change."""
+    if definitions == WORKTREE:
+        return WORKTREE
+    if named := definitions or base:
+        return repository.resolve(named)
+    if named := repository.config("vibe-gate.trust"):
+        return repository.resolve_shared(named)
+    return repository.upstream_base() or before
+
+
+def own_gate(root: Path) -> Gate:
+    """The gate of a working tree as its files are, for tests of its agents and rubrics; else the built-in one."""
+    files = FolderFiles(root)
+    return load_gate(files, revision=WORKTREE, origin="trusted") or built_in_gate(files)

@@ -1,0 +1,33 @@
+"""Which waivers are in force in a review; `waive` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+
+from vibe_gate.domain import in_ci
+from vibe_gate.domain.gate import POLICY, Gate, Waivers
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.gate.authorship import agent_behind
+from vibe_gate.gate.policy import PolicyImpact
+from vibe_gate.store import State
+
+
+def in_force(
+    state: State, gate: Gate, environ: Mapping[str, str], today: date, accepted: tuple[Waiver, ...]
+) -> Waivers:
+    """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the overrides recorded
+    in this clone, which have no effect in CI."""
+    local = () if in_ci(environ) else state.overrides.all()
+    people = tuple(one for one in local if not agent_behind({}, (one.email,)))
+    return Waivers(today, people, gate.suppressions, accepted=accepted)
+
+
+def approved(waivers: Waivers, impact: PolicyImpact, ask: Callable[[], Waiver | None] | None) -> Waivers:
+    """The waivers with a person's approval of the changes of the gate itself, asked for only if it is needed."""
+    named = impact.fingerprint
+    needed = impact.needs_approval and waivers.of_policy(named) is None
+    word = ask() if needed and ask is not None else None
+    if word is None:
+        return waivers
+    return waivers._replace(approval=word.model_copy(update={"finding": POLICY + named}))

@@ -1,0 +1,90 @@
+"""What a review points at, and the fingerprints of that, which hold across rebases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from vibe_gate.checks import CheckResults
+from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import (
+    FINGERPRINT_DIGITS,
+    CriterionResult,
+    Finding,
+    RubricResult,
+    short,
+    whole_change,
+)
+from vibe_gate.gate.policy import PolicyImpact
+
+
+def all_findings(
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults, impact: PolicyImpact
+) -> list[Finding]:
+    """What checks and judges object to, and the changed files that steer agents; worst first, by place."""
+    findings = list(checks.findings)
+    for rubric, result in zip(rubrics, results, strict=True):
+        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
+            findings += findings_of(criterion, outcome)
+    findings += [policy_warning(item.file) for item in impact.files if item.level == "warn" and not item.adopted]
+    return ordered(findings)
+
+
+def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
+    """What a failed judge criterion points at: every piece of evidence that stands, or else the change."""
+    if criterion.kind != "judge" or result.outcome != "fail":
+        return []
+    found = [
+        Finding(
+            path=evidence.path,
+            line=evidence.line,
+            end_line=evidence.end_line,
+            level="failure" if criterion.must else "warning",
+            criterion=criterion.id,
+            message=vote.reason or "The answer gives no reason.",
+            evidence=(evidence,),
+        )
+        for vote in result.votes
+        if vote.outcome == "fail"
+        for evidence in vote.evidence
+        if evidence.standing != "void"
+    ]
+    once = list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
+    return once or [whole_change(result)]
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, failures first, then by place."""
+    order = {"failure": 0, "warning": 1, "notice": 2}
+    return sorted(findings, key=lambda finding: (order[finding.level], finding.path, finding.line))
+
+
+def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings with fingerprints that hold across rebases.
+
+    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what the check put there,
+    never of line numbers; equal ones are told apart by their order.
+    """
+    seen: Counter[str] = Counter()
+    made = []
+    for finding in findings:
+        quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
+        own = (finding.fingerprint,) if finding.fingerprint else ()
+        basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), *own))
+        seen[basis] += 1
+        digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT_DIGITS]
+        made.append(finding.model_copy(update={"fingerprint": digest}))
+    return tuple(made)
+
+
+def policy_warning(file: FileDiff) -> Finding:
+    """The finding for a file that steers agents, diffs or test runs."""
+    message = "Can change what AI agents do, what diffs show, how tests run or who reviews; read this change yourself."
+    return Finding(path=file.shown_path, line=0, end_line=0, level="warning", criterion="policy", message=message)
+
+
+def policy_approval(sentence: str) -> Finding:
+    """The finding that says who let blocking changes of the gate itself pass; they are still listed."""
+    return Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message=short(sentence))
