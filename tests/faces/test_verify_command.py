@@ -32,8 +32,8 @@ def test_a_commit_is_missing_until_it_is_reviewed_keeps_that_with_another_messag
     assert gated.stand() == (0, "reviewed", "tree")
     change(gated, CHANGED.replace("log", "lug"))
     gated.git("commit", "-q", "-a", "--amend", "-m", "More")
-    assert gated.stand() == (1, "missing", None)
     _, [row] = gated.verify()
+    assert (row["status"], row["match"], row["run_id"]) == ("stale", None, gated.bundles()[-1].name)
     assert row["why"].endswith(f"run `vibe-gate review --commit {row['commit'][:12]}`")
 
 
@@ -47,7 +47,7 @@ def test_a_rebased_commit_keeps_the_verdict_by_its_patch_id_until_the_patch_chan
     gated.git("checkout", "-q", "main")
     gated.commit("Near", **{"src/pay.py": CODE.replace("def pay(amount)", "def pay(sum)")})
     gated.git("-c", "merge.conflictStyle=merge", "rebase", "-q", "-X", "theirs", "main", "topic")
-    assert gated.stand()[:2] == (1, "missing")
+    assert gated.stand()[:2] == (1, "stale")
 
 
 def test_a_squash_of_a_range_is_found_by_a_review_of_the_range_and_not_by_those_of_its_commits(gated):
@@ -253,14 +253,18 @@ def test_a_file_in_the_place_of_the_bundles_leaves_the_table_standing(gated):
     assert gated.run("verify", "--json", "HEAD").json["remark"].startswith("bundles ignored")
 
 
-def test_what_was_reviewed_in_another_working_tree_counts_once_its_bundle_is_here(gated, tmp_path):
+def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_once_its_bundle_is_there(gated, tmp_path):
     gated.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
     linked = gated.at(tmp_path / "linked")
     (linked.path / "src" / "pay.py").write_text(CHANGED)
     gated.git("-C", str(linked.path), "add", "-A")
     linked.review("--staged")
     gated.git("-C", str(linked.path), "commit", "-q", "-m", "Change")
-    assert (linked.stand("topic"), gated.stand("topic")[:2]) == ((0, "reviewed", "tree"), (1, "missing"))
-    archive = str(tmp_path / "bundles.tar.gz")
-    assert (linked.run("bundles", "export", "-o", archive).code, gated.run("bundles", "import", archive).code) == (0, 0)
-    assert gated.stand("topic") == (0, "reviewed", "tree")
+    assert (linked.stand("topic"), gated.stand("topic")) == ((0, "reviewed", "tree"), (0, "reviewed", "tree"))
+    done = gated.run("verify", "topic")
+    assert (done.code, "kept in worktree ../linked" in done.out) == (0, True)
+    gated.git("clone", "-q", str(gated.path), str(tmp_path / "clone"))
+    clone, archive = gated.at(tmp_path / "clone"), str(tmp_path / "bundles.tar.gz")
+    assert clone.stand("origin/topic")[:2] == (1, "missing")
+    assert (linked.run("bundles", "export", "-o", archive).code, clone.run("bundles", "import", archive).code) == (0, 0)
+    assert clone.stand("origin/topic") == (0, "reviewed", "tree")

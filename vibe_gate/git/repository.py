@@ -6,12 +6,13 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
+from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, UsageError
 from vibe_gate.git import place
 from vibe_gate.git.diff import ChangeQueries, content_of, contents_of
 from vibe_gate.git.objects import Objects, Tree
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from vibe_gate.git.workspace import Workspace
 
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
+
+MAX_WORKTREES = 100
+"""Working trees of one repository that are looked at."""
 
 
 class Repository(ChangeQueries):
@@ -175,6 +179,22 @@ class Repository(ChangeQueries):
         fetch.fetch_notes(self._git, ref, credentials)
 
     # Configuration and other working trees
+
+    def other_worktrees(self) -> list[Path]:
+        """The tops of the other working trees of this repository, main and linked, that are still there."""
+        listed = self._git.run("worktree", "list", "--porcelain").line.split("\n")
+        roots = [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
+        own = os.path.realpath(self.root)
+        # `exists` of os says no where nobody may look; that of pathlib raises.
+        there = (root for root in roots[:MAX_WORKTREES] if os.path.exists(root / ".git"))  # noqa: PTH110
+        return [root for root in there if os.path.realpath(root) != own]
+
+    def open_worktree(self, root: Path) -> Repository:
+        """Another working tree of this repository. UsageError if another repository is there by now."""
+        found = place.find(root, self._git.elsewhere(root).environ)
+        if found.common_dir.resolve() != self.common_dir.resolve():
+            raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
+        return Repository(found)
 
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was opened."""

@@ -7,7 +7,10 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import EMPTY_TREE
@@ -35,6 +38,9 @@ MAX_COMMITS = 10_000
 MAX_SIGNED = 1_000
 """Commits of one change whose authors are looked at, newest first."""
 
+MAX_REFLOG = 5_000
+"""Entries of all reflogs that are read."""
+
 MAX_NOTES = 10_000
 """Notes of one ref that are read."""
 
@@ -42,6 +48,13 @@ MAX_NOTE_BYTES = 4 << 20
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
+
+
+class ReflogEntry(Struct, frozen=True):
+    """A commit that HEAD or a branch was at; `amends` is the one that an amend replaced by it, or ""."""
+
+    commit: str
+    amends: str = ""
 
 
 class Revisions:
@@ -302,6 +315,24 @@ class Revisions:
                 f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
             )
         return tuple(self._objects.read_all(listed.line.split()))
+
+    def origin_of(self, commit: str) -> str:
+        """What git keeps when it makes a commit anew: its author, the author's date, its title."""
+        header, _, message = self._objects.read(commit).data.partition(b"\n\n")
+        author = next((line for line in header.split(b"\n") if line.startswith(b"author ")), b"")
+        title = message.lstrip(b"\n").partition(b"\n")[0]
+        return (author + b"\n" + title).decode("utf-8", "surrogateescape")
+
+    def reflog(self) -> list[ReflogEntry]:
+        """What the reflogs of HEAD, of every branch and of other worktrees' HEADs hold, each the newest first."""
+        asked = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
+        listed = self._git.run("-c", "log.showSignature=false", *asked)
+        rows = [line.split("\0", 2) for line in listed.line.split("\n") if line.count("\0") >= 2]
+        entries = []
+        for (name, commit, action), (older, before, _) in pairwise([*rows, ["", "", ""]]):
+            same_ref = name.rpartition("@{")[0] == older.rpartition("@{")[0]
+            entries.append(ReflogEntry(commit, before if same_ref and action.startswith("commit (amend)") else ""))
+        return entries
 
     # Notes
 

@@ -5,16 +5,20 @@ What a receipt says of a commit is decided in `receipts.status`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Receipt, contradiction, parse
-from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.errors import GateError, IntegrityError, StorageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
@@ -50,33 +54,60 @@ def allowed_signers(
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
+class _Store(Struct, frozen=True):
+    """The store of one working tree: its runs, newest first. `worktree` is "" for this one, else where it is."""
+
+    worktree: str
+    bundles: Bundles
+    entries: list[RunEntry]
+
+
 class ReceiptFinder:
     """The receipts of one repository, in this working tree's store and in git notes.
 
-    `entries` are the runs, the newest first; `remark` says why the store cannot be read, or "".
+    With `other_worktrees` also those in the stores of the repository's other working trees, which are read and never
+    written. `remark` says which store cannot be read, and why, or "".
     """
 
     def __init__(
-        self, repository: Repository, environ: Mapping[str, str], now: datetime, allowed: AllowedSigners
+        self,
+        repository: Repository,
+        environ: Mapping[str, str],
+        now: datetime,
+        allowed: AllowedSigners,
+        *,
+        other_worktrees: bool = False,
     ) -> None:
         self._repository = repository
         self._environ = environ
         self._allowed = allowed
         self._signing = signatures.signing_of(repository)
-        self.entries: list[RunEntry] = []
-        self.remark = ""
+        self._stores: list[_Store] = []
+        remarks = []
         try:
-            index = open_state(repository.common_dir).run_index(repository.root / STORE)
-            self._bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)), index)
-            self.entries = self._bundles.runs()
+            self._stores.append(_store(repository, "", now))
         except StorageError as error:  # a file in the folder's place, say
-            self.remark = f"bundles ignored: {error}"
+            remarks.append(f"bundles ignored: {error}")
+        for root in _other_stores(repository) if other_worktrees else ():
+            shown = os.path.relpath(root, repository.root)
+            try:
+                with repository.open_worktree(root) as other:
+                    self._stores.append(_store(other, shown, now))
+            except GateError as error:
+                remarks.append(f"bundles of worktree {paths.quote(shown)} ignored: {error}")
+        self.remark = " ".join(remarks)
+
+    @property
+    def entries(self) -> list[RunEntry]:
+        """The runs, those of this working tree first, the newest of each first."""
+        return [entry for store in self._stores for entry in store.entries]
 
     def bundled(self, ids: Set[str]) -> list[FoundReceipt]:
         """The receipts of sealed runs about any of these (`object_ids`)."""
         found = (
-            self._bundled(entry)
-            for entry in self.entries
+            self._bundled(entry, store)
+            for store in self._stores
+            for entry in store.entries
             if entry.state not in ("running", "incomplete") and not ids.isdisjoint((*ids_of(entry), entry.key))
         )
         return [one for one in found if one is not None]
@@ -97,21 +128,24 @@ class ReceiptFinder:
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
 
-    def _bundled(self, entry: RunEntry) -> FoundReceipt | None:
+    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
-        broken = FoundReceipt(entry.run_id, entry.bundle, None, ids=(*ids_of(entry), entry.key))
-        if foreign := self._bundles.provenance.foreign(entry.key, entry.run_id):
+        place = f"{store.worktree}/{entry.bundle}" if store.worktree else entry.bundle
+        ids = (*ids_of(entry), entry.key)
+        broken = FoundReceipt(entry.run_id, place, None, ids=ids, worktree=store.worktree)
+        if foreign := store.bundles.provenance.foreign(entry.key, entry.run_id):
             return replace(broken, problem=foreign)
         try:
-            sealed = self._bundles.documents(entry)
+            sealed = store.bundles.documents(entry)
         except IntegrityError as error:
             return replace(broken, problem=str(error))
         except StorageError as error:
             return replace(broken, problem=f"cannot read the bundle: {error}")
         if sealed.receipt is None:
             return None
-        found = self._read(sealed.receipt, entry.run_id, entry.bundle)
+        found = self._read(sealed.receipt, entry.run_id, place)
         assert found is not None  # nothing was rejected
+        found = replace(found, worktree=store.worktree)
         problem = found.problem
         if found.receipt is not None:
             problem = contradiction(found.receipt, sealed.document, sealed.digests)
@@ -132,3 +166,21 @@ class ReceiptFinder:
         if checked.state == "unlisted":
             checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
         return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))
+
+
+def _store(repository: Repository, worktree: str, now: datetime) -> _Store:
+    """The store of a working tree. StorageError if it cannot be read."""
+    index = open_state(repository.common_dir).run_index(repository.root / STORE)
+    bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)), index)
+    return _Store(worktree, bundles, bundles.runs())
+
+
+def _other_stores(repository: Repository) -> list[Path]:
+    """The other working trees with a store that belongs to the user, or to whom this working tree belongs."""
+    owners = {os.geteuid(), repository.root.stat().st_uid}
+    found = []
+    for root in repository.other_worktrees():
+        with suppress(OSError):  # it is gone, or may not be looked into
+            if (root / STORE).lstat().st_uid in owners:
+                found.append(root)
+    return found

@@ -112,7 +112,8 @@ class FoundReceipt(Struct, frozen=True):
 
     `receipt` is None if there is none that can be read. `bundled`: it is in a bundle of this repository and agrees
     with it; otherwise it came by a note. `ids`: what it is about (`object_ids`): by its content, or by the entry or
-    object that it was attached to if that has a problem.
+    object that it was attached to if that has a problem. `worktree`: the other working tree whose store has it,
+    relative to this one; "" if it is in this one's, or in a note.
     """
 
     run_id: str
@@ -122,6 +123,7 @@ class FoundReceipt(Struct, frozen=True):
     problem: str = ""
     bundled: bool = True
     ids: tuple[str, ...] = ()
+    worktree: str = ""
 
 
 class Requirements(Struct, frozen=True):

@@ -29,6 +29,7 @@ from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
 from vibe_gate.receipts.committed import CommitRecords
+from vibe_gate.receipts.earlier import EarlierForms, EarlierReview, reviews_before
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.issue import exact
 from vibe_gate.receipts.status import (
@@ -228,7 +229,7 @@ class _Verifier:
         named = {"base": request.base, "definitions": request.definitions}
         self.gate = gate_for(repository, self._whole, **named)
         self.signers = allowed_signers(repository, self._whole, environ, **named)
-        self.finder = ReceiptFinder(repository, environ, now, self.signers)
+        self.finder = ReceiptFinder(repository, environ, now, self.signers, other_worktrees=True)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         self._authorship = Authorship(repository, {}, open_state(repository.common_dir), now)
         oldest_first = tuple(reversed(span.commits))
@@ -244,15 +245,15 @@ class _Verifier:
 
     def verified(self) -> tuple[tuple[ChangeIdentity, CommitStatus], ...]:
         """Each commit with its status, newest first."""
-        self._sort(self._find())
+        ids = {name for one in self._identities.values() for name in one.ids}.union(ids_of(self._whole))
+        self._sort(self._find(ids))
         changes = self._repository.changes_of([name for name in self._identities if self._is_reviewed(name)])
         reviews = {name: self._reviews(name, changes.get(name)) for name in self._identities}
         cuts = self._cuts(reviews)
         return tuple((reviews[name].identity, self._status(reviews[name], cuts)) for name in reversed(reviews))
 
-    def _find(self) -> list[FoundReceipt]:
-        """Every receipt that can be about one of the commits, or about the range."""
-        ids = {name for one in self._identities.values() for name in one.ids}.union(ids_of(self._whole))
+    def _find(self, ids: Set[str]) -> list[FoundReceipt]:
+        """Every receipt about one of these (`object_ids`)."""
         return self.finder.bundled(ids) + (self.finder.noted(ids) if self._request.notes else [])
 
     def _sort(self, found: Iterable[FoundReceipt]) -> None:
@@ -393,16 +394,27 @@ class _Verifier:
         return self._with_bypass(first, commit)
 
     def _without(self, identity: ChangeIdentity) -> CommitStatus:
-        """The status of a commit without a verdict: what the hooks recorded."""
+        """The status of a commit without a verdict: what the hooks recorded, or which review it had before."""
         record = self._bypass(identity.commit)
         if record is not None and not record.during:
             how = record.reason or "--no-verify, or the hook was off"
             return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
+        how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        if earlier := self._earlier.get(identity.commit):
+            return CommitStatus("stale", f"{earlier.sentence}: {how}", found=earlier.found)
         if record is not None:
             why = f"made by git during a {record.during}, which runs no hook"
         else:
             why = "no receipt here is about this change"
-        return CommitStatus("missing", f"{why}: run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`")
+        return CommitStatus("missing", f"{why}: {how}")
+
+    @cached_property
+    def _earlier(self) -> dict[str, EarlierReview]:
+        """Of commits without a review of their own, the review of what they were before."""
+        if not self.finder.entries and not self._request.notes:
+            return {}
+        forms = EarlierForms(self._repository, self._authorship.earlier, self.finder.entries)
+        return reviews_before(self._repository, forms, self._identities, self._find)
 
     def _with_bypass(self, status: CommitStatus, commit: str) -> CommitStatus:
         """A note if only a range with the commit was reviewed: what a later commit takes back, nobody saw."""

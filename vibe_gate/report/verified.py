@@ -50,7 +50,8 @@ def _row(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
     title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
     by = f"by {status.match}" if status.match and status.status in GOOD else ""
     head = f"{mark} {identity.commit[:SHORT_ID]}  {status.status:<12} {by:<18} {title}".rstrip()
-    below = [status.why, *(f"note: {note}" for note in status.notes)]
+    kept = f"kept in worktree {status.found.worktree}" if status.found and status.found.worktree else ""
+    below = [status.why, kept, *(f"note: {note}" for note in status.notes)]
     if status.status not in GOOD:
         below.append(status.place)
     return [head, *(f"    {text}" for text in below if text)]
@@ -69,6 +70,7 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "notes": [safe(note) for note in status.notes],
         "run_id": safe(found.run_id) if found else None,
         "place": safe(found.place) if found else None,
+        "worktree": safe(found.worktree) if found and found.worktree else None,
         "outcome": receipt.outcome if receipt else None,
         "signature": _signature(status),
         "overrides": [waiver.model_dump() for waiver in receipt.waivers] if receipt else [],

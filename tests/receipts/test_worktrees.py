@@ -1,0 +1,100 @@
+"""`verify` in-process: reviews that another working tree of the repository keeps."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from repos import Repo
+from walks import walked
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
+from vibe_gate.report import verified
+
+
+class Trees(Repo):
+    """A repository with an empty gate, and a linked working tree `feature` beside it, on a branch of that name."""
+
+    def __init__(self, path: Path, environ: dict[str, str]) -> None:
+        super().__init__(path, environ)
+        self.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
+        self.feature = path.parent / "feature"
+        self.git("worktree", "add", "-q", "-b", "feature", str(self.feature))
+        (self.feature / "a").write_text("one\n")
+        self.git("-C", str(self.feature), "add", "a")
+        self.git("-C", str(self.feature), "commit", "-q", "-m", "Add")
+        walked(self.feature, environ, Selection("commit", "HEAD"))
+
+    def verify(self, span: str, at: Path | None = None) -> Verification:
+        return verify(VerifyRequest(span), start=at or self.path, environ=self.environ, now=datetime.now(UTC))
+
+    def store(self, root: Path) -> Path:
+        return root / ".vibe-artifacts"
+
+
+@pytest.fixture
+def trees(tmp_path: Path, environ: dict[str, str]) -> Trees:
+    return Trees(tmp_path / "repo", environ)
+
+
+def test_what_was_reviewed_in_one_working_tree_counts_in_all_of_them_and_the_line_says_where(trees):
+    found = trees.verify("feature")
+    assert found.exit_code == 0
+    assert "    kept in worktree ../feature" in verified.lines(found)
+    [row] = verified.document(found)["commits"]
+    assert (row["worktree"], row["place"].partition("/.vibe-artifacts/")[0]) == ("../feature", "../feature")
+    own = trees.verify("feature", trees.feature)
+    assert own.exit_code == 0
+    assert not any("kept in" in line for line in verified.lines(own))
+    trees.commit("Here", b="one\n")
+    walked(trees.path, trees.environ, Selection("commit", "HEAD"))
+    assert "    kept in worktree ../repo" in verified.lines(trees.verify("main", trees.feature))
+
+
+def test_a_review_of_ones_own_comes_before_the_same_one_elsewhere(trees):
+    shutil.copytree(trees.store(trees.feature), trees.store(trees.path))
+    assert verified.document(trees.verify("feature"))["commits"][0]["worktree"] is None
+
+
+def test_the_other_store_is_only_read(trees):
+    before = sorted((path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*"))
+    trees.verify("feature")
+    assert sorted((path, path.stat().st_mtime_ns) for path in trees.store(trees.feature).rglob("*")) == before
+
+
+def test_a_bundle_that_git_tracks_in_another_working_tree_is_forged(trees):
+    trees.git("-C", str(trees.feature), "add", "-f", ".vibe-artifacts")
+    found = trees.verify("feature")
+    assert (found.exit_code, found.commits[0][1].status) == (5, "forged")
+
+
+def test_a_bundle_that_was_changed_in_another_working_tree_is_forged(trees):
+    [receipt] = trees.store(trees.feature).glob("*/2*/receipt.json")
+    receipt.chmod(0o600)
+    receipt.write_bytes(receipt.read_bytes().replace(b'"payload":"', b'"payload":"A'))
+    assert trees.verify("feature").exit_code == 5
+
+
+def test_a_working_tree_that_is_gone_is_left_out(trees):
+    shutil.rmtree(trees.feature)
+    found = trees.verify("feature")
+    assert (found.exit_code, found.commits[0][1].status, found.remark) == (1, "missing", "")
+
+
+def test_another_repository_in_the_place_of_a_working_tree_is_left_out_with_a_remark(trees):
+    (trees.feature / ".git").unlink()
+    trees.git("init", "-q", str(trees.feature))
+    found = trees.verify("feature")
+    assert (found.exit_code, found.commits[0][1].status) == (1, "missing")
+    assert found.remark.startswith("bundles of worktree ../feature ignored: ")
+
+
+def test_a_store_that_cannot_be_read_is_left_out_with_a_remark(trees):
+    shutil.rmtree(trees.store(trees.feature))
+    trees.store(trees.feature).write_text("no folder")
+    found = trees.verify("feature")
+    assert (found.exit_code, found.commits[0][1].status) == (1, "missing")
+    assert found.remark.startswith("bundles of worktree ../feature ignored: ")

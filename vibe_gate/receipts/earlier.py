@@ -1,0 +1,104 @@
+"""What commits were before an amend, a rebase or a cherry-pick, and which review is about that.
+
+Three sources, the surest first: what git hooks recorded (post-rewrite); amends, by the reflogs; and commits of the
+reflogs and of recorded runs with the same author, author date and title, which git keeps when it makes a commit anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Set
+from itertools import islice
+
+from msgspec import Struct
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.errors import GateError
+from vibe_gate.git import Repository
+from vibe_gate.receipts.status import FoundReceipt
+
+MAX_EARLIER = 100
+"""Earlier forms of one commit that are looked at: anybody can write many records."""
+
+MAX_RUNS = 1_000
+"""Runs, the newest first, whose commits are compared by author, author date and title."""
+
+
+class EarlierReview(Struct, frozen=True):
+    """The review of what a commit was before: `commit` is its id then."""
+
+    commit: str
+    found: FoundReceipt
+
+    @property
+    def sentence(self) -> str:
+        """Which review it was, and why it does not count any more, as a clause."""
+        outcome = f": {self.found.receipt.outcome}" if self.found.receipt else ""
+        reviewed = f"{self.commit[:12]} was reviewed (run {self.found.run_id}{outcome})"
+        return f"{reviewed}, and an amend, rebase or cherry-pick changed it"
+
+
+class EarlierForms:
+    """The earlier forms of the commits of one repository; `recorded` gives those of which hooks wrote records."""
+
+    def __init__(
+        self, repository: Repository, recorded: Callable[[str], Iterable[str]], entries: Iterable[RunEntry]
+    ) -> None:
+        self._repository = repository
+        self._recorded = recorded
+        self._amended: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_origin: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for entry in repository.reflog():
+            self._note(entry.commit)
+            if entry.amends:
+                self._amended[entry.commit].append(entry.amends)
+        for run in islice(filter(lambda run: run.head_commit, entries), MAX_RUNS):
+            self._note(run.head_commit)
+
+    def of(self, commit: str) -> list[str]:
+        """What the commit was, the latest first as far as that is known; at most `MAX_EARLIER` ids."""
+        known: dict[str, None] = {}
+        waiting = [commit]
+        while waiting and len(known) <= MAX_EARLIER:
+            name = waiting.pop(0)
+            if name not in known:
+                known[name] = None
+                waiting += [*self._recorded(name), *self._amended[name]]
+        same = self._by_origin[self._repository.origin_of(commit)]
+        return list(dict.fromkeys(name for name in (*known, *same) if name != commit))[:MAX_EARLIER]
+
+    def _note(self, commit: str) -> None:
+        if self._repository.has(commit):
+            self._by_origin[self._repository.origin_of(commit)][commit] = None
+
+
+def reviews_before(
+    repository: Repository,
+    forms: EarlierForms,
+    commits: Collection[str],
+    find: Callable[[Set[str]], Iterable[FoundReceipt]],
+) -> dict[str, EarlierReview]:
+    """By commit, the newest review of its latest earlier form that has one. `find` gives receipts by `object_ids`.
+
+    A commit among `commits`, or in the history of the one that is asked about, is another commit and no earlier form.
+    """
+    earlier = {commit: [old for old in forms.of(commit) if old not in commits] for commit in commits}
+    trees = {old: _trees(repository, old) for olds in earlier.values() for old in olds}
+    newest: dict[str, FoundReceipt] = {}
+    for one in sorted(find(set(trees.values())), key=lambda one: one.run_id):
+        if one.receipt is not None and not one.problem and one.signature.state not in ("bad", "unlisted"):
+            newest[f"{one.receipt.before}..{one.receipt.after}"] = one
+    reviews = {}
+    for commit, olds in earlier.items():
+        reviewed = (old for old in olds if trees[old] in newest)
+        if old := next((old for old in reviewed if not repository.is_ancestor(old, commit)), ""):
+            reviews[commit] = EarlierReview(old, newest[trees[old]])
+    return reviews
+
+
+def _trees(repository: Repository, commit: str) -> str:
+    """The trees of the commit's first parent and of itself, as `object_ids` has them; "" if they cannot be read."""
+    try:
+        return f"{repository.tree_of(repository.first_parent(commit))}..{repository.tree_of(commit)}"
+    except GateError:
+        return ""
