@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import reports
 from github_page import page, skeleton
+from msgspec.structs import replace
 from summaries import failed, finding, policy, summary, unseen
 
 from vibe_gate import __version__

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from contract.github import LoopbackGitHub, loopback_github
+from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult

@@ -6,12 +6,12 @@ import base64
 import sys
 import tomllib
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from github_page import TAGS, acted_upon, page, skeleton

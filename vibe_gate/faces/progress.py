@@ -6,7 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
 
@@ -30,8 +32,8 @@ def is_lively(environ: Mapping[str, str]) -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and environ.get("TERM", "") not in ("", "dumb")
 
 
-class Shown(NamedTuple):
-    """What shows the stages of a walk, what shows each step of their agents, what a question is asked in."""
+class ProgressDisplay(Struct, frozen=True):
+    """`show` shows the stages of a walk, `tick` each step of their agents; a question is asked within `aside()`."""
 
     show: Progress
     tick: Progress | None
@@ -39,14 +41,14 @@ class Shown(NamedTuple):
 
 
 @contextmanager
-def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Shown]:
+def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[ProgressDisplay]:
     """Show the stages of a review or a workflow while it runs, unless `quiet`.
 
     On a terminal a line stands for each stage that runs, with its time, turn and cost, and is gone at the end;
     elsewhere each begins and ends with a line.
     """
     if quiet or not is_lively(environ):
-        yield Shown(unheard if quiet else _plain, None, nullcontext)
+        yield ProgressDisplay(unheard if quiet else _plain, None, nullcontext)
         return
     from rich.console import Console
     from rich.live import Live
@@ -64,7 +66,7 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Shown]
             finally:
                 live.start(refresh=True)
 
-        yield Shown(running.show, running.show, aside)
+        yield ProgressDisplay(running.show, running.show, aside)
 
 
 class _Running:

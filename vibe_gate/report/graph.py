@@ -9,10 +9,11 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TypeVar
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
@@ -150,14 +151,13 @@ def _shown(text: str) -> str:
     return _cut(safe(text).encode("ascii", "backslashreplace").decode(), WIDEST)
 
 
-@dataclass(slots=True)
-class Box:
+class Box(Struct):
     """A box in its layer, or, without texts, the place where an edge passes through it. `after`: boxes of the next."""
 
-    texts: list[str] = field(default_factory=list)
+    texts: list[str] = []
     left: int = 0
     width: int = 1
-    after: list[Box] = field(default_factory=list)
+    after: list[Box] = []
     order: float = 0.0
 
     @property
@@ -276,8 +276,7 @@ class _Canvas:
         return [row.rstrip() for row in rows]
 
 
-@dataclass(slots=True)
-class _Bus:
+class _Bus(Struct):
     """The line of one source to all that come after it, in one row of the channel between two layers."""
 
     source: int

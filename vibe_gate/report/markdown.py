@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
 
@@ -140,8 +141,7 @@ def cut_lines(text: str, limit: int) -> tuple[str, int]:
     return text[:end], text.count("\n", end + 1) + (not text.endswith("\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A part of a document that stands or is left out as a whole; its fences and folds are closed.
 
     `rank`: how soon it is left out (0 last). `what`: what it is, in the plural, for the sentence that counts what

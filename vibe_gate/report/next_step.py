@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary

@@ -9,8 +9,10 @@ in the job's own summary. Nothing is said twice, and nothing is written that sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
@@ -28,8 +30,7 @@ CHECK_NAME = "vibe-gate"
 Touched = Callable[[Finding], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(Struct, frozen=True):
     """What is wanted at the commit `head` and, where there is one, the pull request `number`.
 
     `suggestions` are suggested changes, posted once. `touched` tells of an earlier head which findings stand on lines
@@ -47,12 +48,11 @@ class Posting:
     limits: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Posted:
+class Posted(Struct):
     """What stands where now; "" for what does not. `downgrades`: sentences; `report`: with its round."""
 
     report: Report
-    downgrades: list[str] = field(default_factory=list)
+    downgrades: list[str] = []
     comment_url: str = ""
     check_run_url: str = ""
     at_lines: frozenset[str] = frozenset()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
 from typing import Literal
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.patch import hunks, sections
@@ -12,8 +14,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.report.round import Round
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """Where things are: `server` ("https://github.com"), `repository` ("owner/name"), head and base commit ids.
 
     `base` is for lines that the change removed, "" where they cannot be linked;
@@ -56,18 +57,18 @@ DiffSide = Literal["LEFT", "RIGHT"]
 """A forge's words for the before and the after side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anchors:
-    """Lines by file. Paths are asked for as shown (`paths.quote`)."""
+class Anchors(Struct, frozen=True):
+    """Lines of a change. Paths are asked for as shown (`paths.quote`); the fields have them as git does.
 
-    _places: dict[tuple[str, DiffSide], dict[int, int]] = field(default_factory=dict)
-    """Line number -> number of its hunk."""
-    _added: set[tuple[str, int]] = field(default_factory=set)
-    """Lines that the change added."""
+    `places`: by path and side, line number -> number of its hunk. `added`: paths and lines that the change added.
+    """
+
+    places: Mapping[tuple[str, DiffSide], Mapping[int, int]] = {}
+    added: Set[tuple[str, int]] = frozenset()
 
     def holds(self, path: str, start: int, end: int, side: DiffSide = "RIGHT") -> bool:
         """Whether a comment may stand at lines `start`..`end`: all within one hunk."""
-        places = self._places.get((paths.unquote(path), side), {})
+        places = self.places.get((paths.unquote(path), side), {})
         hunk = places.get(start)
         if hunk is None or end < start or end - start > len(places):
             return False
@@ -76,12 +77,12 @@ class Anchors:
     def touches(self, path: str, start: int, end: int) -> bool:
         """Whether any of the lines `start`..`end` of the after side was added by the change."""
         held = paths.unquote(path)
-        return any(name == held and start <= line <= end for name, line in self._added)
+        return any(name == held and start <= line <= end for name, line in self.added)
 
     def names(self, path: str) -> bool:
         """Whether the change has hunks of this file."""
         held = paths.unquote(path)
-        return any((held, side) in self._places for side in ("LEFT", "RIGHT"))
+        return any((held, side) in self.places for side in ("LEFT", "RIGHT"))
 
 
 def anchors(patch: bytes) -> Anchors:
@@ -89,7 +90,8 @@ def anchors(patch: bytes) -> Anchors:
 
     Both sides of a renamed file go by its new name, as findings do.
     """
-    found = Anchors()
+    places: dict[tuple[str, DiffSide], dict[int, int]] = {}
+    added: set[tuple[str, int]] = set()
     for path, start, end in sections(patch):
         for number, hunk in enumerate(hunks(patch[start:end])):
             lines = hunk.lines
@@ -102,14 +104,13 @@ def anchors(patch: bytes) -> Anchors:
                 ("RIGHT", hunk.new_start, len(right)),
             )
             for side, first, count in sides:
-                places = found._places.setdefault((path, side), {})
-                places |= dict.fromkeys(range(first, first + count), number)
-            found._added.update((path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
-    return found
+                held = places.setdefault((path, side), {})
+                held |= dict.fromkeys(range(first, first + count), number)
+            added.update((path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
+    return Anchors(places, added)
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """A run as it is told.
 
     `notes` are the review's sentences. `patch` is the redacted change.patch as text ("" if there is none), `artifact`
@@ -123,7 +124,7 @@ class Report:
     notes: tuple[str, ...]
     round: Round
     links: Links | None = None
-    patch: str = field(default="", repr=False)
+    patch: str = ""
     artifact: bool = False
     number: int | None = None
     name: str = ""

@@ -19,8 +19,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Annotated, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.summary import Summary
@@ -93,8 +94,7 @@ class RoundState(Model):
     findings: tuple[ReportedFinding, ...] = Field(default=(), max_length=MAX_SEEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """What is to be said of a run, given what was said before.
 
     `back` are fingerprints among `new` that were called fixed before. `unanswered`

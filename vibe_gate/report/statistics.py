@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.escape import counted
@@ -19,8 +20,7 @@ OTHER = ""
 """In `usd_by_rubric`: agents, and judges whose answers did not count."""
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     """Counts and USD. `outcomes` as `bundles list` names them; `not_counted`: runs without a verdict, by state.
 
     `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the newest has it.
@@ -29,13 +29,13 @@ class Statistics:
     """
 
     runs: int = 0
-    outcomes: dict[str, int] = field(default_factory=dict)
-    not_counted: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = {}
+    not_counted: dict[str, int] = {}
     usd: float = 0.0
     usd_at_most: bool = False
-    usd_by_day: dict[str, float] = field(default_factory=dict)
-    usd_by_model: dict[str, float] = field(default_factory=dict)
-    usd_by_rubric: dict[str, float] = field(default_factory=dict)
+    usd_by_day: dict[str, float] = {}
+    usd_by_model: dict[str, float] = {}
+    usd_by_rubric: dict[str, float] = {}
     findings: dict[str, int] = field(default_factory=lambda: {"kept": 0, "overridden": 0, "suppressed": 0})
     hits: int = 0
     misses: int = 0

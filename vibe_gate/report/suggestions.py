@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.domain.escape import counted
@@ -31,8 +33,7 @@ BY_AGENT = "An agent changed this. Read it before you commit it."
 BY_CHECK = "A check would write this. Read it before you commit it."
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestions:
+class Suggestions(Struct, frozen=True):
     """Comments that suggest what agents changed, and a sentence about where the rest is; "" if nothing changed."""
 
     comments: tuple[LineComment, ...] = ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
@@ -19,8 +19,8 @@ MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
 
 
-class Row(NamedTuple):
-    """One row of a page.
+class ScreenRow(Struct, frozen=True):
+    """One row of the screen.
 
     `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
     cut; the terminal breaks it (a path that is to be copied).
@@ -32,12 +32,12 @@ class Row(NamedTuple):
     whole: bool = False
 
 
-def keep(blocks: Sequence[Sequence[Row]], most: int, what: str) -> list[Row]:
+def keep(blocks: Sequence[Sequence[ScreenRow]], most: int, what: str) -> list[ScreenRow]:
     """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
     order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
     rows = [row for index in sorted(order[:most]) for row in blocks[index]]
     if left := len(order[most:]):
-        rows.append(Row(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
+        rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
     return rows
 
 
@@ -120,12 +120,12 @@ def render(
     return Text("\n\n").join(Text("\n").join(part) for part in parts if part)
 
 
-def _head(summary: Summary, why: str) -> list[Row]:
+def _head(summary: Summary, why: str) -> list[ScreenRow]:
     word, style = _verdict(summary)
     decided = f" · {why}" if why else words.headline(summary).removeprefix(words.verdict(summary))
     line = Text.assemble((word, style), safe(decided))
     facts = (_fact("change", _change(summary)), _fact("gate", safe(words.gate(summary))))
-    return [Row(0, line), *(Row(0, fact, LABEL) for fact in facts)]
+    return [ScreenRow(0, line), *(ScreenRow(0, fact, LABEL) for fact in facts)]
 
 
 def _verdict(summary: Summary) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def _change(summary: Summary) -> str:
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
 
-def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[Row]:
+def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[ScreenRow]:
     mark, style = _MARKS[rubric.outcome]
     figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
@@ -156,7 +156,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     elif shared and not is_told and shared.startswith("not asked") and len(rubric.criteria) > 1:
         said += f" · {len(rubric.criteria)} questions {shared}"
         is_told = True
-    header = Row(0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}"))
+    header = ScreenRow(0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}"))
     if is_told or (rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria)):
         return [header]
     widest = min(28, max((cell_len(safe(one.id)) for one in rubric.criteria), default=0))
@@ -176,7 +176,7 @@ def _is_plain(criterion: CriterionResult) -> bool:
     return criterion.outcome == "not_applicable" or (criterion.kind == "check" and criterion.outcome == "pass")
 
 
-def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> Row:
+def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> ScreenRow:
     mark, style = _MARKS["not_applicable" if waived else criterion.outcome]
     name = crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
@@ -186,10 +186,10 @@ def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: i
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)
     indent = cell_len(line.plain) - cell_len(safe(told))
     line.rstrip()
-    return Row(_URGENCY[criterion.outcome] + (not criterion.must), line, indent)
+    return ScreenRow(_URGENCY[criterion.outcome] + (not criterion.must), line, indent)
 
 
-def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[Row]:
+def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[ScreenRow]:
     """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go wrong."""
     mark, style = _LEVELS[finding.level]
     rank = words.GRAVITY[finding.level]
@@ -203,22 +203,23 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
         pieces = chop_cells(where.plain, columns)
         if len(pieces) > 4:
             pieces[1:-2] = ["…"]
-        rows = [*(Row(rank, Text(piece, "bold")) for piece in pieces), Row(rank, Text("    ").append_text(what))]
+        rows = [ScreenRow(rank, Text(piece, "bold")) for piece in pieces]
+        rows.append(ScreenRow(rank, Text("    ").append_text(what)))
     else:
-        rows = [Row(rank, Text("  ").join((where, what)))]
+        rows = [ScreenRow(rank, Text("  ").join((where, what)))]
     for evidence in finding.evidence:
         number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
         quote = safe(evidence.quote.replace("\t", "    ").rstrip())
-        rows.append(Row(rank, fit(Text.assemble((number, "dim"), quote), columns)))
-    rows.append(Row(rank, Text(f"    {safe(finding.message)}")))
+        rows.append(ScreenRow(rank, fit(Text.assemble((number, "dim"), quote), columns)))
+    rows.append(ScreenRow(rank, Text(f"    {safe(finding.message)}")))
     against = words.counterexample(finding, summary)
     if against and against not in told:
         told.add(against)
-        rows.append(Row(rank, Text(f"    e.g. {safe(against)}", "dim")))
+        rows.append(ScreenRow(rank, Text(f"    e.g. {safe(against)}", "dim")))
     return rows
 
 
-def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
+def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     facts = [("policy", text, "yellow") for text in _policy(summary)]
     if not (summary.exit_code == PASS and words.unasked(summary)):
         if words.missed(summary):
@@ -226,8 +227,8 @@ def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[Row]:
         facts.append(("cost", words.cost(summary), ""))
     run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
     facts += [("run", run, ""), *(("note", safe(note), "") for note in notes)]
-    rows = [Row(0, _fact(*fact), LABEL) for fact in facts]
-    return [*rows, Row(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
+    rows = [ScreenRow(0, _fact(*fact), LABEL) for fact in facts]
+    return [*rows, ScreenRow(0, _fact("next", safe(then) or _next(summary)), LABEL, whole=bool(then))]
 
 
 def _policy(summary: Summary) -> list[str]:

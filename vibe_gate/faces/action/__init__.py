@@ -1,8 +1,14 @@
 """`vibe-gate action`: a pull request's job. What the runner says comes in here; verdict, comment and outputs go out.
 
-inputs    what the workflow asks for                 event     what happened, from the runner's event file
-span      which commits are compared, fetched        approval  who approved a change of the gate itself
-gate      the walk: event -> review -> post          reporting the report of a run for a forge
-relay     `post --from-artifact`: posts a claim      incoming  what was uploaded, read back without trust
-runner    outputs, job summary, workflow commands    commands  `/vibe-gate` in a comment
+inputs        what the workflow asks for
+event         what happened, from the runner's event file
+commit_range  which commits are compared, fetched if they are missing
+gate          the walk: event -> review -> post
+approval      who approved a change of the gate itself
+answers       judges' answers that travel between jobs
+reporting     what a report takes from the clone
+runner        outputs, job summary, workflow commands
+commands      `/vibe-gate` in a comment
+relay         `post --from-artifact`: posts what another job claims
+incoming      what that job uploaded, read back without trust
 """

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.provenance import Commit
@@ -32,37 +33,37 @@ _CO_AUTHOR = re.compile(r"^[ \t]*co-authored-by[ \t]*:[^\n]*?<[ \t]*([^<>\n]+?)[
 _NO_REPLY = re.compile(r"(?:(\d{1,15})\+)?([a-z0-9_-]{1,100}(?:\[bot\])?)@users\.noreply\.[a-z0-9.-]+\Z", re.I)
 
 
-@dataclass
 class Approvals:
     """The review calls this if a change of the gate needs approval. `notes` say what was not found.
 
     `commits` reads all commits of the change; () if there are too many, or they are not here.
     """
 
-    forge: Forge | None
-    trigger: Trigger
-    commits: Callable[[], Sequence[Commit]]
-    notes: list[str] = field(default_factory=list)
+    def __init__(self, forge: Forge | None, trigger: Trigger, commits: Callable[[], Sequence[Commit]]) -> None:
+        self._forge = forge
+        self._trigger = trigger
+        self._commits = commits
+        self.notes: list[str] = []
 
     def __call__(self) -> Waiver | None:
         """The approval, or None."""
-        if self.forge is None or self._number is None:
+        if self._forge is None or self._number is None:
             self.notes.append(
                 "Approval of the gate's change cannot be looked up: there is no token, or no pull request."
             )
             return None
         try:
-            return self._look(self.forge, self._number)
+            return self._look(self._forge, self._number)
         except ForgeError as error:
             self.notes.append(f"Whether the change of the gate is approved could not be read: {error}")
             return None
 
     def overrides(self) -> tuple[Waiver, ...]:
         """The findings that people accepted of this head commit, by comments that stand as they were answered."""
-        if self.forge is None or self._number is None:
+        if self._forge is None or self._number is None:
             return ()
         try:
-            return tuple(self._overrides(self.forge, self._number))
+            return tuple(self._overrides(self._forge, self._number))
         except ForgeError as error:
             self.notes.append(f"Whether a comment accepts findings could not be read: {error}")
             return ()
@@ -70,7 +71,8 @@ class Approvals:
     def _overrides(self, forge: Forge, number: int) -> Iterator[Waiver]:
         found = list(accepted(forge.comments(number), self._pull(forge, number)[1]))
         authors = self._authors(forge, number) if found else None
-        for finding, comment, reason in found:
+        for each in found:
+            finding, comment = each.finding, each.comment
             if comment is None:
                 why = "the comment that asked for it was edited or deleted"
             elif authors is None:
@@ -80,24 +82,24 @@ class Approvals:
             elif not forge.may_write(comment.author, comment.account):
                 why = f"@{comment.author} has no write access"
             else:
-                yield Waiver(finding=finding, reason=reason, by=f"@{comment.author}", expires=None, local=True)
+                yield Waiver(finding=finding, reason=each.reason, by=f"@{comment.author}", expires=None, local=True)
                 continue
             self.notes.append(f"The override of {finding[:8]} does not count: {why}.")
 
     @property
     def _number(self) -> int | None:
-        return self.trigger.number or self.trigger.queued
+        return self._trigger.number or self._trigger.queued
 
     def _pull(self, forge: Forge, number: int) -> tuple[str, str]:
         """The pull request's author and head: people speak of its commit, not of the merge group's."""
-        if self.trigger.number is not None:
-            return self.trigger.author, self.trigger.head
+        if self._trigger.number is not None:
+            return self._trigger.author, self._trigger.head
         pull = forge.pull(number)
         return pull.author, pull.head_sha
 
     def _authors(self, forge: Forge, number: int) -> Accounts | None:
         """Everybody who has a part in the change; None if that is not known."""
-        listed, commits = forge.listed(number), self.commits()
+        listed, commits = forge.listed(number), self._commits()
         if not commits or len(listed) >= MOST_LISTED:
             return None
         people = accounts_of(commits, _known(listed))
@@ -137,8 +139,7 @@ def _known(listed: Sequence[PullCommit]) -> dict[str, str]:
     return _GITHUB | {address.lower(): login for one in listed for address, login in one.people if address and login}
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Accounts(Struct, frozen=True):
     """What people did for a change ("wrote one of the commits"), by login and by account id."""
 
     logins: Mapping[str, str]

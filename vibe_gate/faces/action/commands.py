@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import short
@@ -38,7 +39,7 @@ _RECORD = re.compile(_ANSWER + r"(\d{1,16}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f
 """The first line of an answer to an override: the comment that asked, the head commit, the findings."""
 
 
-class CommentCommand(NamedTuple):
+class CommentCommand(Struct, frozen=True):
     """What a comment asks. `findings`: beginnings of fingerprints, separated by commas in the comment."""
 
     verb: str
@@ -55,7 +56,7 @@ def command_of(body: str) -> CommentCommand | None:
     return CommentCommand(verb, tuple(filter(None, findings.replace("`", "").split(","))), short(reason))
 
 
-class Accepted(NamedTuple):
+class Accepted(Struct, frozen=True):
     """A finding that somebody accepted; `comment` None: what was answered does not stand there any more."""
 
     finding: str
@@ -88,9 +89,15 @@ def _names(command: CommentCommand, fingerprint: str) -> bool:
     return any(len(one) >= SHORTEST and fingerprint.startswith(one) for one in command.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A command of a person who may give it; `told`: the gate's comments with what they said."""
+class _GateComment(Struct, frozen=True):
+    """A comment of the gate, with what it said."""
+
+    comment: Comment
+    state: RoundState
+
+
+class _PermittedCommand(Struct, frozen=True):
+    """A command of a person who may give it; `told`: the gate's comments."""
 
     runner: Runner
     forge: Forge
@@ -98,15 +105,15 @@ class _Asked:
     command: CommentCommand
     pull: Pull
     links: Links
-    told: tuple[tuple[Comment, RoundState], ...]
+    told: tuple[_GateComment, ...]
 
     @property
-    def current(self) -> tuple[tuple[Comment, RoundState], ...]:
+    def current(self) -> tuple[_GateComment, ...]:
         """What was said about the newest commit."""
-        return tuple(one for one in self.told if one[1].head == self.pull.head_sha)
+        return tuple(one for one in self.told if one.state.head == self.pull.head_sha)
 
 
-class _Answer(NamedTuple):
+class _Answer(Struct, frozen=True):
     """What is answered; `accepts`: findings that may pass; `again`: the gate's job runs again, and a line says so."""
 
     text: str = ""
@@ -135,17 +142,17 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         pull = forge.pull_if_any(number)
         if pull is None or pull.state != "open":
             return _ignored(runner, "it stands on no open pull request")
-        told = [(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
+        told = [_GateComment(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
         links = runner.links(trigger.repository, pull.head_sha)
-        asked = _Asked(runner, forge, comment, command, pull, links, tuple(told))
+        asked = _PermittedCommand(runner, forge, comment, command, pull, links, tuple(told))
         answer = _ANSWERS.get(command.verb, _usage)(asked)
         if answer.accepts:
             _post(asked, answer)  # before the gate runs again, which reads it
-        _post(asked, answer._replace(text=f"{answer.text}\n\n{_run_again(asked)}") if answer.again else answer)
+        _post(asked, replace(answer, text=f"{answer.text}\n\n{_run_again(asked)}") if answer.again else answer)
     return PASS
 
 
-def _post(asked: _Asked, answer: _Answer) -> None:
+def _post(asked: _PermittedCommand, answer: _Answer) -> None:
     marker = f"{_ANSWER}{asked.comment.id} "
     record = f"{asked.pull.head_sha} {','.join(answer.accepts)} " if answer.accepts else ""
     asked.forge.put_comment(asked.pull.number, f"{marker}{record}-->\n{answer.text.strip()}\n", marker=marker)
@@ -156,18 +163,18 @@ def _ignored(runner: Runner, why: str) -> int:
     return PASS
 
 
-def _usage(asked: _Asked) -> _Answer:
+def _usage(asked: _PermittedCommand) -> _Answer:
     return _Answer(
         f"Write `{COMMAND} review`, `{COMMAND} explain FINDING` or `{COMMAND} override FINDING REASON` on the first "
         "line. FINDING is its fingerprint, as the gate's comment shows it; several are separated by commas."
     )
 
 
-def _review(asked: _Asked) -> _Answer:
+def _review(asked: _PermittedCommand) -> _Answer:
     return _Answer(again=True)
 
 
-def _run_again(asked: _Asked) -> str:
+def _run_again(asked: _PermittedCommand) -> str:
     """Run the gate's job for the newest commit again; a sentence about it."""
     try:
         return _rerun(asked)
@@ -175,9 +182,9 @@ def _run_again(asked: _Asked) -> str:
         return f"The gate could not be run again; re-run its job by hand. {prose(str(error))}"
 
 
-def _rerun(asked: _Asked) -> str:
+def _rerun(asked: _PermittedCommand) -> str:
     head = commit(asked.pull.head_sha, asked.links)
-    runs = sorted({state.run for _, state in asked.current if state.run})
+    runs = sorted({one.state.run for one in asked.current if one.state.run})
     if not runs:
         return f"The gate has not reviewed {head} yet, so there is nothing to run again."
     for number in runs:
@@ -191,12 +198,12 @@ def _rerun(asked: _Asked) -> str:
     return f"The gate reviews {head} again: {link(f'run {runs[-1]}', address)}."
 
 
-def _explain(asked: _Asked) -> _Answer:
+def _explain(asked: _PermittedCommand) -> _Answer:
     found = _found(asked, asked.told)
     return _Answer("\n\n---\n\n".join(_explained(one, asked.links) for one in found) or _unknown(asked))
 
 
-def _override(asked: _Asked) -> _Answer:
+def _override(asked: _PermittedCommand) -> _Answer:
     if asked.comment.author.lower() == asked.pull.author.lower():
         return _Answer("The author of a pull request cannot accept its findings. Ask somebody else with write access.")
     if not asked.command.reason:
@@ -204,7 +211,7 @@ def _override(asked: _Asked) -> _Answer:
     head = commit(asked.pull.head_sha, asked.links)
     if not asked.current:
         return _Answer(f"The gate has not reviewed {head} yet. Wait for its comment about that commit.")
-    if any(comment.updated >= asked.comment.created for comment, _ in asked.current):
+    if any(one.comment.updated >= asked.comment.created for one in asked.current):
         return _Answer(f"The gate's comment changed after yours: it is about {head} now. Look at it and write again.")
     found = _found(asked, asked.current)
     if len(found) != len(asked.command.findings):
@@ -219,12 +226,16 @@ def _override(asked: _Asked) -> _Answer:
     return _Answer(text, tuple(one.fingerprint for one in found), again=True)
 
 
-_ANSWERS: dict[str, Callable[[_Asked], _Answer]] = {"review": _review, "explain": _explain, "override": _override}
+_ANSWERS: dict[str, Callable[[_PermittedCommand], _Answer]] = {
+    "review": _review,
+    "explain": _explain,
+    "override": _override,
+}
 
 
-def _found(asked: _Asked, told: Iterable[tuple[Comment, RoundState]]) -> list[ReportedFinding]:
+def _found(asked: _PermittedCommand, told: Iterable[_GateComment]) -> list[ReportedFinding]:
     """The findings that the command names, each once; none for a name that fits no finding or several."""
-    said = {seen.fingerprint: seen for _, state in told for seen in state.findings if not seen.fixed}
+    said = {seen.fingerprint: seen for one in told for seen in one.state.findings if not seen.fixed}
     found = []
     for name in asked.command.findings:
         fits = [seen for seen in said.values() if len(name) >= SHORTEST and seen.fingerprint.startswith(name)]
@@ -232,7 +243,7 @@ def _found(asked: _Asked, told: Iterable[tuple[Comment, RoundState]]) -> list[Re
     return list({seen.fingerprint: seen for seen in found}.values())
 
 
-def _unknown(asked: _Asked) -> str:
+def _unknown(asked: _PermittedCommand) -> str:
     names = ", ".join(map(code, asked.command.findings[:10])) or "nothing"
     return f"The gate's comment has no finding, or several, that begin with each of these: {names}."
 

@@ -7,10 +7,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.change import Selection
@@ -22,11 +23,11 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.action.answers import TravellingAnswers
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.commands import obey
+from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.span import Span, span_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.policy import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
@@ -43,11 +44,10 @@ from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Anchors, Report
 from vibe_gate.report.round import first_round, identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
+from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, ReviewRequest, review
+from vibe_gate.run.walk import RunRequest, run_workflow
 from vibe_gate.store import Bundles, read_bundle
-
-if TYPE_CHECKING:
-    from vibe_gate.run.conclusion import WorkflowRun
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 DEPENDABOT = "dependabot[bot]"
@@ -65,8 +65,7 @@ LOG_WIDTH = 400
 FORK = "The pull request comes from a fork: its job gets no secrets, and a token that may only read."
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """One job: its runner, inputs and trigger, the compared commits, and where its files are written."""
 
     runner: Runner
@@ -75,7 +74,7 @@ class _Job:
     forge: Forge | None
     credentials: Credentials
     environ: Mapping[str, str]
-    span: Span
+    compared: CommitRange
     root: Path
     folder: Path
 
@@ -117,20 +116,20 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
     with open_repository(runner.start, environ) as repository:
-        span = span_of(repository, trigger, inputs, credentials)
-        if span.head and repository.tree(span.trusted or span.before).read(SIGNERS) is not None:
+        compared = range_of(repository, trigger, inputs, credentials)
+        if compared.head and repository.tree(compared.trusted or compared.before).read(SIGNERS) is not None:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
         root = repository.root
         answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
-    if not span.head:
-        for note in span.notes:
+    if not compared.head:
+        for note in compared.notes:
             runner.summarize(note)
         runner.output(verdict="nothing", cost_usd="0")
         return PASS, ""
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
-        job = _Job(runner, inputs, trigger, forge, credentials, environ, span, root, runner.temp())
+        job = _Job(runner, inputs, trigger, forge, credentials, environ, compared, root, runner.temp())
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         try:
@@ -144,7 +143,7 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
     """All compared commits; () if there are too many, or they are not here."""
     with open_repository(job.runner.start, job.environ) as repository:
         try:
-            names = repository.span(job.span.before, job.span.head)
+            names = repository.span(job.compared.before, job.compared.head)
         except IntegrityError:
             return ()
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
@@ -153,12 +152,12 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
 def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None]:
     """The review, and the workflow's run if it was one's."""
     request = ReviewRequest(
-        selection=Selection("range", job.span.before, job.span.head),
+        selection=Selection("range", job.compared.before, job.compared.head),
         rubrics=job.inputs.rubrics,
         judge=job.inputs.judge,
         ask_anyway=job.inputs.ask_anyway,
         answered=job.trigger.reviewed,
-        base=job.span.trusted,
+        base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,
         approval=approvals,
@@ -169,19 +168,18 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
     if job.inputs.workflow != "review":
         made = _run(job, request)
         return made.review, made
-    with progress.shown(job.environ) as (show, _, _):
-        walk = review(request, start=job.runner.start, environ=job.environ, clock=job.runner.clock, progress=show)
+    with progress.shown(job.environ) as display:
+        start, clock = job.runner.start, job.runner.clock
+        walk = review(request, start=start, environ=job.environ, clock=clock, progress=display.show)
         return progress.run(walk), None
 
 
 def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
     """Review with a workflow: its rubric stages give the verdict; what its agents made is suggested."""
-    from vibe_gate.run.walk import RunRequest, run_workflow  # most jobs run none
-
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
-    with progress.shown(job.environ) as (show, _, _):
-        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=show))
+    with progress.shown(job.environ) as display:
+        return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=display.show))
 
 
 def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...]) -> str:
@@ -189,12 +187,12 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     # "Next" says what to do without a key, in the words of a workflow.
-    notes = (*job.span.notes, *(note for note in done.notes if not note.startswith("No API key")))
+    notes = (*job.compared.notes, *(note for note in done.notes if not note.startswith("No API key")))
     told = Report(
         summary,
         notes,
         first_round(summary.findings, summary.change.head_commit),
-        job.runner.links(job.trigger.repository, job.span.head, job.span.before),
+        job.runner.links(job.trigger.repository, job.compared.head, job.compared.before),
         stored_patch(bundle),
         artifact=job.inputs.artifact != "none" and bundle is not None,
         name=job.inputs.name,
@@ -229,7 +227,7 @@ def _times(job: _Job) -> str:
 def _repeat(job: _Job) -> str:
     """What follows `vibe-gate review` to look at the same in a clone."""
     narrowed = [f"--rubric {name}" for name in job.inputs.rubrics]
-    return " ".join([job.span.repeat, *narrowed, *([] if job.inputs.judge else ["--no-judge"])])
+    return " ".join([job.compared.repeat, *narrowed, *([] if job.inputs.judge else ["--no-judge"])])
 
 
 def _log(job: _Job, posted: Posted, notes: tuple[str, ...]) -> None:
@@ -261,13 +259,13 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
 def _posting(job: _Job, offered: Suggestions) -> Posting:
     limits = [NO_TOKEN] if job.forge is None else []
     return Posting(
-        head=job.span.head,
+        head=job.compared.head,
         number=job.trigger.number,
         comment=job.inputs.comment,
         check_run=job.inputs.check_run,
         review_comments=job.inputs.review_comments,
         suggestions=offered.comments,
-        touched=touched_since(job.runner.start, job.environ, job.span.head, job.credentials),
+        touched=touched_since(job.runner.start, job.environ, job.compared.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
     )
 

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -22,14 +21,16 @@ SUMMARY_BYTES = 1 << 20
 """What GitHub shows of a step's summary; more, and it shows none of it."""
 
 
-@dataclass(frozen=True, slots=True)
 class Runner:
     """One job. `say` writes to its log, where workflow commands are read."""
 
-    environ: Mapping[str, str]
-    start: Path
-    clock: Callable[[], datetime]
-    say: Callable[[str], None]
+    def __init__(
+        self, environ: Mapping[str, str], start: Path, clock: Callable[[], datetime], say: Callable[[str], None]
+    ) -> None:
+        self.environ = environ
+        self.start = start
+        self.clock = clock
+        self.say = say
 
     @property
     def api_url(self) -> str:

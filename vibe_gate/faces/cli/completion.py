@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
+import shtab
+
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument, group, parser
 from vibe_gate.faces.cli.output import emit
@@ -22,8 +24,6 @@ def completion(commands: Callable[[], Mapping[str, Command]]) -> Command:
     """The command that prints the script; `commands` are those that the shell completes, by name."""
 
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        import shtab
-
         emit(shtab.complete(parser("", group("", "", commands())), args.shell))
         return PASS
 

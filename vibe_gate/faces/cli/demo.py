@@ -35,8 +35,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
-    with progress.shown(environ) as (show, _, _):
-        done = progress.run(demo(folder, environ, show))
+    with progress.shown(environ) as display:
+        done = progress.run(demo(folder, environ, display.show))
     present(done, REQUEST, environ, as_json=False)
     place = shlex.quote(str(folder))
     emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")

@@ -9,11 +9,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from vibe_gate import __version__
 from vibe_gate.agent import find_cli
@@ -36,8 +38,7 @@ ANSWER_S = 10.0
 """Seconds that a program may take to say its version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One thing that was checked. `advice` says what to do; "" if nothing."""
 
     name: str

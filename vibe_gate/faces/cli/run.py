@@ -113,17 +113,17 @@ def carried_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as (show, tick, aside):
+    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as display:
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():
                 return answers.get(node)
-            with aside():
+            with display.aside():
                 return _asked(node, agent, prompt, usd)
 
         began: list[str] = []
         walk = run_workflow(
-            request, start=start, environ=environ, clock=now, progress=show, tick=tick, approve=approve,
+            request, start=start, environ=environ, clock=now, progress=display.show, tick=display.tick, approve=approve,
             began=began.append,
         )  # fmt: skip
         try:

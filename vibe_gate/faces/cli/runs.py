@@ -7,10 +7,11 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
@@ -38,8 +39,7 @@ REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
 """Variables that make git look elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """The run that was meant, what it was matched by, and how many other runs match too.
 
     `foreign` says why no review in this clone wrote it; only a run named by its id can be.

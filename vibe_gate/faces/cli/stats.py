@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
+
+from msgspec.structs import asdict
 
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result

@@ -25,8 +25,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
                 "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
             )
         for case in cases.cases:
-            with progress.shown(environ, quiet=not progress.is_lively(environ)) as (show, _, _):
-                walk = cases.run(case, args.wire, environ=environ, clock=now, progress=show)
+            with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
+                walk = cases.run(case, args.wire, environ=environ, clock=now, progress=display.show)
                 result = progress.run(walk)
             results.append(result)
             if not args.json:

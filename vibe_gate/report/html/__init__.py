@@ -11,10 +11,11 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct, to_builtins
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
@@ -37,8 +38,7 @@ def verdict_page(summary: Summary) -> str:
     return _page(verdict_view(summary))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
+class IndexRow(Struct, frozen=True):
     """A run of a test, in an index of several; `page` is the file beside it."""
 
     test: str
@@ -108,11 +108,11 @@ def _data(view: View) -> dict[str, Any]:
     """What scripts read; `app/src/data.ts` describes it."""
     summary = view.summary
     return {
-        "files": [asdict(file) for file in view.files],
-        "turns": [asdict(turn) for turn in view.turns],
+        "files": to_builtins(view.files),
+        "turns": to_builtins(view.turns),
         "findings": [_finding(number, summary) for number in range(len(summary.findings))] if summary else [],
         "unreviewed": [each.model_dump() for each in summary.unreviewed] if summary else [],
-        "events": view.events,
+        "events": to_builtins(view.events),
     }
 
 

@@ -9,9 +9,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.model import text_of
@@ -37,16 +38,37 @@ _UNTOLD = frozenset({"artifact.written", "log.mark"})
 STATES = {"denied": "refused", "missing-post": "unfinished", "orphan-post": "unfinished", "in-progress": "running"}
 """The page's words for how a tool call ended, if the store has another."""
 
-Head = tuple[str, int, int, str, str, str, str, str]
-"""Of an event: log (run, sdk, hook), number in it, milliseconds since 1970, type, tool, id of its use, role, text."""
 
+class EventHead(Struct, frozen=True, array_like=True):
+    """An event's line in a list; on the page an array in this order.
 
-@dataclass(frozen=True, slots=True)
-class FileView:
-    """A changed file: ids of its contents, or why there are none, and the hunks without context.
-
-    A hunk is start and length before, start and length after; where a side is empty, its start is the line before.
+    `log` is run, sdk or hook; `number` counts in it; `at` is milliseconds since 1970; `use`: the id of the tool's use.
     """
+
+    log: str
+    number: int
+    at: int
+    type: str
+    tool: str
+    use: str
+    role: str
+    text: str
+
+
+class HunkLines(Struct, frozen=True, array_like=True):
+    """Changed lines: start and length before, start and length after; on the page an array in this order.
+
+    If a side is empty, its start is the line before.
+    """
+
+    before: int
+    deleted: int
+    after: int
+    added: int
+
+
+class FileView(Struct, frozen=True):
+    """A changed file: ids of its contents, or why there are none, and the hunks without context."""
 
     path: str
     old_path: str | None
@@ -57,11 +79,10 @@ class FileView:
     before: str | None
     after: str | None
     why: str
-    hunks: list[tuple[int, int, int, int]]
+    hunks: list[HunkLines]
 
 
-@dataclass(frozen=True, slots=True)
-class CallView:
+class CallView(Struct, frozen=True):
     """A tool call: `state` is completed, failed, refused, unfinished or running.
 
     Times are milliseconds since 1970; `pre` and `post` are the numbers of its hook events.
@@ -77,8 +98,7 @@ class CallView:
     post: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView:
+class TurnView(Struct, frozen=True):
     """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events in `contents`."""
 
     id: str
@@ -92,7 +112,7 @@ class TurnView:
     usd: float | None
     input_tokens: int
     output_tokens: int
-    heads: list[Head]
+    heads: list[EventHead]
     calls: list[CallView]
     todos: list[dict[str, str]]
     files: list[FileView]
@@ -101,28 +121,27 @@ class TurnView:
     def answer(self) -> str:
         """The event with which a judge answered, as a link names it; "" without one."""
         answers = [
-            head for head in self.heads if head[0] == "sdk" and head[4] == ANSWER_TOOL and head[6] == "assistant"
+            head for head in self.heads if head.log == "sdk" and head.tool == ANSWER_TOOL and head.role == "assistant"
         ]
-        return f"sdk-{answers[-1][1]}" if answers else ""
+        return f"sdk-{answers[-1].number}" if answers else ""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id."""
 
     summary: Summary | None
     state: str = "sealed"
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = {}
     graph: Graph = field(default_factory=Graph)
-    files: list[FileView] = field(default_factory=list)
-    turns: list[TurnView] = field(default_factory=list)
-    events: list[Head] = field(default_factory=list)
-    annotations: list[Annotation] = field(default_factory=list)
-    contents: Mapping[str, str] = field(default_factory=dict)
+    files: list[FileView] = []
+    turns: list[TurnView] = []
+    events: list[EventHead] = []
+    annotations: list[Annotation] = []
+    contents: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
 
 
-class _Contents:
+class _PackedContents:
     """Contents by id, compressed, each once."""
 
     def __init__(self) -> None:
@@ -164,7 +183,7 @@ def verdict_view(summary: Summary) -> View:
 
 async def view(result: RunResult) -> View:
     """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
-    contents = _Contents()
+    contents = _PackedContents()
     summary = result.summary if result.complete else None
     graph = result.graph().left() if result.state == "incomplete" else result.graph()
     files = result.files.changed()
@@ -214,7 +233,7 @@ def _new_mode(file: FileChange) -> str:
     return ""
 
 
-def _file(file: FileChange, contents: _Contents) -> FileView:
+def _file(file: FileChange, contents: _PackedContents) -> FileView:
     try:
         patch, no_patch = file.patch("json"), ""
     except StorageError as error:
@@ -236,14 +255,14 @@ def _file(file: FileChange, contents: _Contents) -> FileView:
     )
 
 
-def _changed(hunk: Mapping[str, Any]) -> Iterator[tuple[int, int, int, int]]:
+def _changed(hunk: Mapping[str, Any]) -> Iterator[HunkLines]:
     """The changed lines of a hunk, without the context around and between them."""
     old, new = hunk["old_start"] + (not hunk["old_lines"]), hunk["new_start"] + (not hunk["new_lines"])
     for same, lines in groupby(hunk["lines"], key=lambda line: line["origin"] == " "):
         origins = Counter(line["origin"] for line in lines)
         deleted, added = origins["-"], origins["+"]
         if not same:
-            yield old - (not deleted), deleted, new - (not added), added
+            yield HunkLines(old - (not deleted), deleted, new - (not added), added)
         old, new = old + deleted + origins[" "], new + added + origins[" "]
 
 
@@ -253,7 +272,7 @@ def _turn(
     node: Node,
     events: list[TimelineEvent],
     ended: tuple[int, str] | None,
-    contents: _Contents,
+    contents: _PackedContents,
 ) -> TurnView:
     whole = [(event, event.load()) for event in events]
     said = [data for event, data in whole if event.source == "sdk"]
@@ -299,7 +318,7 @@ def _tokens(usage: Mapping[str, Any], *names: str) -> int:
     return sum(count for count in counts if isinstance(count, int))
 
 
-def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> Head:
+def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> EventHead:
     text = event.text
     if event.source == "run" and isinstance(data := whole.get("data"), dict):
         text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
@@ -309,7 +328,7 @@ def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> Head:
         text = text_of(whole, "subtype")
     elif event.type == "todo":
         text = " ".join(filter(None, (text_of(whole, "status"), text_of(whole, "text"))))
-    return (
+    return EventHead(
         event.source,
         event.seq,
         event.ts,

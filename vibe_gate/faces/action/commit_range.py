@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import RevisionError, UsageError
@@ -21,12 +23,11 @@ _BRANCH = re.compile(r"(?:refs/heads/|refs/remotes/origin/|origin/)?([^~^@:]*)")
 DEEPER = "Set `fetch-depth: 0` at actions/checkout."
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class CommitRange(Struct, frozen=True):
     """What is compared: the commits `before`..`head`; definitions are read at `trusted` (None: as a review finds it).
 
-    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was
-    decided on the way. `before` "" with a note: there is nothing to review.
+    `repeat` is the range for `vibe-gate review` in a clone; `notes` say what was decided on the way. `before` "" with a
+    note: there is nothing to review.
     """
 
     before: str
@@ -40,7 +41,7 @@ BY_HAND = ("workflow_dispatch", "schedule")
 """Events that are about no change of their own."""
 
 
-def span_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentials: Credentials) -> Span:
+def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentials: Credentials) -> CommitRange:
     """The commits of an event, or those between the inputs `base` and `head`, revisions; "" for the event's own.
 
     UsageError if they are not here and cannot be fetched, or if the event has a head of its own to review.
@@ -52,7 +53,7 @@ def span_of(repository: Repository, trigger: Trigger, inputs: Inputs, credential
         head = _Checkout(repository, trigger, credentials).named(inputs.head, "head")
         trigger = trigger.model_copy(update={"head": head})
     if not trigger.head:
-        return Span("", "", notes=("The branch was deleted: there is nothing to review.",))
+        return CommitRange("", "", notes=("The branch was deleted: there is nothing to review.",))
     checkout = _Checkout(repository, trigger, credentials)
     if base:
         return checkout.since_parting(checkout.named(base))
@@ -64,12 +65,12 @@ def span_of(repository: Repository, trigger: Trigger, inputs: Inputs, credential
                 "This run is on the tip of the default branch: the input `base` must say what to review from."
             )
         return checkout.since_parting(checkout.default())
-    span = checkout.since_parting(trigger.base)
+    found = checkout.since_parting(trigger.base)
     # Of a merge group all commits between were needed for their authors.
-    return checkout.between(trigger.base, trigger.base) if trigger.kind == "merge_group" else span
+    return checkout.between(trigger.base, trigger.base) if trigger.kind == "merge_group" else found
 
 
-def _pushed(checkout: _Checkout, trigger: Trigger) -> Span:
+def _pushed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
     """What a push brought: from the commit that was there before, if that is still known and part of history."""
     on_default, before = trigger.branch == f"refs/heads/{trigger.default_branch}", trigger.base
     is_known, why = False, "a new branch"
@@ -82,14 +83,14 @@ def _pushed(checkout: _Checkout, trigger: Trigger) -> Span:
         lost = f"a force push replaced {before[:SHORT]}"
         why = lost if is_known else f"the commit before, {before[:SHORT]}, is gone (a force push)"
     if not on_default:
-        span = checkout.since_parting(checkout.default())
+        found = checkout.since_parting(checkout.default())
         note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
     elif is_known:
-        span = checkout.since_parting(before)
+        found = checkout.since_parting(before)
         note = f"Reviewed from where the old and the new history part: {why}."
     else:
         raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
-    return replace(span, notes=(*span.notes, note))
+    return replace(found, notes=(*found.notes, note))
 
 
 class _Checkout:
@@ -100,10 +101,10 @@ class _Checkout:
         self._trigger = trigger
         self._credentials = credentials
 
-    def between(self, before: str, trusted: str | None) -> Span:
+    def between(self, before: str, trusted: str | None) -> CommitRange:
         """From a commit to the event's head."""
         head = self._trigger.head
-        return Span(before, head, trusted, f"{before[:SHORT]}..{head[:SHORT]}")
+        return CommitRange(before, head, trusted, f"{before[:SHORT]}..{head[:SHORT]}")
 
     def reach(self, *commits: str) -> str:
         """Try to have the commits; "" or why one is missing."""
@@ -119,7 +120,7 @@ class _Checkout:
                 f"{paths.quote(stopped)}. {DEEPER}"
             )
 
-    def since_parting(self, left: str) -> Span:
+    def since_parting(self, left: str) -> CommitRange:
         """From where a commit and the event's head parted, with the definitions of that commit."""
         right = self._trigger.head
         self.need(left, right)
@@ -129,7 +130,7 @@ class _Checkout:
                 f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
                 f"did not help: {paths.quote(stopped)}. {DEEPER}"
             )
-        return Span(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
+        return CommitRange(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 
     def named(self, revision: str, what: str = "base") -> str:
         """The commit that an id is, or a branch as the remote has it, or a tag if the remote has no such branch."""
