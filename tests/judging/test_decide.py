@@ -7,8 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, RubricResult, Vote
-from vibe_gate.judging.decide import check_vote, combine, decide, exit_code, judged, run_outcome, settle
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, RubricResult, Vote
+from vibe_gate.judging.decide import (
+    check_vote,
+    combine,
+    decide,
+    exit_code,
+    judged,
+    levelled,
+    run_outcome,
+    settle,
+    worst,
+)
 
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "abstain", "not_applicable", "error")
 
@@ -79,28 +89,47 @@ def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
     assert told == "It reads. It writes."
 
 
-def fail(counterexample: str | None, *standings: str) -> Vote:
-    evidence = tuple(
-        CheckedEvidence(path="a", line=1, end_line=1, quote="x", standing=s, why="not there" if s == "void" else "")
-        for s in standings
-    )
-    return Vote(outcome="fail", said="fail", reason="r", counterexample=counterexample, evidence=evidence)
+def test_of_the_parts_the_deciding_ones_give_reason_and_evidence():
+    def part(outcome: Outcome, line: int, changes: str = "") -> Vote:
+        return Vote(outcome=outcome, said=outcome, reason=f"at {line}", evidence=(at(line),), changes=changes)
+
+    told = combine([part("pass", 1, "It reads."), part("fail", 2), part("fail", 3), part("abstain", 4)])
+    assert told == Vote(outcome="fail", said="fail", reason="at 2", evidence=(at(2), at(3)), changes="It reads.")
+
+
+def at(line: int, standing: str = "holds", why: str = "") -> CheckedEvidence:
+    return CheckedEvidence(path="a", line=line, end_line=line, quote="x", standing=standing, why=why)
+
+
+def fail(counterexample: str | None, *whys: str, said: Outcome | None = "fail", outcome: Outcome = "fail") -> Vote:
+    """With evidence for each of `whys`: why it is void, or that it stands."""
+    evidence = tuple(at(1, why) if why in ("holds", "relocated") else at(1, "void", why) for why in whys)
+    return Vote(outcome=outcome, said=said, reason="r", counterexample=counterexample, evidence=evidence)
 
 
 @pytest.mark.parametrize(
-    ("vote", "outcome"),
+    ("vote", "outcome", "reason"),
     [
-        (fail("x -> y", "holds"), "fail"),
-        (fail("x -> y", "void", "relocated"), "fail"),
-        (fail("x -> y", "void"), "abstain"),
-        (fail("x -> y"), "abstain"),
-        (fail("", "holds"), "abstain"),
-        (fail(None, "holds"), "abstain"),
+        (fail("x -> y", "holds"), "fail", "r"),
+        (fail("x -> y", "relocated"), "fail", "r"),
+        (fail("x -> y", "not there", "relocated"), "fail", "r"),
+        (fail("x -> y", "not there"), "abstain", 'answered "fail", but not there: r'),
+        (fail("x -> y", "not there", "empty", "not there"), "abstain", 'answered "fail", but empty; not there: r'),
+        (fail("x -> y"), "abstain", 'answered "fail", but no evidence was given: r'),
+        (fail("", "holds"), "abstain", 'answered "fail", but no counterexample was given: r'),
+        (fail(" ", "not there"), "abstain", 'answered "fail", but no counterexample was given: r'),
+        (fail(None, "holds"), "abstain", 'answered "fail", but no counterexample was given: r'),
+        # Whatever else was said, or is decided already, stays.
+        (fail(None, said="pass", outcome="pass"), "pass", "r"),
+        (fail(None, said=None, outcome="error"), "error", "r"),
+        (fail(None, said=None, outcome="fail"), "fail", "r"),
+        (fail(None, outcome="error"), "error", "r"),
     ],
 )
-def test_a_fail_needs_a_counterexample_and_standing_evidence(vote, outcome):
+def test_a_fail_needs_a_counterexample_and_standing_evidence(vote, outcome, reason):
     weighed = check_vote(vote)
-    assert (weighed.outcome, weighed.said) == (outcome, "fail")
+    assert (weighed.outcome, weighed.said, weighed.reason) == (outcome, vote.said, reason)
+    assert weighed.evidence == vote.evidence
 
 
 def rubric(*criteria: tuple[bool, float], threshold: float = 0.7, coverage: float = 0.5) -> Rubric:
@@ -138,12 +167,26 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([OPTIONAL, OPTIONAL], ["pass", "error"], "pass", 1.0, 0.5),
         ([OPTIONAL], ["not_applicable"], "pass", 1.0, 1.0),
         ([OPTIONAL], ["abstain"], "inconclusive", 0.0, 0.0),
+        # On the line is enough, just below is not: threshold 0.7, coverage 0.5.
+        ([(False, 7), (False, 3)], ["pass", "fail"], "pass", 0.7, 1.0),
+        ([(False, 6.9), (False, 3.1)], ["pass", "fail"], "fail", 0.69, 1.0),
+        ([(False, 4.9), (False, 5.1)], ["pass", "abstain"], "inconclusive", 1.0, 0.49),
+        ([(False, 2), (False, 1)], ["pass", "fail"], "fail", 0.6667, 1.0),
+        # What is not applicable does not count, not even of a must.
+        ([MUST, OPTIONAL], ["not_applicable", "pass"], "pass", 1.0, 1.0),
+        ([MUST, (False, 9)], ["pass", "not_applicable"], "pass", 1.0, 1.0),
+        ([MUST], ["not_applicable"], "pass", 1.0, 1.0),
+        # A must that failed outweighs all; what is optional may be unanswered while enough is covered.
+        ([MUST, OPTIONAL, (False, 9)], ["fail", "error", "pass"], "fail", 0.9, 0.9091),
+        ([OPTIONAL, (False, 9)], ["abstain", "pass"], "pass", 1.0, 0.9),
+        ([OPTIONAL, OPTIONAL, OPTIONAL], ["fail", "abstain", "abstain"], "fail", 0.0, 0.3333),
     ],
 )
 def test_a_rubric_comes_out_by_weight_threshold_and_coverage(criteria, outcomes, expected, score, covered):
     made = rubric(*criteria)
     result = decide(made, results(made, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
+    assert (result.id, result.digest, list(result.criteria)) == ("r", made.digest, results(made, *outcomes))
 
 
 def test_without_minimum_coverage_undecided_criteria_alone_still_do_not_pass():
@@ -174,14 +217,71 @@ def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expecte
         ("error", False, True, 3),
         ("pass", True, True, 4),
         ("fail", True, True, 1),
+        ("inconclusive", True, True, 4),
+        ("error", True, True, 4),
         ("pass", False, False, 5),
+        ("fail", True, False, 5),
     ],
 )
 def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(outcome, policy_blocks, intact, code):
     assert exit_code(outcome, policy_blocks=policy_blocks, intact=intact) == code
 
 
-def test_a_criterion_that_nobody_answered_abstains_and_says_why():
-    criterion = Criterion(id="c", kind="judge", question="?")
-    result = judged(criterion, [], 3, "the deadline was reached")
-    assert (result.outcome, result.decided_by, result.reason) == ("abstain", "none", "the deadline was reached")
+@pytest.mark.parametrize(
+    ("cast", "given", "outcome", "decided_by", "reason"),
+    [
+        ([], "the deadline was reached", "abstain", "none", "the deadline was reached"),
+        ([], "", "abstain", "none", "the votes do not agree"),
+        (["pass", "fail", "fail"], "the deadline was reached", "fail", "majority", "fail"),
+        (["pass", "pass"], "", "pass", "unanimous", "pass"),
+        (["pass", "fail"], "", "abstain", "majority", "the votes do not agree"),
+        (["pass", "error"], "the budget is spent", "error", "majority", "error"),
+        (["pass", "fail"], "the budget is spent", "abstain", "majority", "the budget is spent"),
+    ],
+)
+def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decided_by, reason):
+    criterion = Criterion(id="c", kind="judge", question="?", must=True, weight=3)
+    assert judged(criterion, votes(*cast), 3, given) == CriterionResult(
+        id="c", kind="judge", must=True, weight=3, outcome=outcome, decided_by=decided_by, votes=tuple(votes(*cast)),
+        reason=reason,
+    )  # fmt: skip
+
+
+def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():
+    def result(*outcomes: Outcome) -> CriterionResult:
+        return judged(Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes))
+
+    chosen = worst([result("pass"), result("fail", "fail"), result("abstain")])
+    assert (chosen.outcome, chosen.reason) == ("fail", "fail")
+    assert [vote.outcome for vote in chosen.votes] == ["fail", "fail", "pass", "abstain"]
+
+
+@pytest.mark.parametrize(
+    ("criteria", "outcomes", "levels"),
+    [
+        ([MUST, OPTIONAL], ["fail", "fail"], ["failure", "failure"]),  # score 0: all that failed blocks
+        ([MUST, (False, 1), (False, 9)], ["fail", "fail", "pass"], ["failure", "warning", None]),
+        ([(False, 1), (False, 9)], ["fail", "pass"], ["warning", None]),
+        ([(False, 5), (False, 5)], ["fail", "pass"], ["failure", None]),
+        ([(False, 1), (False, 1)], ["abstain", "fail"], [None, "failure"]),
+        ([MUST, (False, 3), (False, 7)], ["fail", "fail", "pass"], ["failure", "failure", None]),  # 7 of 11
+        ([(True, 1), (False, 2), (False, 7)], ["fail", "fail", "pass"], ["failure", "warning", None]),  # 7 of 10
+        ([MUST, (False, 1)], ["error", "fail"], ["unchanged", "failure"]),
+        ([MUST, (False, 1), (False, 9)], ["error", "fail", "pass"], ["unchanged", "warning", None]),
+    ],
+)
+def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, outcomes, levels):
+    """None: the criterion has no finding; "unchanged": what has not failed keeps the level that it came with."""
+    made = rubric(*criteria)
+
+    def found(number: int, level: Level) -> Finding:
+        return Finding(path="", line=0, end_line=0, level=level, criterion=f"c{number}", message="")
+
+    numbers = [number for number, level in enumerate(levels) if level]
+    result = decide(made, results(made, *outcomes))
+    for begun in ("failure", "warning", "notice"):
+        shown = levelled([made], [result], [found(number, begun) for number in numbers])
+        expected = [
+            begun if begun == "notice" or levels[number] == "unchanged" else levels[number] for number in numbers
+        ]
+        assert [finding.level for finding in shown] == expected

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vibe_gate.domain.change import FileDiff, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.rubric import Criterion
 from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
-from vibe_gate.judging.evidence import check_evidence
+from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, check_evidence, check_quote
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = (
@@ -87,3 +88,143 @@ def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
     hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", b"x = 1\n"),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     assert check_evidence(evidence("x = 1", 1), file, content).standing == "holds"
+
+
+def changed(path: str, *rows: str, old_path: str | None = None, start: int = 1) -> FileDiff:
+    """A file with one hunk from line `start` on; its blobs are named after its paths."""
+    hunk = Hunk.of(start, 0, start, 0, [HunkLine(row[0], row[1:].encode() + b"\n") for row in rows])
+    kept, old, new = (any(row[0] == origin for row in rows) for origin in " -+")
+    before = FileVersion(f"{old_path or path} before", 0o100644, 1) if old or kept else None
+    after = FileVersion(f"{path} after", 0o100644, 1) if new or kept else None
+    return FileDiff(path, old_path, "modified", before, after, False, 0, 0, (hunk,))
+
+
+FILES = {
+    "src/a.py": changed("src/a.py", " import os", "-    check(path)", "+    guard(path)"),
+    "new/b.py": changed("new/b.py", " import os", "-    old_one(path)", "+    new_one(path)", old_path="old/b.py"),
+    "gone.py": changed("gone.py", "-    removed(path)"),
+    "come.py": changed("come.py", "+    created(path)"),
+    "a\tb.py": changed("a\tb.py", "+    tabbed(path)"),
+    "after/c.py": changed("after/c.py", "+    inside(path)"),
+    "docs/a.md": changed("docs/a.md", "+    written(path)"),
+}
+"""The change of the next table, and its contents."""
+
+
+def content_of(version: FileVersion) -> bytes:
+    path, _, side = version.blob.rpartition(" ")
+    file = next(file for file in FILES.values() if path in (file.path, file.old_name))
+    skipped = "+" if side == "before" else "-"
+    return b"".join(line.content for line in file.hunks[0].lines if line.origin != skipped)
+
+
+NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text is not in the file"
+
+
+@pytest.mark.parametrize(
+    ("path", "side", "line", "quote", "why"),
+    [
+        ("src/a.py", "after", 2, "guard(path)", ""),
+        ("src/a.py", "before", 2, "check(path)", ""),
+        ("src/a.py", "after", 2, "check(path)", NOT_THERE),
+        ("src/a.py", "before", 2, "guard(path)", NOT_THERE),
+        # As the judge's tools name the sides.
+        ("after/src/a.py", "after", 2, "guard(path)", ""),
+        ("before/src/a.py", "before", 2, "check(path)", ""),
+        ("before/src/a.py", "after", 2, "guard(path)", NOT_CHANGED),
+        ("after/c.py", "after", 1, "inside(path)", ""),
+        # A renamed file has both names before the change, and the new one after it.
+        ("old/b.py", "before", 2, "old_one(path)", ""),
+        ("new/b.py", "before", 2, "old_one(path)", ""),
+        ("new/b.py", "after", 2, "new_one(path)", ""),
+        ("old/b.py", "after", 2, "new_one(path)", NOT_CHANGED),
+        ("other/b.py", "before", 2, "old_one(path)", NOT_CHANGED),
+        # A side that is not there.
+        ("gone.py", "before", 1, "removed(path)", ""),
+        ("gone.py", "after", 1, "removed(path)", NOT_THERE),
+        ("come.py", "after", 1, "created(path)", ""),
+        ("come.py", "before", 1, "created(path)", NOT_THERE),
+        # A path as it is shown, and one that the criterion is not asked about.
+        (r'"a\tb.py"', "after", 1, "tabbed(path)", ""),
+        ("docs/a.md", "after", 1, "written(path)", NOT_CHANGED),
+        ("nowhere.py", "before", 1, "import os", NOT_CHANGED),
+    ],
+)
+def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(path, side, line, quote, why):
+    change = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES.values()))
+    criterion = Criterion(id="c", kind="judge", question="?", paths=("**/*.py",))
+    checked = check_quote(criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of)
+    assert (checked.standing, checked.why) == ("void" if why else "holds", why)
+    assert (checked.path, checked.side, checked.line, checked.quote) == (path, side, line, quote)
+
+
+REPEATED = changed("src/a.py", *["+    load(path)", " other"] * 2, " ", *["+    load(path)", "+}"] * 2, start=11)
+"""Changed lines 11, 13, 16 and 18 read alike; so do 2 and 20, which are not changed."""
+WHOLE = ["", "    load(path)", *[""] * 8]
+WHOLE += [line.content.decode().rstrip("\n") for line in REPEATED.hunks[0].lines] + ["    load(path)"]
+CONTENT = "\n".join(WHOLE).encode()
+
+
+@pytest.mark.parametrize(
+    ("claimed", "found"),
+    [
+        (11, 11),
+        (13, 13),
+        (18, 18),
+        (1, 11),
+        (2, 11),
+        (12, 11),
+        (14, 13),
+        (15, 16),
+        (17, 16),
+        (19, 18),
+        (20, 18),
+        (99, 18),
+    ],
+)
+def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, found):
+    checked = check_evidence(evidence("load(path)", claimed), REPEATED, CONTENT)
+    assert (checked.line, checked.end_line) == (found, found)
+    assert checked.standing == ("holds" if claimed == found else "relocated")
+
+
+@pytest.mark.parametrize(
+    ("quote", "line", "why"),
+    [
+        ("  ", 11, "the quote is empty"),
+        ("load(path)\nother", 11, "the quote is more than one line"),
+        ("\n  load(path)\n", 11, ""),
+        ("load (path)", 11, NOT_THERE),
+        ("\tload(path) ", 11, ""),
+        ("other", 12, "the quoted line was not changed"),
+        ("}", 17, ""),
+        ("}", 16, "the quote is not at that line, and too short to be looked for elsewhere"),
+        ("load(pa"[: MIN_RELOCATED - 1], 10, "the quote is not at that line, and too short to be looked for elsewhere"),
+        ("load(pat"[:MIN_RELOCATED], 10, ""),
+    ],
+)
+def test_evidence_that_does_not_stand_says_why(quote, line, why):
+    checked = check_evidence(evidence(quote, line), REPEATED, CONTENT)
+    assert (checked.standing == "void", checked.why, checked.quote) == (bool(why), why, quote.strip())
+
+
+def test_white_space_counts_as_one_space_on_both_sides_and_not_as_characters_to_be_looked_for():
+    file = changed("src/a.py", "+x  =\t1", "+a b c d e")
+    content = b"x  =\t1\na b c d e\n"
+    assert check_evidence(evidence("x = \t 1", 1), file, content).standing == "holds"
+    assert check_evidence(evidence("a b c d e", 1), file, content).standing == "void"
+
+
+def test_a_quote_is_as_long_as_a_row_that_the_judge_is_shown():
+    long = "x" * MAX_QUOTE
+    file, content = changed("src/a.py", f"+{long}y"), f"{long}y\n".encode()
+    assert check_evidence(evidence(long, 1), file, content).standing == "holds"
+    too_long = check_evidence(evidence(f"{long}y", 1), file, content)
+    assert (too_long.why, too_long.quote) == (f"the quote is longer than {MAX_QUOTE} characters", long)
+
+
+def test_the_lines_of_a_change_are_counted_on_either_side():
+    hunks = (*FILE.hunks, *changed("src/a.py", "+one", " kept", "-gone", start=20).hunks)
+    file = FileDiff("src/a.py", None, "modified", FILE.before, FILE.after, False, 0, 0, hunks)
+    assert changed_lines(file, "after") == {5, 6, 7, 8, 20}
+    assert changed_lines(file, "before") == {5, 6, 21}

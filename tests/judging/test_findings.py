@@ -1,0 +1,152 @@
+"""What a review points at, in which order, and the names that findings keep from run to run."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.checks import CheckResults
+from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, Vote, whole_change
+from vibe_gate.gate.policy import PolicyFile, PolicyImpact
+from vibe_gate.judging.decide import decide
+from vibe_gate.judging.findings import all_findings, findings_of, fingerprinted, ordered
+
+
+def at(line: int, standing: str = "holds", path: str = "a.py") -> CheckedEvidence:
+    return CheckedEvidence(path=path, line=line, end_line=line + 1, quote=f"line {line}", standing=standing)
+
+
+def vote(outcome: Outcome, *evidence: CheckedEvidence, reason: str = "r") -> Vote:
+    return Vote(outcome=outcome, said="fail", reason=reason, evidence=evidence)
+
+
+def result(outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", reason: str = "why") -> CriterionResult:
+    return CriterionResult(
+        id=name, kind="judge", must=must, weight=1, outcome=outcome, decided_by="majority", votes=votes, reason=reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "votes", "found"),
+    [
+        ("fail", [vote("fail", at(3), at(9, "relocated"))], [("a.py", 3, "r"), ("a.py", 9, "r")]),
+        ("fail", [vote("fail", at(3), at(9, "void"))], [("a.py", 3, "r")]),
+        ("fail", [vote("fail", at(3)), vote("pass", at(5))], [("a.py", 3, "r")]),
+        ("fail", [vote("fail", at(3)), vote("abstain", at(5))], [("a.py", 3, "r")]),
+        # What several votes say of one place is said once, with the words of the first.
+        ("fail", [vote("fail", at(9)), vote("fail", at(3), at(9), reason="s")], [("a.py", 3, "s"), ("a.py", 9, "r")]),
+        ("fail", [vote("fail", at(3), at(3, path="b.py"))], [("a.py", 3, "r"), ("b.py", 3, "r")]),
+        ("fail", [vote("fail", at(3), reason="")], [("a.py", 3, "The answer gives no reason.")]),
+        # Without a place it is about the change.
+        ("fail", [vote("fail", at(3, "void"))], [("", 0, "why")]),
+        ("fail", [], [("", 0, "why")]),
+        ("abstain", [vote("fail", at(3))], []),
+        ("pass", [vote("fail", at(3))], []),
+    ],
+)
+@pytest.mark.parametrize(("must", "level"), [(True, "failure"), (False, "warning")])
+def test_a_failed_criterion_points_at_evidence_that_stands_or_at_the_change(outcome, votes, found, must, level):
+    criterion = Criterion(id="c", kind="judge", question="?", must=must)
+    made = findings_of(criterion, result(outcome, *votes, must=must))
+    assert [(one.path, one.line, one.message) for one in made] == found
+    assert {(one.criterion, one.level) for one in made} <= {("c", level)}
+    assert all(one.end_line == one.line + bool(one.line) for one in made)
+    assert all([quoted.line for quoted in one.evidence] == [one.line] * bool(one.line) for one in made)
+
+
+def test_a_failed_check_has_findings_of_its_own():
+    criterion = Criterion(id="c", kind="check", check="no-secrets")
+    assert findings_of(criterion, result("fail", vote("fail", at(3)))) == []
+
+
+def test_a_failure_without_a_reason_says_so():
+    assert whole_change(result("fail", reason="")).message == "Failed without a reason."
+
+
+def finding(
+    path: str = "a.py", line: int = 1, level: Level = "failure", criterion: str = "c", message: str = "m", *quotes: str,
+    own: str = "",
+) -> Finding:  # fmt: skip
+    evidence = tuple(
+        CheckedEvidence(path=path, line=line, end_line=line, quote=quote, standing="holds") for quote in quotes
+    )
+    return Finding(
+        path=path, line=line, end_line=line, level=level, criterion=criterion, message=message, evidence=evidence,
+        fingerprint=own,
+    )  # fmt: skip
+
+
+def test_failures_come_first_then_what_stands_earlier():
+    rows = [("b", 1, "notice"), ("a", 9, "warning"), ("b", 2, "failure"), ("a", 3, "warning"), ("b", 1, "failure")]
+    sorted_ = [("b", 1, "failure"), ("b", 2, "failure"), ("a", 3, "warning"), ("a", 9, "warning"), ("b", 1, "notice")]
+    assert [(one.path, one.line, one.level) for one in ordered(finding(*row) for row in rows)] == sorted_
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({"line": 7}, True),
+        ({"level": "notice"}, True),
+        ({"message": "other words"}, True),  # where a line is quoted, the words are the model's
+        ({"quotes": ("x  =\t1",)}, True),
+        ({"quotes": ("x = 2",)}, False),
+        ({"quotes": ("x = 1", "y")}, False),
+        ({"path": "b.py"}, False),
+        ({"criterion": "d"}, False),
+        ({"own": "told apart"}, False),
+    ],
+)
+def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, kept):
+    def named(path="a.py", line=1, level="failure", criterion="c", message="m", quotes=("x = 1",), own=""):
+        return fingerprinted([finding(path, line, level, criterion, message, *quotes, own=own)])[0].fingerprint
+
+    assert (named(**changes) == named()) is kept
+
+
+FINGERPRINTS = [
+    (finding("a.py", 1, "failure", "c", "m", "x = 1"), "5992f15876d0bb28"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1"), "e98b427ca3575a3e"),
+    (finding("a.py", 5, "failure", "c", "says this"), "49f4b1d47db14ed4"),
+    (finding("", 0, "failure", "c", "says this"), "9688179033a63082"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1", "y  =\t2"), "0d5603addb23e10d"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1", own="deadbeef"), "82cb60d8711d7307"),
+]
+
+
+def test_fingerprints_are_those_of_earlier_versions():
+    """Waivers, rounds of a pull request and code scanning know findings by them. The second is told from the first."""
+    made = fingerprinted(one for one, _ in FINGERPRINTS)
+    assert [one.fingerprint for one in made] == [expected for _, expected in FINGERPRINTS]
+    assert [(one.path, one.line, one.message) for one in made] == [
+        (one.path, one.line, one.message) for one, _ in FINGERPRINTS
+    ]
+
+
+def file(path: str) -> FileDiff:
+    return FileDiff(path, None, "modified", None, None, False, 1, 1, ())
+
+
+def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents():
+    names = {"a": "check", "b": "judge", "c": "judge"}
+    rubric = Rubric(
+        schema=1,
+        id="r",
+        criterion=tuple(
+            Criterion(id=name, kind="judge", question="?", must=name == "b")
+            if kind == "judge"
+            else Criterion(id=name, kind="check", check="no-secrets", must=True)
+            for name, kind in names.items()
+        ),
+    )
+    results = [result("fail", name="a"), result("fail", name="b"), result("fail", vote("fail", at(2)), name="c")]
+    checks = CheckResults({("r", "a"): results[0]}, (finding("z.py", 4, "failure", "a"),))
+    steers = [PolicyFile(file("AGENTS.md"), "warn"), PolicyFile(file("CLAUDE.md"), "warn", adopted=True)]
+    impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
+    made = all_findings([rubric], [decide(rubric, results)], checks, impact)
+    assert [(one.path, one.line, one.level, one.criterion) for one in made] == [
+        ("z.py", 4, "failure", "a"),
+        ("", 0, "warning", "b"),
+        ("AGENTS.md", 0, "warning", "policy"),
+        ("a.py", 2, "warning", "c"),
+    ]

@@ -1,0 +1,228 @@
+"""From answers to the verdict of a run, as tables."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from vibe_gate.checks import CheckResults
+from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.gate import Override, Waivers
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Outcome, Vote
+from vibe_gate.gate.policy import PolicyFile, PolicyImpact
+from vibe_gate.judging.answers import JudgeResult, blocking_check
+from vibe_gate.judging.findings import fingerprinted
+from vibe_gate.judging.questions import RubricVotes
+from vibe_gate.judging.verdict import RunVerdict, assemble_verdict, passes_by_checks
+
+TODAY = date(2026, 3, 1)
+NOBODY = Waivers(TODAY)
+CLEAN = PolicyImpact(())
+
+
+def file(path: str) -> FileDiff:
+    return FileDiff(path, None, "modified", None, None, False, 1, 1, ())
+
+
+CHANGE = Change("commit", "before", "after", "base", "head", "", "", (file("src/a.py"),))
+
+
+def rubric(*judged: str, name: str = "r", must: bool = True, votes: int = 1, **more: Any) -> Rubric:
+    """A check `secrets`, and judge criteria with these names."""
+    check = Criterion(id="secrets", kind="check", check="no-secrets", must=must)
+    criteria = (Criterion(id=each, kind="judge", question="?", must=must, **more) for each in judged)
+    return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
+
+
+def checked(outcome: Outcome, name: str = "r", *found: Finding, must: bool = True) -> CheckResults:
+    result = CriterionResult(
+        id="secrets", kind="check", must=must, weight=1, outcome=outcome, decided_by="check", reason=f"checked: {name}"
+    )
+    return CheckResults({(name, "secrets"): result}, found)
+
+
+def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
+    """The answers of a conversation about the criterion `clear`."""
+    evidence = (CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),)
+    votes = tuple(Vote(outcome=one, said=one, reason=f"so {one}", evidence=evidence) for one in outcomes)
+    return RubricVotes(votes={"clear": votes}, stopped=stopped)
+
+
+def answered(*conversations: RubricVotes, **more: Any) -> JudgeResult:
+    return JudgeResult(votes={"r": conversations}, **{"asked": frozenset("r")} | more)
+
+
+def verdict(
+    answers: JudgeResult, of: Rubric | None = None, checks: CheckResults | None = None, waivers: Waivers = NOBODY,
+    impact: PolicyImpact = CLEAN, *, intact: bool = True,
+) -> RunVerdict:  # fmt: skip
+    rubrics = [of or rubric("clear")]
+    return assemble_verdict(CHANGE, rubrics, checks or checked("pass"), answers, waivers, impact, intact=intact)
+
+
+UNASKED = JudgeResult(silence="no key")
+CHOSEN = JudgeResult(silence="not wanted", chosen=True)
+REUSED = JudgeResult(silence="as in run 7", chosen=True, reused={"r": 0.8})
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "decided_by", "reason"),
+    [
+        (answered(said("pass")), "pass", "unanimous", "so pass"),
+        (answered(said("fail")), "fail", "unanimous", "so fail"),
+        (answered(said("pass"), asked=frozenset()), "pass", "cache", "so pass"),
+        # Asked with and without the message: the worse answer.
+        (answered(said("pass"), said("fail")), "fail", "unanimous", "so fail"),
+        (answered(said("fail"), said("pass")), "fail", "unanimous", "so fail"),
+        (answered(said(stopped="the budget is spent")), "abstain", "none", "the budget is spent"),
+        (answered(RubricVotes(votes={}, stopped="the deadline")), "abstain", "none", "the deadline"),
+        (UNASKED, "abstain", "none", "no key"),
+        (CHOSEN, "not_applicable", "none", "not wanted"),
+        (REUSED, "not_applicable", "cache", "as in run 7"),
+        # What was answered about another rubric only.
+        (JudgeResult(votes={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
+    ],
+)
+def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, decided_by, reason):
+    check, judged = verdict(answers).rubrics[0].criteria
+    assert (check.outcome, check.decided_by, check.reason) == ("pass", "check", "checked: r")
+    assert (judged.id, judged.kind, judged.must, judged.weight) == ("clear", "judge", True, 1)
+    assert (judged.outcome, judged.decided_by, judged.reason) == (outcome, decided_by, reason)
+
+
+def test_a_rubric_with_three_votes_needs_two_that_agree():
+    made = verdict(answered(said("pass", "fail")), rubric("clear", votes=3)).rubrics[0].criteria[1]
+    assert (made.outcome, made.decided_by) == ("abstain", "majority")
+
+
+def test_a_criterion_that_no_changed_file_concerns_is_not_applicable_whatever_was_answered():
+    judged = verdict(answered(said("fail")), rubric("clear", paths=("docs/**",))).rubrics[0].criteria[1]
+    assert (judged.outcome, judged.decided_by) == ("not_applicable", "none")
+    assert judged.reason == "no changed file matches its paths"
+
+
+@pytest.mark.parametrize(
+    ("check", "score", "outcome"),
+    [("pass", 0.8, "pass"), ("fail", 0.0, "fail"), ("error", 0.0, "error")],
+)
+def test_a_pass_taken_from_a_receipt_has_the_score_of_then_and_no_other_outcome_has(check, score, outcome):
+    result = verdict(REUSED, checks=checked(check)).rubrics[0]
+    assert (result.score, result.outcome) == (score, outcome)
+    assert verdict(CHOSEN).rubrics[0].score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("check", "answers", "intact", "outcome", "code"),
+    [
+        ("pass", answered(said("pass")), True, "pass", 0),
+        ("pass", answered(said("fail")), True, "fail", 1),
+        ("fail", UNASKED, True, "fail", 1),
+        ("pass", UNASKED, True, "inconclusive", 3),
+        ("pass", CHOSEN, True, "pass", 0),
+        ("error", answered(said("pass")), True, "error", 3),
+        ("pass", answered(said("pass")), False, "error", 5),
+        ("pass", answered(said("fail")), False, "error", 5),
+    ],
+)
+def test_the_run_comes_out_as_its_rubrics_do_if_what_was_reviewed_is_still_there(check, answers, intact, outcome, code):
+    made = verdict(answers, checks=checked(check), intact=intact)
+    assert (made.outcome, made.exit_code, made.intact) == (outcome, code, intact)
+
+
+BLOCKS = PolicyFile(file(".vibe-gate/gate.toml"), "block")
+STEERS = PolicyFile(file("AGENTS.md"), "warn")
+APPROVAL = Waiver(finding="policy-", reason="agreed", by="ada", expires=None)
+
+
+def override(name: str) -> Override:
+    return Override(ts="", finding=name, reason="meant", by="Ada <ada@x>", email="ada@x", expires=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("impact", "waivers", "answers", "code", "messages"),
+    [
+        (PolicyImpact((STEERS,)), NOBODY, "pass", 0, ["Can change what AI agents do"]),
+        (PolicyImpact((BLOCKS,)), NOBODY, "pass", 4, []),
+        (PolicyImpact((BLOCKS,)), NOBODY, "fail", 1, ["so fail"]),
+        (PolicyImpact((), first_gate=True), NOBODY, "pass", 4, []),
+        (PolicyImpact((BLOCKS,)), Waivers(TODAY, approval=APPROVAL), "pass", 0, ["approved by ada: agreed"]),
+        (
+            PolicyImpact((BLOCKS, STEERS)),
+            Waivers(TODAY, (override(f"policy-{PolicyImpact((BLOCKS,)).fingerprint}"),)),
+            "pass",
+            0,
+            ["Can change what AI agents do", "overridden by Ada <ada@x> until 2026-03-01: meant"],
+        ),
+        (PolicyImpact((BLOCKS,)), Waivers(TODAY, (override("policy-0123456789abcdef"),)), "pass", 4, []),
+    ],
+)
+def test_a_change_of_the_gate_needs_the_word_of_a_person(impact, waivers, answers, code, messages):
+    made = verdict(answered(said(answers)), waivers=waivers, impact=impact)
+    assert (made.exit_code, made.needs_approval) == (code, bool(impact.needs_approval and code in (1, 4)))
+    assert [finding.message[: len(text)] for finding, text in zip(made.findings, messages, strict=True)] == messages
+    assert len(made.waivers) == sum("by" in text for text in messages)
+
+
+def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_blocks():
+    judged = rubric("clear")
+    plain = verdict(answered(said("fail")), judged)
+    (finding,) = plain.findings
+    assert (finding.level, finding.path, finding.line, len(finding.fingerprint)) == ("failure", "src/a.py", 4, 16)
+    waived = verdict(answered(said("fail")), judged, waivers=Waivers(TODAY, (override(finding.fingerprint),)))
+    assert (waived.outcome, waived.findings[0].level) == ("pass", "notice")
+    assert [one.finding for one in waived.waivers] == [finding.fingerprint]
+    assert waived.rubrics[0].criteria[1].outcome == "fail"
+
+
+def test_a_waived_finding_stands_behind_those_that_block():
+    two = Finding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first")
+    checks = checked("fail", "r", two)
+    blocked = verdict(answered(said("fail")), checks=checks)
+    assert [one.message for one in blocked.findings] == ["first", "so fail"]
+    waived = verdict(
+        answered(said("fail")), checks=checks, waivers=Waivers(TODAY, (override(blocked.findings[0].fingerprint),))
+    )
+    assert [(one.level, one.criterion) for one in waived.findings] == [("failure", "clear"), ("notice", "secrets")]
+
+
+@pytest.mark.parametrize(
+    ("check", "passes"), [("pass", True), ("not_applicable", True), ("fail", False), ("error", False)]
+)
+def test_answers_are_taken_over_only_where_the_checks_pass_by_themselves(check, passes):
+    assert passes_by_checks(rubric("clear"), CHANGE, checked(check)) is passes
+
+
+FOUND = Finding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found")
+(NAMED,) = fingerprinted([FOUND])
+
+
+@pytest.mark.parametrize(
+    ("checks", "waivers", "blocking"),
+    [
+        (checked("fail", "r", FOUND), NOBODY, "secrets"),
+        (checked("fail", "r", FOUND), Waivers(TODAY, (override(NAMED.fingerprint),)), None),
+        (checked("fail", "r", FOUND, FOUND), Waivers(TODAY, (override(NAMED.fingerprint),)), "secrets"),
+        (checked("fail"), Waivers(TODAY, (override(NAMED.fingerprint),)), "secrets"),
+        (checked("fail", "r", FOUND, must=False), NOBODY, None),
+        (checked("error", "r", FOUND), NOBODY, None),
+        (checked("pass"), NOBODY, None),
+        (CheckResults({}, ()), NOBODY, None),
+    ],
+)
+def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_being_asked(checks, waivers, blocking):
+    assert blocking_check(checks, waivers) == blocking
+
+
+def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
+    half = RubricVotes(votes={"clear": (), "short": ()})
+    answers = JudgeResult(
+        votes={"new": (said("pass"),), "old": (said("pass"),), "both": (said("pass"), said("fail")), "half": (half,)},
+        asked=frozenset(("new", "both", "half")),
+        cached=frozenset(("old", "both")),
+    )
+    assert answers.answered_now == ["new"]
+    assert (answers.cache.hits, answers.cache.misses) == (2, 4)
