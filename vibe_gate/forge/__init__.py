@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
+from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
 
 if TYPE_CHECKING:
     from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
-    from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
 
 __all__ = [
     "Approval", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment",
@@ -27,13 +27,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load github3 only when something is posted: a report needs the payloads alone."""
+    """Load github3 only when something is posted: a report needs its values alone."""
     if name in ("Forge", "PostedCheckRun", "open_forge"):
         from vibe_gate.forge import forge
 
         return getattr(forge, name)
-    if name in __all__:
-        from vibe_gate.forge import shapes
-
-        return getattr(shapes, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

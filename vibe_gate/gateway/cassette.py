@@ -50,7 +50,7 @@ class RecordedResponse(Model):
     body: Any = None
 
 
-class _Exchange(Model):
+class RecordedExchange(Model):
     """One file."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -69,7 +69,7 @@ class Cassette:
         self._redact = redact
         self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}
-        self._exchanges: dict[str, list[_Exchange]] = {}
+        self._exchanges: dict[str, list[RecordedExchange]] = {}
         self.notes: list[str] = []
         """Where a command, a page or a server said something else than in the recording, which is no reason to fail."""
 
@@ -117,7 +117,7 @@ class Cassette:
         except OSError as error:
             raise GatewayError(f"The cassette {self._directory} cannot be written: {error.strerror}.") from error
 
-    def _compare(self, recorded: _Exchange, request: Json) -> None:
+    def _compare(self, recorded: RecordedExchange, request: Json) -> None:
         before, now = loose_results(recorded.request), loose_results(mapped(request, _redacted(self._redact)))
         other = [str(number) for number, said in now.items() if said != before.get(number)]
         if other:
@@ -163,11 +163,11 @@ def joined(events: list[Json]) -> list[Json]:
     return result
 
 
-def _read(path: Path) -> _Exchange:
+def _read(path: Path) -> RecordedExchange:
     try:
         if path.is_symlink() or not path.is_file():  # a FIFO or a device never ends
             raise GatewayError(f"The cassette's file {safe(str(path))} is not an ordinary file.")
-        return read(_Exchange, parse_object(path.read_bytes()))
+        return read(RecordedExchange, parse_object(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise GatewayError(
             f"The cassette's file {safe(str(path))} is not of schema {SCHEMA}; record it again."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import wire
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
-from vibe_gate.gateway.ledger import Account, Reservation
+from vibe_gate.gateway.ledger import Account, Ledger, Reservation
 from vibe_gate.gateway.normal import Json, normal_request
 from vibe_gate.gateway.upstream import Cut, Unavailable, overload
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from requests import Response
 
     from vibe_gate.gateway.forward import Client
-    from vibe_gate.gateway.server import Gateway
 
 MESSAGES = "/v1/messages"
 COUNT_TOKENS = "/v1/messages/count_tokens"
@@ -52,12 +51,31 @@ _STATUS = {"overloaded_error": 529, "api_error": 500, "rate_limit_error": 429, "
 """Of errors with which a stream may begin, as the API would have answered a moment before."""
 
 
+class Relay:
+    """What all exchanges of one run share: where answers come from, which sessions may ask, and what went wrong."""
+
+    def __init__(self, ledger: Ledger, cassette: Cassette | None, placeholders: Mapping[str, str]) -> None:
+        self.ledger = ledger
+        self.cassette = cassette
+        self.placeholders = placeholders
+        self.client: Client | None = None
+        """The way to the model's API; None in replay."""
+        self.sessions: dict[str, Account] = {}
+        """By the token in a session's address."""
+        self.unmatched: list[str] = []
+        """Requests that the cassette had no answer to, each with its difference to the nearest one."""
+        self.failures: list[GatewayError] = []
+        """What went wrong in recording; the first is raised when the gateway closes."""
+        self.on_wait: Callable[[str], None] = lambda clause: None
+        """Hears, in threads of the gateway, why a request waits for the model's API."""
+
+
 class Exchange:
     """One POST of one session, answered from the upstream or from the cassette."""
 
     def __init__(self, handler: Handler, account: Account, body: Json, raw: bytes) -> None:
         self._handler = handler
-        self._gateway = handler.server.gateway
+        self._relay = handler.server.relay
         self._account = account
         self._body = body
         self._raw = raw
@@ -69,16 +87,16 @@ class Exchange:
         """Answer the request."""
         if self._account.ended:
             self._refuse(self._account.ended, "This session is over.")
-        elif self._gateway.client is not None:
-            self._forward(self._gateway.client)
-        elif self._gateway.cassette is not None:
-            self._replay(self._gateway.cassette)
+        elif self._relay.client is not None:
+            self._forward(self._relay.client)
+        elif self._relay.cassette is not None:
+            self._replay(self._relay.cassette)
 
     def _replay(self, cassette: Cassette) -> None:
-        request = normal_request(self._body, self._gateway.placeholders)
-        response = cassette.next(request, self._gateway.placeholders)
+        request = normal_request(self._body, self._relay.placeholders)
+        response = cassette.next(request, self._relay.placeholders)
         if response is None:
-            self._gateway.unmatched.append(f"{self._account.node_id}: {cassette.difference(request)}")
+            self._relay.unmatched.append(f"{self._account.node_id}: {cassette.difference(request)}")
             self._refuse(wire.UNMATCHED, "The cassette holds no answer to this request.")
             return
         if response.events is None:
@@ -96,7 +114,7 @@ class Exchange:
             send(stream)
 
     def _count_replayed(self) -> None:
-        self._gateway.ledger.count_replayed(self._account, str(self._body.get("model")), self._meter.usage())
+        self._relay.ledger.count_replayed(self._account, str(self._body.get("model")), self._meter.usage())
 
     def _forward(self, client: Client) -> None:
         """Ask until there is an answer: an overloaded API is waited for while the session has time.
@@ -113,7 +131,7 @@ class Exchange:
                 when = " and did not recover before the deadline" if lasting else ""
                 self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
                 return
-            self._gateway.on_wait(str(unavailable))
+            self._relay.on_wait(str(unavailable))
             if not self._handler.wait(pause):
                 return
             waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
@@ -122,7 +140,7 @@ class Exchange:
         """Ask once and hand the answer on, or say why there is none."""
         self._meter = Meter()
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
-        ledger = self._gateway.ledger
+        ledger = self._relay.ledger
         model, useful = str(self._body.get("model")), useful_tokens(self._body)
         leave = ledger.reserve(self._account, model, expected, wanted, useful)
         if leave is None:
@@ -194,17 +212,17 @@ class Exchange:
             return
         self._settle(leave, self._meter.usage())
         self._after()
-        if self._gateway.cassette is None:
+        if self._relay.cassette is None:
             return
-        places = self._gateway.placeholders
+        places = self._relay.placeholders
         try:
-            self._gateway.cassette.write(self._account.node_id, normal_request(self._body, places), response, places)
+            self._relay.cassette.write(self._account.node_id, normal_request(self._body, places), response, places)
         except GatewayError as error:
-            self._gateway.failures.append(error)
+            self._relay.failures.append(error)
 
     def _settle(self, leave: Reservation, used: Usage) -> None:
         if leave in self._account.open:
-            self._gateway.ledger.settle(leave, self._account, used)
+            self._relay.ledger.settle(leave, self._account, used)
             self._account.learn(len(self._raw), used)
 
     def _after(self) -> None:
@@ -214,7 +232,7 @@ class Exchange:
         cut = self._meter.stop_reason == "max_tokens"
         if cut and self._granted and self._meter.usage().output >= self._granted * USED_UP:
             if self._limit == wire.BUDGET_REACHED:
-                self._gateway.ledger.reached = True
+                self._relay.ledger.reached = True
             self._account.ended = self._limit
         elif not (cut and self._account.working):
             self._account.ended = wire.CONVERSATION_ENDED
@@ -270,7 +288,7 @@ class Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(length))
         token, _, route = self.path.removeprefix("/").partition("/")
         self.route = f"/{route}"
-        account, path = self.server.gateway.sessions.get(token), self.route.partition("?")[0]
+        account, path = self.server.relay.sessions.get(token), self.route.partition("?")[0]
         body = _json(raw)
         if account is None or path not in (MESSAGES, COUNT_TOKENS):
             self.send_error_json(404, "not_found_error", "Only /v1/messages of a session is served here.")
@@ -324,9 +342,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, relay: Relay) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.gateway = gateway
+        self.relay = relay
 
     def handle_error(self, request: object, client_address: object) -> None:
         """An agent that went away is not worth a traceback."""

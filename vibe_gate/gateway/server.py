@@ -9,24 +9,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
-from vibe_gate.gateway.exchange import Server
+from vibe_gate.gateway.exchange import Relay, Server
 from vibe_gate.gateway.ledger import Account, Ledger
 from vibe_gate.gateway.upstream import Upstream, Wire
-
-if TYPE_CHECKING:
-    from vibe_gate.gateway.forward import Client
 
 SETTLING_S = 0.5
 """How long closing waits for requests of agents that have just ended to be metered."""
 
 
-class Gateway:
+class Gateway(Relay):
     """A context manager; while it is open, agents reach the model through `url`.
 
     `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps.
@@ -48,18 +45,7 @@ class Gateway:
         on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
         earlier: Cost | None = None,
     ) -> None:
-        self.unmatched: list[str] = []
-        """Requests that the cassette had no answer to, each with its difference to the nearest one."""
-        self.failures: list[GatewayError] = []
-        """What went wrong in recording; the first is raised when the gateway closes."""
-        self.ledger = Ledger(budget_usd, on_settled, earlier)
-        self.sessions: dict[str, Account] = {}
-        """By the token in a session's address."""
-        self.placeholders = placeholders or {}
-        self.cassette = _cassette(wire, redact)
-        self.on_wait: Callable[[str], None] = lambda clause: None
-        """Hears, in threads of the gateway, why a request waits for the model's API."""
-        self.client: Client | None = None
+        super().__init__(Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {})
         self.cloud: Mapping[str, str] = {}
         """The variables with which agents reach Bedrock or Vertex themselves; {} as a rule."""
         self._mode = wire.mode
@@ -134,7 +120,7 @@ class Gateway:
         if upstream is None:
             raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
         if not upstream.passed_through:
-            from vibe_gate.gateway.forward import Client  # replay imports no network library
+            from vibe_gate.gateway.forward import Client  # requests (65 ms), which replay does without
 
             self.client = Client(upstream)
         elif self._mode == "record":

@@ -1,7 +1,7 @@
 """The git door: the only importer of pygit2, and the only caller of the git program.
 
-`open_repository` finds a repository; everything else is a method of `Repository`. What a method alone needs is loaded
-by its first call, libgit2 only for merges and binary files.
+`open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded only for merges,
+binary files and new repositories.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.git import place
+from vibe_gate.git.export import Export
+from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
 from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.revisions import MAX_COMMITS
+from vibe_gate.git.updates import NewCommit, Updates
+from vibe_gate.git.workspace import Workspace
 
 if TYPE_CHECKING:
-    from vibe_gate.git.export import Export
-    from vibe_gate.git.fetch import Credentials
     from vibe_gate.git.libgit2 import Draft, make_repository
-    from vibe_gate.git.updates import NewCommit, Updates
-    from vibe_gate.git.workspace import Workspace
 
 __all__ = [
     "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository", "Tree",
@@ -39,24 +39,8 @@ def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
-    if name == "Export":
-        from vibe_gate.git.export import Export
-
-        return Export
-    if name == "Credentials":
-        from vibe_gate.git.fetch import Credentials
-
-        return Credentials
     if name in ("Draft", "make_repository"):
         from vibe_gate.git import libgit2
 
         return getattr(libgit2, name)
-    if name in ("NewCommit", "Updates"):
-        from vibe_gate.git import updates
-
-        return getattr(updates, name)
-    if name == "Workspace":
-        from vibe_gate.git.workspace import Workspace
-
-        return Workspace
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

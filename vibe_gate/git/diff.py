@@ -7,6 +7,7 @@ configuration can hide, shorten or rewrite a change. Any number of changes takes
 
 from __future__ import annotations
 
+import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -37,12 +38,10 @@ from vibe_gate.errors import GateError, IntegrityError, RevisionError
 from vibe_gate.git.hooks import HookQueries
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
+from vibe_gate.git.snapshot import WorkingTree, index_tree
 
 if TYPE_CHECKING:
-    import subprocess
-
     from vibe_gate.git.libgit2 import Merging
-    from vibe_gate.git.snapshot import WorkingTree
 
 MAX_HUNK_BYTES = 1_000_000  # a binary side above this is for machines: no model and no person reads it line by line
 MAX_BYTES_READ_AT_ONCE = 8_000_000  # of contents that are in memory together; a larger one is alone
@@ -316,6 +315,14 @@ class ChangeQueries(HookQueries):
         found = compare(self._objects, [one.trees for one in ends.values()])
         return {commit: _change(one, found[one.trees]) for commit, one in ends.items()}
 
+    def read(self, version: FileVersion) -> bytes:
+        """Content of one side of a file; of a submodule the line that git's diffs show for it."""
+        return content_of(self._objects, version)
+
+    def read_all(self, versions: Iterable[FileVersion]) -> Iterator[bytes]:
+        """What `read` gives of each, in order."""
+        return contents_of(self._objects, versions)
+
     def patch(self, change: Change) -> bytes:
         """The change as a patch that `git apply --index` accepts, binary files included."""
         if not any(file.binary for file in change.files):
@@ -368,8 +375,6 @@ class ChangeQueries(HookQueries):
 
     def snapshot(self) -> str:
         """Tree id of the working tree, untracked files that are not ignored included (see `snapshot`)."""
-        from vibe_gate.git.snapshot import WorkingTree
-
         self._working_tree = WorkingTree(self._place, self._objects)
         return self._working_tree.tree(self.tree_of(self.head()))
 
@@ -382,9 +387,7 @@ class ChangeQueries(HookQueries):
 
     def index_tree(self) -> str:
         """Tree id that `git commit` would make of the index that git means here (GIT_INDEX_FILE in a hook)."""
-        from vibe_gate.git import snapshot
-
-        return snapshot.index_tree(self._place, self._objects)
+        return index_tree(self._place, self._objects)
 
     @cached_property
     def _merging(self) -> Merging:

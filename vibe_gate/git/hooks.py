@@ -6,16 +6,13 @@ import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
+from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError, IntegrityError
 from vibe_gate.git.revisions import Revisions
-
-if TYPE_CHECKING:
-    from vibe_gate.domain.provenance import Operation
 
 _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
     ("rebase-merge", "rebase"),

@@ -7,28 +7,20 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import expression
-from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError, UsageError
-from vibe_gate.git import place
-from vibe_gate.git.diff import ChangeQueries, content_of, contents_of
-from vibe_gate.git.objects import Objects, Tree
+from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
+from vibe_gate.git import export, fetch, place, workspace
+from vibe_gate.git.diff import ChangeQueries
+from vibe_gate.git.export import Export
+from vibe_gate.git.fetch import Credentials
+from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from datetime import datetime
-    from types import TracebackType
-
-    from vibe_gate.domain.change import FileVersion
-    from vibe_gate.git.export import Export
-    from vibe_gate.git.fetch import Credentials
-    from vibe_gate.git.workspace import Workspace
-
-_FULL_ID = expression(r"[0-9a-f]{40}\Z")
+from vibe_gate.git.workspace import Workspace
 
 MAX_WORKTREES = 100
 """Working trees of one repository that are looked at."""
@@ -38,8 +30,7 @@ class Repository(ChangeQueries):
     """One repository, open. Use as a context manager, or call `close`.
 
     Its base classes answer about changes, revisions and notes, and git's hooks. root: top of the working tree.
-    git_dir: this worktree's own; common_dir: shared between linked worktrees. All absolute. What a method alone
-    needs is imported by it: most commands ask for little.
+    git_dir: this worktree's own; common_dir: shared between linked worktrees. All absolute.
     """
 
     def __init__(self, found: Place) -> None:
@@ -67,32 +58,10 @@ class Repository(ChangeQueries):
             raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
         return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)
 
-    # Objects
-
-    def tree(self, treeish: str) -> Tree:
-        """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
-        name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
-        found = self._objects.find(name)
-        if found is None:
-            raise RevisionError(f"there is no object {name} in this repository.")
-        while found.kind == "tag":
-            found = self._objects.read(found.data[7:47].decode("ascii"))
-        if found.kind not in ("commit", "tree"):
-            raise RevisionError(f"{found.id} is a {found.kind}, not a commit or tree.")
-        return Tree(self._objects, found.id if found.kind == "tree" else found.data[5:45].decode("ascii"))
-
-    def read(self, version: FileVersion) -> bytes:
-        """Content of one side of a file; of a submodule the line that git's diffs show for it."""
-        return content_of(self._objects, version)
-
-    def read_all(self, versions: Iterable[FileVersion]) -> Iterator[bytes]:
-        """What `read` gives of each, in order."""
-        return contents_of(self._objects, versions)
+    # Trees
 
     def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:
         """Write a tree, or `only` these of its paths, out as plain files below `destination` (empty, or not there)."""
-        from vibe_gate.git import export
-
         return export.export(self._objects, self.tree(tree), destination, only)
 
     def is_clean_merge(self, commit: str) -> bool:
@@ -118,14 +87,10 @@ class Repository(ChangeQueries):
 
     def workspace(self, folder: Path, tree: str) -> Workspace:
         """A new workspace with the files of `tree` in `folder`, which is not there yet."""
-        from vibe_gate.git import workspace
-
         return workspace.create(self, self._place, self._objects, folder, tree)
 
     def reopen_workspace(self, folder: Path) -> Workspace:
         """A workspace that an earlier process made. InfrastructureError if it is gone, or another process has it."""
-        from vibe_gate.git.workspace import Workspace
-
         return Workspace(self, self._place, self._objects, folder)
 
     def remove_old_workspaces(self, before: datetime, *, dry_run: bool = False) -> list[str]:
@@ -133,8 +98,6 @@ class Repository(ChangeQueries):
 
         A run that died leaves its own behind, for `resume`. With `dry_run` only say which.
         """
-        from vibe_gate.git import workspace
-
         return workspace.remove_old(self._place, self.workspaces, before, dry_run=dry_run)
 
     def apply(self, patch: bytes, expected: str, saved: Path) -> None:
@@ -157,7 +120,6 @@ class Repository(ChangeQueries):
 
     def fetch(self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:
         """Fetch commits by their ids, with history until `enough()`; "" or why that was not reached."""
-        from vibe_gate.git import fetch
 
         def is_enough() -> bool:
             self.forget()
@@ -167,15 +129,11 @@ class Repository(ChangeQueries):
 
     def fetch_branch(self, name: str, credentials: Credentials) -> None:
         """Fetch the remote's branch into its remote-tracking ref, if the remote has it."""
-        from vibe_gate.git import fetch
-
         fetch.fetch_branch(self._git, name, credentials)
         self.forget()
 
     def fetch_notes(self, ref: str, credentials: Credentials) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them."""
-        from vibe_gate.git import fetch
-
         fetch.fetch_notes(self._git, ref, credentials)
 
     # Configuration and other working trees

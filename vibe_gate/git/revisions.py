@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.change import EMPTY_TREE, Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import finish
-
-if TYPE_CHECKING:
-    from vibe_gate.domain.change import Change
 
 _DEFAULT_BRANCHES = ("main", "master")
 
@@ -109,6 +105,18 @@ class Revisions:
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
         return self._objects.read(commit).data[5:45].decode("ascii") if commit else EMPTY_TREE
+
+    def tree(self, treeish: str) -> Tree:
+        """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
+        name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
+        found = self._objects.find(name)
+        if found is None:
+            raise RevisionError(f"there is no object {name} in this repository.")
+        while found.kind == "tag":
+            found = self._objects.read(found.data[7:47].decode("ascii"))
+        if found.kind not in ("commit", "tree"):
+            raise RevisionError(f"{found.id} is a {found.kind}, not a commit or tree.")
+        return Tree(self._objects, found.id if found.kind == "tree" else found.data[5:45].decode("ascii"))
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""

@@ -131,7 +131,7 @@ class Updates:
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
-        from vibe_gate.git.libgit2 import Merging  # loading it takes longer than most hooks
+        from vibe_gate.git.libgit2 import Merging  # pygit2, which most hooks do without
 
         with closing(Objects(self._git, self._folder)) as objects:
             merging = Merging(objects)

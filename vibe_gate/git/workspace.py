@@ -22,21 +22,17 @@ from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.turn import GitState
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.git.diff import Trees, compare
+from vibe_gate.git.diff import ChangeQueries, Trees, compare
 from vibe_gate.git.export import RAW_ATTRIBUTES, export
 from vibe_gate.git.objects import Objects, alternates_entry
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import Finished
-
-if TYPE_CHECKING:
-    from vibe_gate.git.repository import Repository
 
 _ARTIFACTS = b".vibe-artifacts"
 _READ_BY_GIT = (b".gitignore", b".gitattributes")
@@ -58,7 +54,7 @@ class Workspace:
     `repository` is the one that made it; it reads the workspace's objects, too, until `remove`.
     """
 
-    def __init__(self, repository: Repository, place: Place, objects: Objects, folder: Path) -> None:
+    def __init__(self, repository: ChangeQueries, place: Place, objects: Objects, folder: Path) -> None:
         self.repository = repository
         self.root = folder / "tree"
         self.folder = folder
@@ -225,7 +221,7 @@ class Workspace:
             _checked(self._run("update-index", "-z", "--index-info", stdin=listed))
 
 
-def create(repository: Repository, place: Place, objects: Objects, folder: Path, tree: str) -> Workspace:
+def create(repository: ChangeQueries, place: Place, objects: Objects, folder: Path, tree: str) -> Workspace:
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

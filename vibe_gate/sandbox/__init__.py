@@ -23,6 +23,7 @@ from typing import IO, Any
 from msgspec import Struct
 
 from vibe_gate.errors import InfrastructureError
+from vibe_gate.sandbox import launcher
 
 __all__ = ["CommandResult", "agent_wall", "hide_process", "run_command", "wall_lack"]
 
@@ -144,8 +145,6 @@ def wall_lack() -> str:
     """What this system has no wall for, if an agent needs it; "" if the wall holds."""
     if sys.platform != "linux":
         return "it is not Linux"
-    from vibe_gate.sandbox import launcher  # else a program of its own
-
     if (abi := launcher.landlock_abi()) < LEAST_ABI:
         return f"Landlock's version is {abi}, not {LEAST_ABI} or newer" if abi else "its kernel has no Landlock"
     return "" if platform.machine() in launcher.FILTERED else "system calls cannot be filtered on its processor"

@@ -15,6 +15,7 @@ import base64
 import binascii
 import contextlib
 import functools
+import html
 import re
 import string
 from array import array
@@ -205,8 +206,6 @@ def _undone(escape: str) -> str:
     if lead == "=":
         return "" if "\n" in told else chr(int(told, 16))
     if lead == "&":  # the names of dashes are those of other characters, but stand for what is typed
-        import html
-
         return "-" if told in ("dash;", "hyphen;") else _as_bytes(html.unescape(escape))
     if lead == "\xe2" and "U+" in told:
         return _character(told[4:-3])
