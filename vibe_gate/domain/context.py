@@ -44,7 +44,7 @@ class ReviewRequest(NamedTuple):
     None. `accepted`: findings that people let pass at the forge. `settled` says just before a judge would be asked why
     none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for
     exactly this question. `suggest`: what checks would write in place of what they object to is wanted, though it
-    takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
+    takes time.
     """
 
     selection: Selection
@@ -67,7 +67,6 @@ class ReviewRequest(NamedTuple):
     suggest: bool = False
     settled: Callable[[], str] | None = None
     reuse: bool = False
-    alone: bool = False
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
         """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""

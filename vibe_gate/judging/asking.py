@@ -16,7 +16,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from vibe_gate.agent import load_without_mcp
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
@@ -100,8 +99,6 @@ async def ask(
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     run = context.run
     shared = context.shared or partial(model_session, run, budget=context.budget)
-    if context.request.alone:
-        load_without_mcp()
     with shared(wire, upstream) as session:
         session.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
         folder = session.folder / context.subject.stage

@@ -70,9 +70,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         done, show = _with_workflow(args, request, environ)
     else:
         with progress.shown(environ, quiet=args.quiet) as display:
-            walk = review(
-                request._replace(alone=True), start=Path.cwd(), environ=environ, clock=now, progress=display.show
-            )
+            walk = review(request, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
             done = progress.run(walk)
         show = partial(_present, args, done, request, environ)
     failed = formats.write(targets, done, environ) if targets else []

@@ -78,9 +78,7 @@ def review_change(
     `settled` is called just before a judge would be asked: why none has to be, or "". `reported`: whether the hook
     before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
-    request = ReviewRequest(
-        selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled, alone=True
-    )
+    request = ReviewRequest(selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled)
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()
