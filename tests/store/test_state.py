@@ -8,9 +8,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,12 +54,13 @@ def use(state: State) -> None:
     state.hook_records.about(TREE)
 
 
-def run(program: str, *arguments: object) -> subprocess.Popen[str]:
+def run(program: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
     code = (
         "import sys\nfrom datetime import *\nfrom time import sleep\nfrom vibe_gate.store.state import open_state\n"
         + program
     )
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
 
 
 def test_what_is_written_is_read_by_the_next_process(tmp_path):
@@ -184,29 +187,167 @@ def half(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-def without_a_table(path: Path) -> None:
-    open_state(path.parents[1]).hook_records.append(SEEN)
-    with sqlite3.connect(path) as database:
-        database.execute("DROP TABLE answers")
+def filled(path: Path) -> None:
+    """A file of many pages."""
+    with open_state(path.parents[1]) as state:
+        for number in range(100):
+            state.hook_records.append(SEEN._replace(tree=f"{number:040x}", reason="why " * 50))
 
 
-@pytest.mark.parametrize("spoil", [garbage, half, without_a_table])
-def test_a_damaged_file_is_named_with_the_way_to_a_new_one(folder, spoil):
+def another_page(path: Path) -> None:
+    """A page in the middle is another one."""
+    filled(path)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 8192 * 4096
+    data[middle : middle + 4096] = b"\xa5" * 4096
+    path.write_bytes(data)
+
+
+def without_utf8(path: Path) -> None:
+    filled(path)
+    path.write_bytes(path.read_bytes().replace(b"why why", b"\xff\xff\xff why"))
+
+
+@pytest.mark.parametrize("spoil", [garbage, half, another_page, without_utf8])
+def test_a_damaged_file_is_put_aside_for_a_new_one_and_one_sentence_says_it(folder, spoil, caplog):
     path = folder / "state.db"
     spoil(path)
+    damaged = path.read_bytes()
+    with open_state(folder.parent) as state:
+        state.hook_records.all()
+        use(state)
+        state.hook_records.append(SEEN)
+        assert state.problem == ""
+    (aside,) = folder.glob("state.db.damaged-????????T?????????Z")
+    assert aside.read_bytes() == damaged
+    (said,) = caplog.messages
+    assert said.startswith(f"vibe-gate: {path} was damaged (")
+    assert said.endswith(
+        f"), so it was renamed to {aside.name} and a new one was begun: overrides, records of git's hooks, cached "
+        "answers, the day's spending and what captured sessions wrote are lost, recorded runs are not."
+    )
+    with open_state(folder.parent) as state:
+        assert (state.hook_records.all(), state.spending.spent(NOW), state.problem) == ([SEEN], 0.5, "")
+    assert len(caplog.messages) == 1
+
+
+def test_what_sqlite_keeps_beside_a_damaged_file_goes_aside_with_it(folder):
+    path = folder / "state.db"
+    garbage(path)
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").write_bytes(b"of the damaged one")
+    with open_state(folder.parent) as state:
+        state.hook_records.append(SEEN)
+    (aside,) = folder.glob("state.db.damaged-*Z")
+    assert {one.name for one in folder.glob("state.db.damaged-*")} == {aside.name + end for end in ("", "-wal", "-shm")}
+    assert Path(f"{aside}-wal").read_bytes() == b"of the damaged one"
+
+
+def test_an_empty_file_is_filled_in_place(folder):
+    (folder / "state.db").touch()
+    with open_state(folder.parent) as state:
+        use(state)
+        assert (state.spending.spent(NOW), state.problem) == (0.5, "")
+    assert [path.name for path in folder.glob("state.db*")] == ["state.db"]
+
+
+def test_wherever_a_byte_is_wrong_nothing_is_stopped(tmp_path):
+    (tmp_path / "whole" / "vibe-gate").mkdir(parents=True)
+    filled(tmp_path / "whole" / "vibe-gate" / "state.db")
+    whole = (tmp_path / "whole" / "vibe-gate" / "state.db").read_bytes()
+    for at in range(20, len(whole), len(whole) // 60):
+        folder = tmp_path / str(at) / "vibe-gate"
+        folder.mkdir(parents=True)
+        (folder / "state.db").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with open_state(folder.parent) as state:
+            state.hook_records.all()
+            use(state)
+            assert state.spending.spent(NOW) in (0.5, 0.0)
+
+
+FIND = """
+state = open_state(sys.argv[1])
+print(flush=True)
+sys.stdin.readline()
+state.spending.add(0.25, "run", datetime(2026, 3, 4, tzinfo=UTC))
+print(state.problem)
+"""
+
+
+def test_of_processes_that_find_a_damaged_file_at_once_one_puts_it_aside(folder):
+    for round in range(3):
+        garbage(folder / "state.db")
+        code = FIND.replace("sys.stdin.readline()", f"sys.stdin.readline(); sleep({round} / 1000)")
+        processes = [run(code, folder.parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+        for process in processes:
+            assert process.stdout is not None and process.stdout.readline() == "\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        ended = [process.communicate(timeout=30) for process in processes]
+        assert [out for out, _ in ended] == ["\n"] * 4
+        assert sum("was damaged" in err for _, err in ended) == 1
+        assert len(list(folder.glob("state.db.damaged-*Z"))) == round + 1
+        with open_state(folder.parent) as state:
+            assert state.spending.spent(NOW) == 1.0
+
+
+def test_a_file_that_another_process_has_begun_since_is_not_put_aside(folder):
+    path = folder / "state.db"
+    filled(path)
+    late = open_state(folder.parent)
+    assert len(late.hook_records.about(f"{0:040x}")) == 1  # it has the file open before it is damaged
+    with path.open("r+b") as file:
+        file.truncate(8192)
+    with open_state(folder.parent) as first:
+        first.hook_records.append(SEEN)
+    late.hook_records.append(SEEN)
+    late.hook_records.append(SEEN)
+    assert late.problem == ""
+    assert len(list(folder.glob("state.db.damaged-*Z"))) == 1
+    with open_state(folder.parent) as state:
+        assert state.hook_records.all() == [SEEN] * 3
+
+
+WITHOUT_RIGHTS = """
+import os
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+state = open_state(sys.argv[1])
+print(state.spending.spent(datetime.now(UTC)), state.problem)
+"""
+
+
+def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_nothing():
+    with tempfile.TemporaryDirectory() as made:  # below a folder that everybody may enter
+        path = Path(made, "vibe-gate", "state.db")
+        path.parent.mkdir()
+        garbage(path)
+        for place, mode in ((path, 0o644), (path.parent, 0o555), (Path(made), 0o755)):
+            place.chmod(mode)
+        out, _ = run(WITHOUT_RIGHTS, made).communicate(timeout=30)
+        path.parent.chmod(0o755)
+        assert out == (
+            f"0.0 {path} cannot be used (file is not a database; Permission denied when it was to be renamed: delete "
+            f"{path}* to begin a new one); nothing of this run is kept there.\n"
+        )
+        assert [one.name for one in path.parent.iterdir()] == ["state.db"]
+
+
+def test_a_file_without_a_table_is_named_with_the_way_to_a_new_one(folder):
+    path = folder / "state.db"
+    open_state(folder.parent).hook_records.append(SEEN)
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TABLE answers")
     with open_state(folder.parent) as state:
         use(state)
         assert state.problem.startswith(f"{path} cannot be used (")
         assert state.problem.endswith(f"It is damaged: delete {path}* to begin a new one.")
         with pytest.raises(StorageError, match="It is damaged"):
             state.hook_records.append(SEEN)
-    for part in folder.glob("state.db*"):
-        part.unlink()
-    with open_state(folder.parent) as state:
-        state.hook_records.append(SEEN)
-    with open_state(folder.parent) as state:
-        use(state)
-        assert (state.hook_records.all(), state.problem) == ([SEEN], "")
 
 
 def of_another_version(path: Path) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -36,7 +35,7 @@ from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
-from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines
+from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
 
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ def _fold_all(state: State, shelf: _Shelf | None, now: datetime) -> tuple[int, s
     count, why, until = 0, "", time.monotonic() + PATIENCE_S
     try:
         spools = Folder.at(place)
-        with _locked(spools.appending(LOCK), until):
+        with locked(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
                     count += _fold(spools.folder(session), session, state.file, shelf, now, until)
@@ -231,7 +230,7 @@ def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, no
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has("events.ndjson"):
         # Who appends looks, under the same lock, whether the file is still there.
-        with _locked(spool.reading("events.ndjson"), until):
+        with locked(spool.reading("events.ndjson"), until):
             spool.move("events.ndjson", spool, f"taken-{names.milliseconds(now):015d}-{secrets.token_hex(4)}")
     count = 0
     for taken in spool.files():
@@ -265,23 +264,6 @@ def _forget_others(file: StateFile, sessions: Iterable[str]) -> None:
 
 def _reason(error: OSError) -> str:
     return "another process holds the lock" if isinstance(error, BlockingIOError) else str(error.strerror)
-
-
-@contextlib.contextmanager
-def _locked(descriptor: int, until: float) -> Iterator[None]:
-    """Hold the file's lock, then close it; BlockingIOError if it is not to be had until `time.monotonic` says so."""
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _open(path: Path) -> BinaryIO:

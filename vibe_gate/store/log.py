@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,6 +149,26 @@ def lines(folder: Folder, name: str, seen: Callable[[bytes], object] = len) -> I
                     raise ValueError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
                 return  # a writer may end it meanwhile
             yield line
+
+
+@contextlib.contextmanager
+def locked(descriptor: int, until: float, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the lock of an open file or folder, then close it. OSError.
+
+    BlockingIOError if it is not to be had until `time.monotonic` says so.
+    """
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class Lock:

@@ -6,30 +6,36 @@
     answers        what a model answered
     spending       USD by day
 
-A file that is damaged, locked, read-only, on a full disk or written by another version is left as it is, and
-`State.problem` says that this process writes nothing there. Only records and overrides that are not written raise. A
-commit is never blocked by it.
+A file that is locked, read-only, on a full disk or written by another version is left as it is, and `State.problem`
+says that this process writes nothing there. Only records and overrides that are not written raise. A damaged file is
+renamed, a warning in the log of `vibe_gate` says so, and a new one is begun. A commit is never blocked by it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hmac
+import json
 import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
-TYPE_CHECKING = False  # typing's own constant would cost `bundles list` the import of typing
-if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import Any, Self, TypeVar
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.gate import Override
+from vibe_gate.domain.provenance import Mark, Record
+from vibe_gate.errors import StorageError
+from vibe_gate.store.folder import Folder
+from vibe_gate.store.log import Lock, locked
+from vibe_gate.store.names import stamp
 
-    from vibe_gate.domain.gate import Override
-    from vibe_gate.domain.provenance import Mark, Record
-    from vibe_gate.store.log import Lock
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 FOLDER = "vibe-gate"
 """Of everything that vibe-gate keeps in the common git directory."""
@@ -70,8 +76,8 @@ CREATE TABLE captured_blobs (session TEXT, blob TEXT, UNIQUE (session, blob));
 """
 
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""Error codes of a file that cannot be read; the last is a table or column that is missing."""
+_PARTS = ("", "-wal", "-shm")
+"""The database, and the files that SQLite keeps beside it."""
 
 
 def open_state(common_dir: str | os.PathLike[str]) -> State:
@@ -124,35 +130,32 @@ class StateFile:
         self._unwritten = False  # it could not be written once, and is not waited for again
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._inode = (0, 0)  # of the file that the connection has open
 
     def read(self, sql: str, *values: object) -> list[Any]:
         """The rows of a query; [] if the file cannot be read, or is not there yet."""
         with self._lock:
             if self._connection is None and (self._unwritten or not os.path.lexists(self.path)):
                 return []
-            try:
-                return self._connected().execute(sql, values).fetchall()
-            except (OSError, sqlite3.Error) as error:
-                self._note(error)
-                return []
+            return self._attempt(lambda connection: connection.execute(sql, values).fetchall()) or []
 
     def change(self, action: Callable[[sqlite3.Connection], object]) -> bool:
         """Carry out `action` in one transaction; whether it is in the file now."""
+
+        def transaction(connection: sqlite3.Connection) -> bool:
+            connection.execute("BEGIN IMMEDIATE")
+            action(connection)
+            connection.execute("COMMIT")
+            return True
+
         with self._lock:
             if self._unwritten:
                 return False
             try:
-                connection = self._connected()
-                connection.execute("BEGIN IMMEDIATE")
-                action(connection)
-                connection.execute("COMMIT")
-            except (OSError, sqlite3.Error) as error:
-                self._note(error)
-                return False
+                return self._attempt(transaction) or False
             except BaseException:
                 self.close()  # rolls back
                 raise
-            return True
 
     def close(self) -> None:
         """Close the connection, if there is one; what is not committed is gone."""
@@ -164,42 +167,120 @@ class StateFile:
     def __del__(self) -> None:
         self.close()  # a connection is part of a cycle, so that its descriptors would stay for a while
 
+    def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What `action` gives; None if the file cannot be used. After a damaged file a new one is tried."""
+        try:
+            try:
+                return action(self._connected())
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                if not (damage := _damage(error)):
+                    raise
+                self._put_aside(damage)
+                return action(self._connected())
+        except (OSError, sqlite3.Error) as error:
+            self._note(error)
+            return None
+
     def _connected(self) -> sqlite3.Connection:
+        """The connection, opened if need be. OSError, sqlite3.Error."""
         if self._connection is None:
-            self._connection = _opened(self.folder, self.path)
+            os.makedirs(self.folder, exist_ok=True)
+            _require(self.folder, stat.S_ISDIR)
+            # SQLite opens -wal by its name, so the file must not be renamed before that.
+            with self._locked(fcntl.LOCK_SH):
+                self._inode = _own_file(self.path)
+                self._connection = sqlite3.connect(
+                    self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+                )
+                try:
+                    _prepare(self._connection)
+                except BaseException as error:
+                    if not _damage(error):
+                        self.close()
+                    raise
         return self._connection
+
+    def _locked(self, kind: int) -> AbstractContextManager[None]:
+        """The lock of the folder: shared by who opens the file, held alone by who renames it. OSError."""
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return locked(folder, time.monotonic() + PATIENCE_S, kind)
+
+    def _put_aside(self, damage: str) -> None:
+        """Rename the damaged file, unless another process has done so, and say what that means. OSError."""
+        aside = f"{NAME}.damaged-{stamp(datetime.now(UTC))}"
+        try:
+            with self._locked(fcntl.LOCK_EX):
+                if not os.path.lexists(self.path) or _inode(self.path) != self._inode:
+                    return  # another process was faster, and what it has begun is not damaged
+                for part in _PARTS:
+                    with suppress(FileNotFoundError):
+                        os.rename(self.path + part, os.path.join(self.folder, aside + part))
+        except OSError as error:
+            why = f"{damage}; {error.strerror} when it was to be renamed: delete {self.path}* to begin a new one"
+            raise OSError(0, why) from error
+        finally:
+            self.close()  # not before: SQLite empties -wal, and deletes it, when a file that has its name is closed
+        _warn(
+            f"{self.path} was damaged ({damage}), so it was renamed to {aside} and a new one was begun: overrides, "
+            "records of git's hooks, cached answers, the day's spending and what captured sessions wrote are lost, "
+            "recorded runs are not."
+        )
 
     def _note(self, error: OSError | sqlite3.Error) -> None:
         """After a failure the file is only read."""
         if self._connection is not None and self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.Error) and not hasattr(error, "sqlite_errorcode"):
             raise error  # a mistake of ours: SQLite never saw it
         self._unwritten = True
         why = str(getattr(error, "strerror", None) or error)
-        is_damaged = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in _DAMAGED
-        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_damaged else ""
+        is_incomplete = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR
+        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_incomplete else ""
         self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there.{advice}"
 
 
-def _opened(folder: str, path: str) -> sqlite3.Connection:
-    """The database with its tables, made if it is missing. OSError, sqlite3.Error."""
-    os.makedirs(folder, exist_ok=True)
-    for place, is_kind in ((folder, stat.S_ISDIR), (path, stat.S_ISREG)):
-        if os.path.lexists(place) and not is_kind(os.lstat(place).st_mode):
-            raise OSError(0, f"{place} is a link, or something else")
+def _damage(error: BaseException) -> str:
+    """What is wrong with a file that is not a database, or not a whole one; "" of any other error."""
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode to UTF-8"):
+        return "a text in it is not UTF-8"  # of its schema, or of a row
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return str(error) if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) else ""
+
+
+def _warn(sentence: str) -> None:
+    """Log a warning; Python shows it on stderr unless the program has configured logging."""
+    import logging
+
+    logging.getLogger("vibe_gate").warning("vibe-gate: %s", safe(sentence))
+
+
+def _inode(path: str) -> tuple[int, int]:
+    """Which file has this name. OSError."""
+    status = os.lstat(path)
+    return status.st_dev, status.st_ino
+
+
+def _require(place: str, is_kind: Callable[[int], bool]) -> None:
+    """OSError if there is a link, or something else."""
+    if not is_kind(os.lstat(place).st_mode):
+        raise OSError(0, f"{place} is a link, or something else")
+
+
+def _own_file(path: str) -> tuple[int, int]:
+    """As `_inode`, of a regular file, made if it is missing. OSError."""
     if not os.path.lexists(path):
         # Never closed before the first connection is: closing any descriptor of it would drop SQLite's locks.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | _CAREFUL, 0o600))
-    connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
-    try:
-        if _version(connection) != _SCHEMA:
-            _make(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    _require(path, stat.S_ISREG)
+    return _inode(path)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables if they are missing. OSError, sqlite3.Error."""
+    if _version(connection) != _SCHEMA:
+        _make(connection)
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -233,8 +314,6 @@ class _Table:
 
     def _write(self, what: str, sql: str, *values: str) -> None:
         if not self._file.change(lambda db: db.execute(sql, values)):
-            from vibe_gate.errors import StorageError
-
             raise StorageError(f"{what} was not recorded: {self._file.problem}")
 
 
@@ -248,7 +327,7 @@ class RunIndex(_Table):
     def folders(self) -> dict[str, tuple[int, str]]:
         """Folder of a key -> its ctime in ns when it was looked into, and what its runs are."""
         rows = self._file.read("SELECT key, ctime, data FROM run_keys WHERE store = ?", self._store)
-        return {key: (ctime, data) for key, ctime, data in rows}
+        return {row[0]: (row[1], row[2]) for row in rows if [*map(type, row)] == [str, int, str]}  # else damaged
 
     def update(self, keys: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None:
         """Put the folders that were looked into, and forget those that are gone, in one transaction."""
@@ -296,14 +375,10 @@ class HookRecords(_Table):
         return self._select(sql, name) if name else []
 
     def _select(self, sql: str, *values: str) -> list[Record]:
-        from vibe_gate.domain.provenance import Record
-
         return list(_parsed(Record.from_line, self._file.read(sql, *values)))
 
 
 def _mark(path: str) -> Mark | None:
-    from vibe_gate.domain.provenance import Mark
-
     with suppress(OSError), open(os.open(path, os.O_RDONLY | _CAREFUL), encoding="ascii", errors="replace") as file:
         return Mark.from_file(os.path.basename(path), os.fstat(file.fileno()).st_mtime, file.read(1_000))
     return None
@@ -312,7 +387,7 @@ def _mark(path: str) -> Mark | None:
 def _parsed(read: Callable[[str], T], rows: Iterable[tuple[str]]) -> Iterator[T]:
     """What the lines say; one that is damaged, or of another version, is skipped."""
     for (line,) in rows:
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError, TypeError, RecursionError):
             yield read(line)
 
 
@@ -329,8 +404,6 @@ class Overrides(_Table):
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
-        from vibe_gate.domain.gate import Override
-
         return tuple(_parsed(Override.model_validate_json, self._file.read("SELECT line FROM overrides ORDER BY id")))
 
 
@@ -346,7 +419,6 @@ class AnswerCache(_Table):
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
-        import json
 
         oldest = now.timestamp() - MAX_ANSWER_AGE_S
         rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
@@ -358,7 +430,6 @@ class AnswerCache(_Table):
 
     def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
         """Keep an answer. "", or why it could not be kept."""
-        import json
 
         row = (key, now.timestamp(), json.dumps(answer))
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
@@ -366,7 +437,6 @@ class AnswerCache(_Table):
 
     def pack(self, secret: str) -> bytes:
         """The newest answers for another machine, behind a code that nobody makes without `secret`; b"" if none."""
-        import json
 
         sql = "SELECT key, created_at, answer FROM answers ORDER BY created_at DESC, key LIMIT ?"
         rows = self._file.read(sql, MAX_PACKED)
@@ -375,9 +445,6 @@ class AnswerCache(_Table):
 
     def unpack(self, packed: bytes, secret: str) -> bool:
         """Begin anew with packed answers; False, and with none, if their code is not of `secret`."""
-        import hmac
-        import json
-
         size = len(_code(b"", secret))
         genuine = hmac.compare_digest(packed[:size], _code(packed[size:], secret))
         rows = json.loads(packed[size:]) if genuine else []
@@ -395,9 +462,7 @@ class AnswerCache(_Table):
         A claim is a locked file, so it ends with the process. Does not wait. True also if no file can be made: then
         a question may be paid for twice.
         """
-        from pathlib import Path
 
-        from vibe_gate.store.folder import Folder
         from vibe_gate.store.log import Lock
 
         wanted = sorted(set(keys))
@@ -454,7 +519,6 @@ class DaySpending(_Table):
 
 
 def _code(body: bytes, secret: str) -> bytes:
-    import hmac
 
     return hmac.digest(f"vibe-gate answers 1\0{secret}".encode(), body, "sha256").hex().encode()
 
