@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 from program import git, repository
 
 from vibe_gate.faces.claude_hook import capture
+from vibe_gate.faces.claude_hook.settings import own_hooks
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
 from vibe_gate.store.folder import Folder
@@ -19,8 +21,8 @@ from vibe_gate.store.folder import Folder
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 
 
-def keep(given: bytes, where, environ) -> None:
-    done = subprocess.run(BARE, input=given, cwd=where, env=environ, capture_output=True)
+def keep(given: bytes, where, environ, *options: str) -> None:
+    done = subprocess.run([*BARE, *options], input=given, cwd=where, env=environ, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -50,6 +52,40 @@ def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
     for newline in ("\n", "\r\n"):
         keep((json.dumps(document, indent=2).replace("\n", newline) + "\n").encode(), where, environ)
     assert spooled(where) == [document, document]
+
+
+def test_a_hook_of_the_users_own_settings_keeps_events_only_where_vibe_gate_is_used(tmp_path, environ):
+    outside, where = tmp_path / "outside", repository(tmp_path / "r")
+    outside.mkdir()
+    folder = where / ".git" / "vibe-gate"
+    for start in (outside, where):
+        keep(event(), start, environ, "--user")
+    assert not folder.exists()
+    (where / ".vibe-gate").mkdir()
+    (where / "deep").mkdir()
+    keep(event(), where / "deep", environ, "--user")
+    assert len(spooled(where)) == 1
+    (where / ".vibe-gate").rmdir()
+    keep(event(), outside, environ | {"CLAUDE_PROJECT_DIR": str(where)}, "--user")
+    assert len(spooled(where)) == 2  # by its records
+    shutil.rmtree(folder)
+    (where / ".git/hooks/pre-commit").write_text("#!/bin/sh\n# vibe-gate: written by `vibe-gate install git`\n")
+    keep(event(), where, environ, "--user")
+    assert len(spooled(where)) == 1
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hooks(tmp_path, environ, shared):
+    where = repository(tmp_path / "r")
+    (where / ".vibe-gate").mkdir()
+    (where / ".claude").mkdir()
+    settings = where / ".claude" / ("settings.json" if shared else "settings.local.json")
+    settings.write_text(json.dumps({"hooks": own_hooks(user=True)}))
+    keep(event(), where, environ, "--user")
+    assert len(spooled(where)) == 1
+    settings.write_text(json.dumps({"hooks": own_hooks(shared=shared)}))
+    keep(event(), where, environ, "--user")
+    assert len(spooled(where)) == 1
 
 
 @pytest.mark.parametrize("place", ["sub folder", "linked", "submodule", "elsewhere"])

@@ -215,3 +215,28 @@ def test_a_long_line_is_read_in_linear_time(piece):
         commands.refused(line, "/r", lambda folder: False)
 
     assert_linear(read, lambda size: piece * (size // len(piece)), 20_000)
+
+
+def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    call = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "git commit -n"}, "cwd": str(where)}
+    given = json.dumps(call, separators=(",", ":")).encode()
+
+    def said() -> bytes:
+        done = subprocess.run([*BARE, "--user"], input=given, cwd=where, env=environ, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    assert said() == b""
+    (where / ".vibe-gate").mkdir()
+    assert b"goes around the gate" in said()
+
+
+def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(places, monkeypatch, tmp_path):
+    settings = tmp_path / "own" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": own_hooks(user=True)}))
+    asked = {"file_path": str(settings), "content": "{}"}
+    assert refusal(places, "Write", **asked) == ""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(settings.parent))
+    assert "would lose hooks of vibe-gate" in refusal(places, "Write", **asked)

@@ -28,7 +28,7 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert ("list the file in .gitignore" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
     done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
-    assert (done.code, "--shared means another file" in done.out) == (0, True)
+    assert (done.code, "--shared and --user mean other files" in done.out) == (0, True)
     assert vibe_gate("install", "claude", *option, cwd=where, environ=environ).code == 0
     (guard,) = hooks["PreToolUse"]
     if option == ("--shared",):
@@ -44,6 +44,59 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert not (where / ".git" / "vibe-gate").exists()
     assert not (where / ".git" / "hooks" / "reference-transaction").exists()
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
+
+
+def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_out_again(tmp_path, environ):
+    environ = environ | {"HOME": str(tmp_path / "h")}
+    settings = tmp_path / "h" / ".claude" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    before = '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": []\n\t}\n}\n'
+    settings.write_text(before)
+    done = vibe_gate("install", "claude", "--user", cwd=tmp_path, environ=environ)
+    assert (done.code, done.out) == (0, f"merged  capture and guard into {settings}\n")
+    assert "Elsewhere they do nothing" in done.err
+    text = settings.read_text()
+    assert text.startswith('{\n\t"model": "opus",\n\t"hooks": {')
+    (guard,) = json.loads(text)["hooks"]["PreToolUse"]
+    assert guard["hooks"][0]["args"][:2] + guard["hooks"][0]["args"][3:] == ["-I", "-S", "--user"]
+    assert vibe_gate("install", "claude", "--user", cwd=tmp_path, environ=environ).out.startswith("unchanged")
+    agent = environ | {"CLAUDECODE": "1"}
+    assert vibe_gate("uninstall", "claude", "--user", cwd=tmp_path, environ=agent).code == 2
+    done = vibe_gate("uninstall", "claude", "--user", cwd=tmp_path, environ=environ)
+    assert (done.code, done.out) == (0, f"cleaned  {settings}\n")
+    assert json.loads(settings.read_text()) == {"model": "opus"}
+
+
+def test_the_users_own_settings_are_where_claude_code_reads_them_through_links_of_the_users_own(tmp_path, environ):
+    where, dotfiles = repository(tmp_path / "r"), tmp_path / "dotfiles"
+    dotfiles.mkdir()
+    (dotfiles / "settings.json").write_text("{}\n")
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "settings.json").symlink_to(dotfiles / "settings.json")
+    environ = environ | {"CLAUDE_CONFIG_DIR": str(folder)}
+    assert vibe_gate("install", "claude", "--user", cwd=where, environ=environ).code == 0
+    assert (folder / "settings.json").is_symlink()
+    assert "PreToolUse" in json.loads((dotfiles / "settings.json").read_text())["hooks"]
+    assert not (where / ".git" / "hooks" / "reference-transaction").exists()
+    assert not (where / ".claude").exists()
+    own = vibe_gate(
+        "install", "claude", "--user", cwd=where, environ=environ | {"CLAUDE_CONFIG_DIR": str(tmp_path / "n/m")}
+    )
+    assert own.out == f"wrote  capture and guard into {tmp_path / 'n/m/settings.json'}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "sentence"),
+    [
+        (("--user", "--shared"), {}, "--shared and --user mean different files"),
+        (("--user",), {"HOME": ""}, "neither HOME nor CLAUDE_CONFIG_DIR is set"),
+    ],
+)
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_what_cannot_be_meant_is_said(tmp_path, environ, command, options, variables, sentence):
+    done = vibe_gate(command, "claude", *options, cwd=tmp_path, environ=environ | variables)
+    assert (done.code, sentence in done.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
     below = os.path.relpath(path, common_dir)
     if below.split("/")[0] in ("hooks", "vibe-gate") or below in ("config", "config.worktree"):
         return HOOK_FILES.format(shown)
-    if shown in _SETTINGS_FILES and os.path.basename(os.path.dirname(path)) == ".claude":  # noqa: PTH119, PTH120
+    if shown in _SETTINGS_FILES and _is_settings_folder(os.path.dirname(path)):  # noqa: PTH120
         reason = _settings(tool, asked, path)
         return SETTINGS.format(shown, reason) if reason else ""
     above = path[: path.find("/.vibe-")] if "/.vibe-" in path else ""
@@ -31,6 +31,12 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
     # Where no gate is defined yet, the first definitions soften nothing.
     exists = name == ".vibe-gate" and os.path.isdir(above + "/.vibe-gate") and os.listdir(above + "/.vibe-gate")  # noqa: PTH112, PTH208
     return DEFINITIONS.format(path[len(above) + 1 :]) if exists else ""
+
+
+def _is_settings_folder(folder: str) -> bool:
+    """Whether Claude Code reads settings there: a project's `.claude`, or the user's own folder."""
+    own = os.environ.get("CLAUDE_CONFIG_DIR")
+    return os.path.basename(folder) == ".claude" or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
 
 
 def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-arg]

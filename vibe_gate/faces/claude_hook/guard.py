@@ -1,6 +1,6 @@
 """Refuse, before the tool runs, what would go around the gate; say nothing about everything else.
 
-    python -I -S .../guard.py < event.json
+    python -I -S .../guard.py [--user] < event.json
 
 Most calls end after a search for a few words in the event. What cannot be understood goes through and is noted
 as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
@@ -15,17 +15,27 @@ MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".clau
 EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 
-def main() -> int:
-    """Judge the event on stdin; the decision, if there is one, goes to stdout. Always 0."""
+def main(*, user: bool = False) -> int:
+    """Judge the event on stdin; the decision, if there is one, goes to stdout. Always 0.
+
+    As a `user`'s own hook only where vibe-gate is used.
+    """
     try:
         event = read_all()
         # A key stands in bare quotes, which no text inside can hold.
         asked = event[max(event.find(b'"tool_input":'), 0) :]
-        if any(mark in asked for mark in MARKS):
+        if any(mark in asked for mark in MARKS) and (not user or is_wanted()):
             judge(event)
     except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
         pass
     return 0
+
+
+def is_wanted() -> bool:
+    """Whether a hook of a user's own settings has work to do here."""
+    from vibe_gate.faces.claude_hook import spool
+
+    return spool.is_wanted(spool.project_of(os.environ))
 
 
 def judge(event: bytes) -> None:
@@ -82,5 +92,5 @@ def read_all() -> bytes:
 if __name__ == "__main__":
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     sys.path.insert(0, os.path.dirname(package))  # noqa: PTH120
-    main()
+    main(user="--user" in sys.argv)
     os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -14,10 +14,10 @@ from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.faces.claude_hook import capture, guard
+from vibe_gate.faces.claude_hook import capture, guard, spool
 
 SCRIPTS = ("vibe_gate/faces/claude_hook/capture.py", "vibe_gate/faces/claude_hook/guard.py")
-"""How the last argument of our own hooks ends, wherever vibe-gate is installed."""
+"""How an argument of our own hooks ends, wherever vibe-gate is installed."""
 
 CAPTURED = (
     "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "Notification",
@@ -40,22 +40,32 @@ Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 _INDENTED = re.compile(r"\n([ \t]+)\S")
 
 
-def own_hooks(*, shared: bool = False) -> dict[str, list[dict[str, Any]]]:
+def own_hooks(*, shared: bool = False, user: bool = False) -> dict[str, list[dict[str, Any]]]:
     """Our groups by event, in exec form: no shell. `shared`: what every machine has, `vibe-gate` on PATH.
 
-    Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository.
+    Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository. `user`:
+    they do nothing where vibe-gate is not used.
     """
-    seen = _hook("capture" if shared else capture.__file__, CAPTURE_TIMEOUT_S)
-    guarded = _hook("guard" if shared else guard.__file__, GUARD_TIMEOUT_S)
+    more = (spool.USER,) if user else ()
+    seen = _hook("capture" if shared else capture.__file__, CAPTURE_TIMEOUT_S, *more)
+    guarded = _hook("guard" if shared else guard.__file__, GUARD_TIMEOUT_S, *more)
     groups: dict[str, list[dict[str, Any]]] = {
         event: [{"hooks": [seen if event in LAST else seen | {"async": True}]}] for event in CAPTURED
     }
     return groups | {"PreToolUse": [{"matcher": GUARDED_TOOLS, "hooks": [guarded]}]}
 
 
-def _hook(script: str, timeout_s: int) -> dict[str, Any]:
+def user_settings(environ: Mapping[str, str]) -> Path:
+    """The settings of Claude Code that are the user's own, with links resolved: they are the user's. UsageError."""
+    home = environ.get("CLAUDE_CONFIG_DIR") or (f"{environ['HOME']}/.claude" if environ.get("HOME") else "")
+    if not home:
+        raise UsageError("neither HOME nor CLAUDE_CONFIG_DIR is set, so there is no place for settings of your own.")
+    return Path(os.path.realpath(f"{home}/settings.json"))
+
+
+def _hook(script: str, timeout_s: int, *more: str) -> dict[str, Any]:
     """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
-    own = [sys.executable, "-I", "-S", script] if script.endswith(".py") else ["vibe-gate", script]
+    own = [sys.executable, "-I", "-S", script, *more] if script.endswith(".py") else ["vibe-gate", script]
     return {"type": "command", "command": own[0], "args": own[1:], "timeout": timeout_s}
 
 
@@ -82,7 +92,7 @@ def write_settings(path: Path, below: Path, text: str | None) -> None:
             if not any(path.parent.iterdir()):
                 path.parent.rmdir()
             return
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:

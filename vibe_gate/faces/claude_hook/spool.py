@@ -22,11 +22,17 @@ LAST = (b'"hook_event_name":"Stop"', b'"hook_event_name":"SessionEnd"')
 
 PATIENCE_S = 1.0
 
+USER = "--user"
+"""Argument of hooks in a user's own settings, which Claude Code starts in every repository and outside of any."""
 
-def main() -> int:
-    """Keep the event on stdin."""
+PROJECT_SETTINGS = (b"/.claude/settings.local.json", b"/.claude/settings.json")
+MAX_SETTINGS_BYTES = 1 << 20
+
+
+def main(*, user: bool = False) -> int:
+    """Keep the event on stdin. `user`: only where the hooks of a user's own settings are wanted."""
     try:
-        spool = spool_folder(os.environ)
+        spool = spool_folder(os.environ) if not user or is_wanted(project_of(os.environ)) else None
         if spool is None:
             drain()
             return 0
@@ -143,6 +149,37 @@ def spool_folder(environ: "os._Environ[str]") -> bytes | None:
     return None
 
 
+def project_of(environ: "os._Environ[str]") -> bytes:
+    """The folder of the session, as Claude Code names it."""
+    return os.fsencode(environ.get("CLAUDE_PROJECT_DIR") or ".")
+
+
+def is_wanted(project: bytes) -> bool:
+    """Whether hooks of a user's own settings have work to do: vibe-gate is used in the repository around `project`,
+    and no hooks of its own stand in the project's settings, which would keep each event twice."""
+    common = common_dir(project)
+    return common is not None and is_gated(project, common) and not has_own_hooks(project)
+
+
+def is_gated(project: bytes, common: bytes) -> bool:
+    """Whether a gate, a git hook or a record of vibe-gate is there."""
+    place = os.path.abspath(project)  # noqa: PTH100
+    while not os.path.exists(place + b"/.git"):  # noqa: PTH110  (`common_dir` has found one)
+        place = os.path.dirname(place)  # noqa: PTH120
+    folders = (place + b"/.vibe-gate", common + b"/vibe-gate")
+    return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
+
+
+def has_own_hooks(project: bytes) -> bool:
+    """Whether the project's settings hold hooks of vibe-gate, as `install claude` writes them."""
+    for name in PROJECT_SETTINGS:
+        text = beginning(project + name, MAX_SETTINGS_BYTES)
+        bare, shared = b"claude_hook/capture.py" in text, b'"vibe-gate"' in text and b'"capture"' in text
+        if (bare or shared) and b'"--user"' not in text:  # in the home directory both are the same file
+            return True
+    return False
+
+
 def common_dir(start: bytes) -> bytes | None:
     """The shared git folder of the repository around `start`, found without git."""
     place = os.path.abspath(start)  # noqa: PTH100
@@ -161,12 +198,17 @@ def common_dir(start: bytes) -> bytes | None:
 
 def first_line(path: bytes) -> bytes:
     """The first line of a small file; b"" where there is none."""
+    return beginning(path).split(b"\n", 1)[0].strip()
+
+
+def beginning(path: bytes, most: int = 4096) -> bytes:
+    """The first bytes of a file; b"" where there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
-        return os.read(descriptor, 4096).split(b"\n", 1)[0].strip()
+        return os.read(descriptor, most)
     except OSError:  # a folder
         return b""
     finally:

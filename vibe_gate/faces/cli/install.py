@@ -10,7 +10,15 @@ from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, GateError, UsageError
-from vibe_gate.faces.claude_hook.settings import add_hooks, drop_hooks, own_hooks, read_settings, write_settings
+from vibe_gate.faces.claude_hook.settings import (
+    Groups,
+    add_hooks,
+    drop_hooks,
+    own_hooks,
+    read_settings,
+    user_settings,
+    write_settings,
+)
 from vibe_gate.faces.cli.command import Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
@@ -19,30 +27,39 @@ from vibe_gate.git import Repository, open_repository
 
 GIT = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
+RESTART = "Restart running sessions of Claude Code to load it."
+
 CLAUDE = "Claude Code: capture its sessions, and refuse commits that go around the gate."
 
 SHARED = argument("--shared", action="store_true", help="settings.json: for everyone who works here")
 
 
+USER = argument("--user", action="store_true", help="your own settings: for every repository with a gate")
+
+
 def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass; twice is once."""
+    _require_one_place(args)
+    if args.user:
+        path = user_settings(environ)
+        if _add(path, path.parent, own_hooks(user=True)):
+            complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
+            complain("Elsewhere they do nothing, and so where the project's own settings have these hooks.")
+            complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
+            complain(RESTART)
+        return PASS
     with open_repository(Path.cwd(), environ) as repository:
-        path, shown = _settings(repository, args)
-        before = read_settings(path, repository.root)
-        after = add_hooks(before, own_hooks(shared=args.shared), shown)
-        if after == before:
-            emit(f"unchanged  {shown} (capture and guard are there already)\n")
-        else:
-            write_settings(path, repository.root, after)
-            emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
+        path = _settings(repository, args)
+        is_new = not path.exists()
+        if _add(path, repository.root, own_hooks(shared=args.shared)):
             if args.shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
                 complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
-            elif before is None:
+            elif is_new:
                 complain(
                     "Its hooks name programs of this machine: list the file in .gitignore, so that no commit has it."
                 )
-            complain("Restart running sessions of Claude Code to load it.")
+            complain(RESTART)
         try:  # what the guard cannot see, git refuses
             emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,))) + "\n")
         except GateError as error:
@@ -52,27 +69,53 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
     return PASS
 
 
-def _uninstall_claude(args: argparse.Namespace, repository: Repository) -> None:
-    """Take our hooks out of the settings; a file that holds nothing else goes, and its folder if it is empty then.
+def _add(path: Path, below: Path, hooks: Groups) -> bool:
+    """Put our hooks into the settings at `path` and say so; whether that changed them."""
+    shown = paths.quote(str(path))
+    before = read_settings(path, below)
+    after = add_hooks(before, hooks, shown)
+    if after == before:
+        emit(f"unchanged  {shown} (capture and guard are there already)\n")
+        return False
+    write_settings(path, below, after)
+    emit(f"{'wrote' if before is None else 'merged'}  capture and guard into {shown}\n")
+    return True
 
-    Git's hook goes with them, unless it belongs to `install git`.
-    """
-    path, shown = _settings(repository, args)
-    text = read_settings(path, repository.root)
+
+def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Take our hooks out of the settings; git's hook goes with a project's, unless it belongs to `install git`."""
+    _require_one_place(args)
+    if args.user:
+        path = user_settings(environ)
+        _drop(path, path.parent)
+        return PASS
+    with open_repository(Path.cwd(), environ) as repository:
+        _drop(_settings(repository, args), repository.root)
+        ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
+        if ours and not git_hooks.has_gate(repository):
+            emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
+    return PASS
+
+
+def _drop(path: Path, below: Path) -> None:
+    """Take our hooks out of the settings at `path`; a file with nothing else goes, and its folder if it is empty."""
+    shown = paths.quote(str(path))
+    text = read_settings(path, below)
     if text is None or (after := drop_hooks(text, shown)) == text:
-        emit(f"unchanged  {shown} (no hooks of vibe-gate there; --shared means another file)\n")
+        emit(f"unchanged  {shown} (no hooks of vibe-gate there; --shared and --user mean other files)\n")
     else:
-        write_settings(path, repository.root, after)
+        write_settings(path, below, after)
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
-    ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
-    if ours and not git_hooks.has_gate(repository):
-        emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
 
 
-def _settings(repository: Repository, args: argparse.Namespace) -> tuple[Path, str]:
-    """The file of Claude Code's settings, and how it is shown."""
-    path = repository.root / ".claude" / ("settings.json" if args.shared else "settings.local.json")
-    return path, paths.quote(str(path))
+def _require_one_place(args: argparse.Namespace) -> None:
+    if args.shared and args.user:
+        raise UsageError("--shared and --user mean different files; give one of them.")
+
+
+def _settings(repository: Repository, args: argparse.Namespace) -> Path:
+    """The file of Claude Code's settings in a repository."""
+    return repository.root / ".claude" / ("settings.json" if args.shared else "settings.local.json")
 
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -85,10 +128,9 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """UsageError for an agent: a person decides about the gate."""
     if name := next((name for name in AGENT_COMMANDS if environ.get(name)), ""):
         raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
+    if args.subcommand == "claude":
+        return _uninstall_claude(args, environ)
     with open_repository(Path.cwd(), environ) as repository:
-        if args.subcommand == "claude":
-            _uninstall_claude(args, repository)
-            return PASS
         lines = git_hooks.uninstall(repository)
         records = repository.common_dir / "vibe-gate"
     if records.is_dir() and any(records.iterdir()):
@@ -105,10 +147,11 @@ examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install claude            for you, in .claude/settings.local.json
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
+  vibe-gate install claude --user     in your own settings, for every repository
 """,
     {
         "git": Command(GIT, (), _install),
-        "claude": Command(CLAUDE, (SHARED,), _install_claude),
+        "claude": Command(CLAUDE, (SHARED, USER), _install_claude),
     },
 )
 
@@ -121,6 +164,6 @@ examples:
 """,
     {
         "git": Command(GIT, (), _uninstall),
-        "claude": Command(CLAUDE, (SHARED,), _uninstall),
+        "claude": Command(CLAUDE, (SHARED, USER), _uninstall),
     },
 )
