@@ -21,7 +21,8 @@ from pathlib import Path
 from _pairs import Side, compare, environment
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.run.review import ReviewRequest, review
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.run.review import review
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "bench" / ".work"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.run.review import Review, ReviewRequest, review
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.run.review import Review, review
 
 LAST = Selection("commit")
 """The last commit."""

@@ -36,6 +36,7 @@ TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from vibe_gate.domain.agent import Agent
     from vibe_gate.domain.change import Selection
+    from vibe_gate.domain.context import Progress, ReviewRequest
     from vibe_gate.domain.summary import Summary
     from vibe_gate.errors import (
         AgentError,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.repo import VibeRepo
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
     from vibe_gate.run import review
-    from vibe_gate.run.review import Progress, Review, ReviewRequest
+    from vibe_gate.run.review import Review
     from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
 
 
@@ -71,7 +72,11 @@ def __getattr__(name: str) -> object:
 
 
 def _module_of(name: str) -> object:
-    if name in ("ReviewRequest", "Review", "Progress", "review"):
+    if name in ("ReviewRequest", "Progress"):
+        from vibe_gate.domain import context
+
+        return context
+    if name in ("Review", "review"):
         import vibe_gate.run.review as review
 
         return review

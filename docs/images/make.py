@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import terminal
-from vibe_gate.run.review import ReviewRequest, review
+from vibe_gate.run.review import review
 
 WIDTH = 110
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

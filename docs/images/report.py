@@ -14,9 +14,10 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report.html import page
-from vibe_gate.run.review import ReviewRequest, review
+from vibe_gate.run.review import review
 from vibe_gate.store import read_bundle
 
 PICTURES = {

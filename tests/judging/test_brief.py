@@ -13,7 +13,7 @@ from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, H
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.judging import brief
-from vibe_gate.judging.answers import JudgeResult
+from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.run.summary import unreviewed
 
@@ -106,7 +106,7 @@ def test_what_one_rubric_missed_and_another_judged_names_the_rubric():
         "quality": (RubricVotes(votes={}, unreviewed=(place, everywhere)),),
         "safety": (RubricVotes(votes={}, unreviewed=(everywhere,)),),
     }
-    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], JudgeResult(votes=votes))
+    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], Answers(votes=votes))
     assert {(one.path, one.rubrics) for one in told} == {("a.py", ("quality",)), ("b.py", ())}
 
 

@@ -9,15 +9,17 @@ import pytest
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.gate import Override, Waivers
+from vibe_gate.domain.context import Facts
+from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Outcome, Vote
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
-from vibe_gate.judging.answers import JudgeResult, blocking_check
+from vibe_gate.judging.answers import Answers, blocking_check
 from vibe_gate.judging.findings import fingerprinted
 from vibe_gate.judging.questions import RubricVotes
-from vibe_gate.judging.verdict import RunVerdict, assemble_verdict, passes_by_checks
+from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 
 TODAY = date(2026, 3, 1)
 NOBODY = Waivers(TODAY)
@@ -52,21 +54,22 @@ def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     return RubricVotes(votes={"clear": votes}, stopped=stopped)
 
 
-def answered(*conversations: RubricVotes, **more: Any) -> JudgeResult:
-    return JudgeResult(votes={"r": conversations}, **{"asked": frozenset("r")} | more)
+def answered(*conversations: RubricVotes, **more: Any) -> Answers:
+    return Answers(votes={"r": conversations}, **{"asked": frozenset("r")} | more)
 
 
 def verdict(
-    answers: JudgeResult, of: Rubric | None = None, checks: CheckResults | None = None, waivers: Waivers = NOBODY,
+    answers: Answers, of: Rubric | None = None, checks: CheckResults | None = None, waivers: Waivers = NOBODY,
     impact: PolicyImpact = CLEAN, *, intact: bool = True,
 ) -> RunVerdict:  # fmt: skip
-    rubrics = [of or rubric("clear")]
-    return assemble_verdict(CHANGE, rubrics, checks or checked("pass"), answers, waivers, impact, intact=intact)
+    rubrics = (of or rubric("clear"),)
+    facts = Facts(CHANGE, Gate(GateFile(schema=1), rubrics, "trusted", ""), rubrics, "", AgentAuthored(decision=False))
+    return verdict_of(facts, checks or checked("pass"), answers, impact, waivers, intact=intact)
 
 
-UNASKED = JudgeResult(silence="no key")
-CHOSEN = JudgeResult(silence="not wanted", chosen=True)
-REUSED = JudgeResult(silence="as in run 7", chosen=True, reused={"r": 0.8})
+UNASKED = Answers(silence="no key")
+CHOSEN = Answers(silence="not wanted", chosen=True)
+REUSED = Answers(silence="as in run 7", chosen=True, reused={"r": 0.8})
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ REUSED = JudgeResult(silence="as in run 7", chosen=True, reused={"r": 0.8})
         (CHOSEN, "not_applicable", "none", "not wanted"),
         (REUSED, "not_applicable", "cache", "as in run 7"),
         # What was answered about another rubric only.
-        (JudgeResult(votes={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
+        (Answers(votes={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
     ],
 )
 def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, decided_by, reason):
@@ -219,7 +222,7 @@ def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_bei
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
     half = RubricVotes(votes={"clear": (), "short": ()})
-    answers = JudgeResult(
+    answers = Answers(
         votes={"new": (said("pass"),), "old": (said("pass"),), "both": (said("pass"), said("fail")), "half": (half,)},
         asked=frozenset(("new", "both", "half")),
         cached=frozenset(("old", "both")),

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct
 
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.gate import Budget, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
@@ -18,7 +20,7 @@ from vibe_gate.domain.verdict import NO_JUDGE
 if TYPE_CHECKING:
     from vibe_gate.run.deadline import Deadline
     from vibe_gate.secrets import Redactor
-    from vibe_gate.store import RunRecorder, State
+    from vibe_gate.store import RunRecorder, State, Store
 
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""
@@ -33,7 +35,15 @@ def repeated(index: int) -> str:
     return f"-{letters}" if index else ""
 
 
-class ReviewRequest(NamedTuple):
+class Progress(Protocol):
+    """Hears what the walk is doing; `stage` is change, checks, judge or seal."""
+
+    def __call__(self, stage: str, text: str) -> None:
+        """Tell people."""
+        ...
+
+
+class ReviewRequest(Struct, frozen=True):
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
@@ -68,6 +78,11 @@ class ReviewRequest(NamedTuple):
     settled: Callable[[], str] | None = None
     reuse: bool = False
 
+    def budget_in(self, gate: Gate) -> Budget:
+        """The gate's, with the request's own limit in USD."""
+        budget = gate.file.budget
+        return budget.model_copy(update={"max_cost_usd": self.max_cost_usd or budget.max_cost_usd})
+
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
         """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
         if not self.judge:
@@ -82,8 +97,9 @@ class ReviewRequest(NamedTuple):
         return ""
 
 
-class ReviewSubject(NamedTuple):
-    """What is reviewed: the change, the gate and the rubrics it must pass, its author's message, signs of agents.
+class Facts(Struct, frozen=True):
+    """What is known of a change before anything is asked about it: the gate in force, the rubrics that it must pass,
+    what its author says (`message`), signs of agents.
 
     `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
     agents that it comes after, oldest first, each with its stage.
@@ -108,12 +124,18 @@ class ReviewSubject(NamedTuple):
         return tuple(rubric for rubric in self.rubrics if rubric.judged)
 
 
-class RunContext(NamedTuple):
-    """What everything in one run shares: where it is written down, what is secret, when it ends, the outside world."""
+class World(Struct, frozen=True):
+    """What a run has of the world outside: environment, clock, shared state, the store, what is secret."""
+
+    environ: Mapping[str, str]
+    clock: Callable[[], datetime]
+    state: State
+    store: Store
+    redactor: Redactor
+
+
+class RunContext(World, frozen=True):
+    """What everything in one run shares: the world outside, where it is written down, when it ends."""
 
     record: RunRecorder
-    redactor: Redactor
     deadline: Deadline
-    clock: Callable[[], datetime]
-    environ: Mapping[str, str]
-    state: State

@@ -15,7 +15,7 @@ from vibe_gate.domain.escape import safe
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vibe_gate.run.review import Progress
+    from vibe_gate.domain.context import Progress
 
 T = TypeVar("T")
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import escape, in_ci, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.gate import POLICY_BLOCK, STEERING, Gate
 from vibe_gate.domain.summary import PolicyChange
 from vibe_gate.domain.verdict import FINGERPRINT_DIGITS
+from vibe_gate.git import Repository
 
 
-class PolicyFile(NamedTuple):
-    """A changed file that is policy, and what its change means. `adopted`: one of the first definitions of all."""
+class PolicyFile(Struct, frozen=True):
+    """A changed file that is policy, and what its change means. `diff` is safe to show.
+
+    `adopted`: one of the first definitions of all.
+    """
 
     file: FileDiff
     level: Literal["block", "warn"]
     adopted: bool = False
+    diff: str = ""
 
 
-class PolicyImpact(NamedTuple):
+class PolicyImpact(Struct, frozen=True):
     """What a change does to the gate. `fingerprint` names its blocking changes ("": none); `first_gate`: it brings
     the first definitions of all, in CI."""
 
@@ -43,41 +50,38 @@ class PolicyImpact(NamedTuple):
         """Whether a person has to approve."""
         return self.first_gate or any(item.level == "block" for item in self.files)
 
+    @property
+    def changes(self) -> tuple[PolicyChange, ...]:
+        """The changes as a summary has them."""
+        return tuple(
+            PolicyChange(path=item.file.shown_path, change_type=item.file.change_type, level=item.level, diff=item.diff)
+            for item in self.files
+        )
 
-def policy_impact(
-    change: Change, gate: Gate, environ: Mapping[str, str], read: Callable[[FileVersion], bytes]
-) -> PolicyImpact:
+
+def policy_impact(repository: Repository, change: Change, gate: Gate, environ: Mapping[str, str]) -> PolicyImpact:
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
-    `read` gives the content of one side of a changed file. Nobody chose the built-in gate, so nothing is its policy.
-    The first definitions of all (origin "bootstrap"), and what begins to call vibe-gate with them, need a person's
-    approval only in CI: there is nothing yet that they could weaken.
+    Nobody chose the built-in gate, so nothing is its policy. The first definitions of all (origin "bootstrap"), and
+    what begins to call vibe-gate with them, need a person's approval only in CI: there is nothing yet that they could
+    weaken.
     """
     if gate.origin == "built-in":
         return PolicyImpact(())
-    bootstrap = gate.origin == "bootstrap"
+    bootstrap, read = gate.origin == "bootstrap", repository.read
     found: list[PolicyFile] = []
+
+    def add(file: FileDiff, level: Literal["block", "warn"], *, adopted: bool = False) -> None:
+        found.append(PolicyFile(file, level, adopted, escape.show_block(repository.file_patch(change, file))))
+
     for file in change.files:
         if bootstrap and _adopts(file, gate, read):
-            found.append(PolicyFile(file, "warn", adopted=True))
+            add(file, "warn", adopted=True)
         elif _blocks(file, gate, read) or _diverts(file, gate):
-            found.append(PolicyFile(file, "block"))
+            add(file, "block")
         elif is_listed(file, gate.file.policy.warn):
-            found.append(PolicyFile(file, "warn"))
+            add(file, "warn")
     return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci(environ))
-
-
-def policy_changes(impact: PolicyImpact, file_patch: Callable[[FileDiff], str]) -> tuple[PolicyChange, ...]:
-    """The changes with their diffs, safe to show; `file_patch` gives the unified text of a file's change."""
-    return tuple(
-        PolicyChange(
-            path=item.file.shown_path,
-            change_type=item.file.change_type,
-            level=item.level,
-            diff=escape.show_block(file_patch(item.file)),
-        )
-        for item in impact.files
-    )
 
 
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:

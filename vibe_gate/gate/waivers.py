@@ -13,21 +13,26 @@ from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.store import State
 
 
-def in_force(
-    state: State, gate: Gate, environ: Mapping[str, str], today: date, accepted: tuple[Waiver, ...]
+def waivers_in_force(
+    state: State,
+    gate: Gate,
+    impact: PolicyImpact,
+    environ: Mapping[str, str],
+    today: date,
+    accepted: tuple[Waiver, ...] = (),
+    approval: Callable[[], Waiver | None] | None = None,
 ) -> Waivers:
     """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the overrides recorded
-    in this clone, which have no effect in CI."""
+    in this clone, which have no effect in CI.
+
+    `approval` gives a person's word for the changes of the gate itself; it is asked only if that is needed.
+    """
     local = () if in_ci(environ) else state.overrides.all()
     people = tuple(one for one in local if not agent_behind({}, (one.email,)))
-    return Waivers(today, people, gate.suppressions, accepted=accepted)
-
-
-def approved(waivers: Waivers, impact: PolicyImpact, ask: Callable[[], Waiver | None] | None) -> Waivers:
-    """The waivers with a person's approval of the changes of the gate itself, asked for only if it is needed."""
+    waivers = Waivers(today, people, gate.suppressions, accepted=accepted)
     named = impact.fingerprint
     needed = impact.needs_approval and waivers.of_policy(named) is None
-    word = ask() if needed and ask is not None else None
+    word = approval() if needed and approval is not None else None
     if word is None:
         return waivers
     return waivers._replace(approval=word.model_copy(update={"finding": POLICY + named}))

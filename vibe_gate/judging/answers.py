@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain.context import ReviewRequest, ReviewSubject
+from vibe_gate.domain.context import Facts, ReviewRequest
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import WAITS
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from vibe_gate.judging.questions import RubricVotes
 
 
-class JudgeResult(NamedTuple):
+class Answers(Struct, frozen=True):
     """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
 
     `votes` by rubric id, an answer for each question that was asked about it. Of these rubrics, `cached` had a question
@@ -54,20 +56,18 @@ class JudgeResult(NamedTuple):
         )
 
 
-def without_asking(
-    request: ReviewRequest, subject: ReviewSubject, checks: CheckResults, waivers: Waivers
-) -> JudgeResult | None:
+def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers) -> Answers | None:
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
-    if not subject.judged:
-        return JudgeResult(silence="no criterion asks a judge", chosen=True)
-    if why := request.why_no_judge(subject.gate, by_agent=subject.authored.decision):
-        return JudgeResult(silence=why, chosen=True)
+    if not facts.judged:
+        return Answers(silence="no criterion asks a judge", chosen=True)
+    if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
+        return Answers(silence=why, chosen=True)
     failed = blocking_check(checks, waivers)
-    if failed is not None and (not request.ask_anyway or _adds_secrets(subject, checks)):
+    if failed is not None and (not request.ask_anyway or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return JudgeResult(silence=f"{WAITS} {failed!r} fails already")
+        return Answers(silence=f"{WAITS} {failed!r} fails already")
     if not request.force and request.settled is not None and (why := request.settled()):
-        return JudgeResult(silence=why, chosen=True)
+        return Answers(silence=why, chosen=True)
     return None
 
 
@@ -78,6 +78,6 @@ def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     return next((name for name in failed if not spares(name, findings, waivers)), None)
 
 
-def _adds_secrets(subject: ReviewSubject, checks: CheckResults) -> bool:
-    found = [(rubric.id, one.id) for rubric in subject.rubrics for one in rubric.criterion if one.check == "no-secrets"]
+def _adds_secrets(facts: Facts, checks: CheckResults) -> bool:
+    found = [(rubric.id, one.id) for rubric in facts.rubrics for one in rubric.criterion if one.check == "no-secrets"]
     return any(checks.results[name].outcome == "fail" for name in found)

@@ -9,7 +9,9 @@ prefix, so that it can neither end its fence nor begin a line of the brief.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
@@ -67,7 +69,7 @@ MAX_QUOTE = MAX_ROW
 """Characters of a quoted line: what one row shows."""
 
 
-class BriefPiece(NamedTuple):
+class BriefPiece(Struct, frozen=True):
     """A run of changed lines of one file with what stands around them, as shown.
 
     `line` and `end_line` are those to list if no judge sees it; 0 of a file without lines.
@@ -79,7 +81,7 @@ class BriefPiece(NamedTuple):
     text: str
 
 
-class BriefPart(NamedTuple):
+class BriefPart(Struct, frozen=True):
     """One conversation's share of a change: its criteria and its pieces."""
 
     criteria: tuple[Criterion, ...]
@@ -319,7 +321,7 @@ def _without_text(file: FileDiff) -> list[Unreviewed]:
     return [Unreviewed(path=file.shown_path, line=0, end_line=0, reason="binary content without a text form")]
 
 
-class _Row(NamedTuple):
+class _BriefRow(Struct, frozen=True):
     number: int
     is_changed: bool
     text: str
@@ -328,9 +330,9 @@ class _Row(NamedTuple):
 _GAP = f"{'⋮':>13}"
 
 
-def _runs(lines: Iterator[_Row]) -> Iterator[list[_Row]]:
+def _runs(lines: Iterator[_BriefRow]) -> Iterator[list[_BriefRow]]:
     """The rows in runs that each fit a part with room to spare."""
-    run: list[_Row] = []
+    run: list[_BriefRow] = []
     size = 0
     for line in lines:
         if run and size + len(line.text) > MAX_PART // 4:
@@ -342,7 +344,7 @@ def _runs(lines: Iterator[_Row]) -> Iterator[list[_Row]]:
         yield run
 
 
-def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_Row]:
+def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_BriefRow]:
     old, new = hunk.old_start, hunk.new_start
     for line in hunk.lines:
         body = line.content.removesuffix(b"\n")
@@ -350,11 +352,11 @@ def _numbered(hunk: Hunk, keep_cr: bool) -> Iterator[_Row]:
         number, is_changed = old if line.origin == "-" else new, line.origin != " "
         left = f"{old:>6}" if line.origin != "+" else " " * 6
         right = f"{new:>6}" if line.origin != "-" else " " * 6
-        yield _Row(number, is_changed, f"{left} {right} {line.origin}|{text[:MAX_ROW]}")
+        yield _BriefRow(number, is_changed, f"{left} {right} {line.origin}|{text[:MAX_ROW]}")
         for start in range(MAX_ROW, len(text), MAX_ROW):
-            yield _Row(number, is_changed, f"{'(goes on)':>13} {line.origin}|{text[start : start + MAX_ROW]}")
+            yield _BriefRow(number, is_changed, f"{'(goes on)':>13} {line.origin}|{text[start : start + MAX_ROW]}")
         if not line.content.endswith(b"\n"):
-            yield _Row(number, is_changed, "              \\ no newline at the end of the file")
+            yield _BriefRow(number, is_changed, "              \\ no newline at the end of the file")
         old += line.origin != "+"
         new += line.origin != "-"
 

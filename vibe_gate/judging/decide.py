@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate import errors
 from vibe_gate.domain.gate import Waivers
@@ -171,7 +172,7 @@ def exit_code(outcome: RunOutcome, *, policy_blocks: bool, intact: bool) -> int:
     return errors.PASS if outcome == "pass" else errors.INCONCLUSIVE
 
 
-class Waived(NamedTuple):
+class Waived(Struct, frozen=True):
     """Results after waivers: what people see, and the waivers that took effect."""
 
     rubrics: tuple[RubricResult, ...]

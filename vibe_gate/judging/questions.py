@@ -6,14 +6,15 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change, FileVersion, Hunk
-from vibe_gate.domain.context import ReviewRequest, ReviewSubject, RunContext
-from vibe_gate.domain.gate import Budget
+from vibe_gate.domain.context import Facts
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
@@ -23,9 +24,6 @@ from vibe_gate.judging import brief
 from vibe_gate.judging.brief import TEMPLATE_VERSION, BriefPart
 from vibe_gate.judging.evidence import check_quote
 from vibe_gate.judging.surroundings import Surroundings, surroundings
-
-if TYPE_CHECKING:
-    from vibe_gate.judging.asking import OpenSession
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""
@@ -52,15 +50,19 @@ def question_key(
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-class RubricQuestion(NamedTuple):
-    """A rubric as it is asked once: with the author's `message`, or without it (""). `key` is that of both trees."""
+class RubricQuestion(Struct, frozen=True):
+    """A rubric as it is asked once: with the author's `message`, or without it (""), of the language model `model`.
+
+    `key` is that of both trees.
+    """
 
     rubric: Rubric
     message: str
+    model: str
     key: str
 
 
-class RubricBrief(NamedTuple):
+class RubricBrief(Struct, frozen=True):
     """All that a judge is shown for one question, and the `key` of that: the same for all trees that show the same.
 
     `change` has the files that the rubric's judge criteria concern, no others. `unshown` is what of them no part shows.
@@ -121,87 +123,64 @@ class RubricVotes(Model):
         return self.model_copy(update={"votes": votes})
 
 
-class JudgeContext(NamedTuple):
-    """What judges are asked about, and within which limits.
+def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
+    """What is asked about the change: of a rubric that sees the message two questions, without it and with it.
 
-    `shared` is given by a workflow, whose stages ask through one gateway.
+    `model` is asked where a rubric names none. `sdk`: the version of the SDK that asks, if not the installed one.
     """
+    trees, asked = (facts.change.before, facts.change.after), []
+    for rubric in facts.judged:
+        seen = facts.message if "message" in rubric.sees else ""
+        for message in dict.fromkeys(("", seen)):
+            question = RubricQuestion(rubric, message, rubric.model or model, "")
+            asked.append(replace(question, key=_key(question, trees, sdk)))
+    return tuple(asked)
 
-    request: ReviewRequest
-    subject: ReviewSubject
-    repository: Repository
-    run: RunContext
-    shared: OpenSession | None = None
 
-    @property
-    def model(self) -> str:
-        """What is asked where a rubric names none."""
-        return self.subject.gate.default_model(self.run.environ)
+def keys_of(questions: Iterable[RubricQuestion]) -> dict[str, str]:
+    """By rubric id, the key of both trees of the question that shows the most."""
+    return {question.rubric.id: question.key for question in questions}
 
-    @property
-    def budget(self) -> Budget:
-        """The gate's, with the request's own limit in USD."""
-        budget = self.subject.gate.file.budget
-        return budget.model_copy(update={"max_cost_usd": self.request.max_cost_usd or budget.max_cost_usd})
 
-    @property
-    def optional(self) -> bool:
-        """Whether nobody demanded the answers (the built-in gate outside CI): without a key they are left out."""
-        return self.subject.gate.origin == "built-in" and not in_ci(self.run.environ)
+def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Repository) -> list[RubricBrief]:
+    """What a judge is shown for each question; rubrics about the same files share what stands around them."""
+    around, made = cache(partial(surroundings, repository)), []
+    for question in questions:
+        change = brief.concerned(facts.change, question.rubric)
+        near = around(change)
+        change, hunks, large = _with_moved_in(change, question.rubric, facts.gate, repository)
+        parts, unshown = brief.parts(change, question.rubric, {**near.hunks, **hunks}, question.message)
+        shown = RubricBrief(question, change, near, parts, (*unshown, *large), "")
+        prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
+        sides = (side for file in change.files for side in (file.before, file.after))
+        blobs = [side.blob if side else "" for side in sides]
+        made.append(replace(shown, key=_key(question, [*blobs, *prompts])))
+    return made
 
-    def questions(self, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
-        """What is asked about the change: of a rubric that sees the message two questions, without it and with it.
 
-        `sdk`: the version of the SDK that asks, if it is not the installed one.
-        """
-        trees, asked = (self.subject.change.before, self.subject.change.after), []
-        for rubric in self.subject.judged:
-            seen = self.subject.message if "message" in rubric.sees else ""
-            for message in dict.fromkeys(("", seen)):
-                asked.append(RubricQuestion(rubric, message, self._key(rubric, message, trees, sdk)))
-        return tuple(asked)
+def _with_moved_in(
+    change: Change, rubric: Rubric, gate: Gate, repository: Repository
+) -> tuple[Change, dict[str, tuple[Hunk, ...]], list[Unreviewed]]:
+    """The change with whole files where they move in, by path their hunks, and which are too large for that."""
+    files = {file.path: file for file in change.files}
+    whole, large = {}, []
+    for path, file in files.items():
+        if not (file.after and brief.moves_in(file, rubric, gate.reach(rubric.id))):
+            continue
+        if file.after.size > brief.MAX_NEW:
+            why = "moved here, and too large to be shown whole"
+            large.append(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why))
+        else:
+            whole[path] = file.as_new(repository.read(file.after))
+    hunks = {path: file.hunks for path, file in whole.items()}
+    return change._replace(files=tuple({**files, **whole}.values())), hunks, large
 
-    def briefs(self, questions: Iterable[RubricQuestion]) -> list[RubricBrief]:
-        """What a judge is shown for each question; rubrics about the same files share what stands around them."""
-        around, made = cache(partial(surroundings, self.repository)), []
-        for question in questions:
-            change = brief.concerned(self.subject.change, question.rubric)
-            near = around(change)
-            change, hunks, large = self._with_moved_in(change, question.rubric)
-            parts, unshown = brief.parts(change, question.rubric, {**near.hunks, **hunks}, question.message)
-            shown = RubricBrief(question, change, near, parts, (*unshown, *large), "")
-            prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
-            sides = (side for file in change.files for side in (file.before, file.after))
-            blobs = [side.blob if side else "" for side in sides]
-            made.append(shown._replace(key=self._key(question.rubric, question.message, [*blobs, *prompts])))
-        return made
 
-    def _with_moved_in(
-        self, change: Change, rubric: Rubric
-    ) -> tuple[Change, dict[str, tuple[Hunk, ...]], list[Unreviewed]]:
-        """The change with whole files where they move in, by path their hunks, and which are too large for that."""
-        files = {file.path: file for file in change.files}
-        whole, large = {}, []
-        for path, file in files.items():
-            if not (file.after and brief.moves_in(file, rubric, self.subject.gate.reach(rubric.id))):
-                continue
-            if file.after.size > brief.MAX_NEW:
-                why = "moved here, and too large to be shown whole"
-                large.append(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why))
-            else:
-                whole[path] = file.as_new(self.repository.read(file.after))
-        hunks = {path: file.hunks for path, file in whole.items()}
-        return change._replace(files=tuple({**files, **whole}.values())), hunks, large
-
-    def keys(self, sdk: str | None = None) -> dict[str, str]:
-        """By rubric id, the key of both trees of the question that shows the most."""
-        return {question.rubric.id: question.key for question in self.questions(sdk)}
-
-    def _key(self, rubric: Rubric, message: str, about: Sequence[str], sdk: str | None = None) -> str:
-        return question_key(
-            about=about,
-            rubric=rubric.digest,
-            model=rubric.model or self.model,
-            message=message,
-            versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk},
-        )
+def _key(question: RubricQuestion, about: Sequence[str], sdk: str | None = None) -> str:
+    return question_key(
+        about=about,
+        rubric=question.rubric.digest,
+        model=question.model,
+        message=question.message,
+        versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk},
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import escape, paths
@@ -60,7 +62,7 @@ _EVERYWHERE = frozenset({"main", "run", "get", "set", "new", "init", "open", "cl
 """Names of which so many things are called that a list of them tells nothing."""
 
 
-class Surroundings(NamedTuple):
+class Surroundings(Struct, frozen=True):
     """What stands around a change. By path: `hunks` as they are shown, and `names` of what the change touches.
 
     `has_tests`: whether a file of the tree is named as test runners look for them. `mentions`: by name, the lines of

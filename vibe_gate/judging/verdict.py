@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from msgspec import Struct
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain.change import Change
-from vibe_gate.domain.gate import Waivers
+from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.context import Facts
+from vibe_gate.domain.gate import POLICY, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.judging.answers import JudgeResult
+from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, worst
 from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval
 
 
-class RunVerdict(NamedTuple):
-    """What all answers come to, after what people have let pass (`waivers`: those that took effect)."""
+class RunVerdict(Struct, frozen=True):
+    """What all answers come to, after what people have let pass, and the facts and answers that it rests on.
 
+    `waivers` took effect; `expired` are sentences about those that did not, or that nothing needs. `notes` are
+    sentences for people; `repairs` are what checks would write. `intact`: what was reviewed is still what is there.
+    """
+
+    facts: Facts
+    impact: PolicyImpact
+    answers: Answers
     rubrics: tuple[RubricResult, ...]
     findings: tuple[Finding, ...]
     waivers: tuple[Waiver, ...]
     intact: bool
     needs_approval: bool
+    expired: tuple[str, ...]
+    notes: tuple[str, ...]
+    repairs: tuple[FileDiff, ...]
 
     @property
     def outcome(self) -> RunOutcome:
@@ -36,33 +46,41 @@ class RunVerdict(NamedTuple):
         """The process's."""
         return exit_code(self.outcome, policy_blocks=self.needs_approval, intact=self.intact)
 
+    def __repr__(self) -> str:
+        return f"RunVerdict({self.outcome}, {self.rubrics}, {self.findings})"
 
-def assemble_verdict(
-    change: Change,
-    rubrics: Sequence[Rubric],
-    checks: CheckResults,
-    answers: JudgeResult,
-    waivers: Waivers,
-    impact: PolicyImpact,
-    *,
-    intact: bool,
+
+def verdict_of(
+    facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers, *, intact: bool
 ) -> RunVerdict:
-    """The verdict; `intact`: what was reviewed is still what is there."""
+    """The verdict: what checks and judges answered, without what `waivers` let pass."""
+    change, rubrics = facts.change, facts.rubrics
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
     findings = fingerprinted(all_findings(rubrics, results, checks, impact))
     waived = apply_overrides(rubrics, results, findings, waivers)
-    shown = ordered(levelled(rubrics, waived.rubrics, waived.findings))
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
+    shown = (
+        *ordered(levelled(rubrics, waived.rubrics, waived.findings)),
+        *(policy_approval(waiver.sentence) for waiver in approved),
+    )
+    # Who approved a change of the gate is a finding of its own.
+    passed = (f"{one.finding}: {one.sentence}" for one in waived.effective if not one.finding.startswith(POLICY))
     return RunVerdict(
+        facts=facts,
+        impact=impact,
+        answers=answers,
         rubrics=waived.rubrics,
-        findings=(*shown, *(policy_approval(waiver.sentence) for waiver in approved)),
+        findings=shown,
         waivers=(*waived.effective, *approved),
         intact=intact,
         needs_approval=not approved and impact.needs_approval,
+        expired=tuple(waivers.remarks(shown, [file.path for file in change.files])),
+        notes=(*answers.notes, *checks.notes, *passed),
+        repairs=checks.repairs,
     )
 
 
-def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers: JudgeResult) -> RubricResult:
+def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers: Answers) -> RubricResult:
     results = [
         checks.results[rubric.id, criterion.id]
         if criterion.kind == "check"
@@ -75,7 +93,7 @@ def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers
     return decided
 
 
-def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers: JudgeResult) -> CriterionResult:
+def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers: Answers) -> CriterionResult:
     if not any(criterion.concerns(file) for file in change.files):
         return not_asked(criterion, "no changed file matches its paths", chosen=True)
     votes = answers.votes.get(rubric.id)
@@ -105,4 +123,4 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
 
 def passes_by_checks(rubric: Rubric, change: Change, checks: CheckResults) -> bool:
     """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
-    return _rubric_result(rubric, change, checks, JudgeResult(chosen=True)).outcome == "pass"
+    return _rubric_result(rubric, change, checks, Answers(chosen=True)).outcome == "pass"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic_core import ValidationError
 
 from vibe_gate import agent
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
-from vibe_gate.domain.context import repeated
+from vibe_gate.domain.context import Facts, RunContext, repeated
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Outcome, Vote, short
@@ -25,10 +27,8 @@ from vibe_gate.judging import brief
 from vibe_gate.judging.brief import AbstainAnswer, BriefPart, FailAnswer
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import check_quote
-from vibe_gate.judging.questions import TOOLS, JudgeContext, RubricBrief, RubricVotes
-
-if TYPE_CHECKING:
-    from vibe_gate.judging.asking import ModelSession
+from vibe_gate.judging.questions import TOOLS, RubricBrief, RubricVotes
+from vibe_gate.judging.session import ModelSession
 
 T = TypeVar("T")
 
@@ -39,20 +39,21 @@ _INFRASTRUCTURE = frozenset({"api_error", "died"})
 _LIMITS = frozenset({"budget", "timeout"})
 
 
-class VoteContext(NamedTuple):
+class VoteContext(Struct, frozen=True):
     """What every conversation of the run's judges shares.
 
     `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
     the content of a side.
     """
 
-    asked: JudgeContext
+    facts: Facts
+    run: RunContext
     session: ModelSession
     read: Callable[[FileVersion], bytes]
     folder: Path
 
 
-class _Reply(NamedTuple):
+class _Reply(Struct, frozen=True):
     status: str
     detail: str
     votes: dict[str, Vote]
@@ -61,14 +62,14 @@ class _Reply(NamedTuple):
 
 async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
-    rubric, subject, record = shown.question.rubric, context.asked.subject, context.asked.run.record
+    rubric, facts, record = shown.question.rubric, context.facts, context.run.record
     parts, used_tools = shown.parts, False
-    nodes = [node_id(rubric, index, subject.stage) for index in range(2 * len(parts))]
+    nodes = [node_id(rubric, index, facts.stage) for index in range(2 * len(parts))]
     if shown.question.message:  # the nodes before are those of the same rubric asked without the message
         nodes = nodes[len(parts) :]
     for node in nodes[: len(parts)]:
         record.event("node.added", node, kind="judge", digest=rubric.digest)
-        record.event("edge.added", **{"from": subject.checks_node, "to": node})
+        record.event("edge.added", **{"from": facts.checks_node, "to": node})
     votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
     unanswered = dict.fromkeys(range(len(parts)), "not asked")
     stopped, at_once = "", rubric.votes // 2 + 1  # fewer votes settle nothing, so that many are cast side by side
@@ -96,7 +97,7 @@ async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
 
 
 def _only(part: BriefPart, names: set[str]) -> BriefPart:
-    return part._replace(criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
+    return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
 
 
 async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
@@ -128,7 +129,7 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
 
 
 async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteContext) -> _Reply:
-    asked, session, run = context.asked, context.session, context.asked.run
+    session, run = context.session, context.run
     turn = agent.Turn(
         node=node,
         prompt=shown.prompt(part, session.nonce),
@@ -136,8 +137,8 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
         schema=brief.answer_schema(part.criteria),
         cwd=context.folder / TREES,
         tools=TOOLS,
-        model=shown.question.rubric.model or asked.model,
-        max_turns=asked.budget.max_turns,
+        model=shown.question.model,
+        max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=session.limit_usd,
     )
     end = await agent.hold(
@@ -153,7 +154,8 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
         limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
         detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
-    return _reply(part, end.ending.answer, shown.change, end.folder, context)._replace(used_tools=end.ending.used_tools)
+    reply = _reply(part, end.ending.answer, shown.change, end.folder, context)
+    return replace(reply, used_tools=end.ending.used_tools)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
@@ -179,7 +181,7 @@ def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn:
     if len(answers) != 1:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer, redact = answers[0], context.asked.run.redactor.text
+    answer, redact = answers[0], context.run.redactor.text
     said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
     evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(

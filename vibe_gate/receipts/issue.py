@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.gate import Gate
     from vibe_gate.domain.summary import Summary
     from vibe_gate.git import Repository
-    from vibe_gate.judging.answers import JudgeResult
+    from vibe_gate.judging.answers import Answers
 
 _OF_SUMMARY = ("run_id", "key", "outcome", "exit_code", "cost", "cache")
 """Fields of a receipt that are those of the summary."""
@@ -47,7 +47,7 @@ class ReceiptIssuer(Struct, frozen=True):
     gate: Gate
     run: RunContext
     summary: Summary
-    answers: JudgeResult
+    answers: Answers
     policy: str
     waivers: tuple[Waiver, ...]
     notes: list[str]

@@ -7,35 +7,37 @@ override. The signer's SDK may be another version than ours: a checks-only insta
 
 from __future__ import annotations
 
+from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.receipt import Receipt
-from vibe_gate.judging.answers import JudgeResult
-from vibe_gate.judging.questions import JudgeContext
+from vibe_gate.git import Repository
+from vibe_gate.judging.answers import Answers
+from vibe_gate.judging.questions import keys_of, questions_of
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 
 
-def reused(context: JudgeContext) -> JudgeResult | None:
+def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: RunContext) -> Answers | None:
     """The judges' part of a verdict from the newest receipt that answers everything that would be asked; None: ask.
 
     None for a change that is not committed, since its authors are unknown, and if the gate comes with the change.
     """
-    subject, request, repository, run = context.subject, context.request, context.repository, context.run
-    change, gate = subject.change, subject.gate
+    change, gate = facts.change, facts.gate
     if not change.head_commit or gate.origin == "bootstrap":
         return None
     allowed = allowed_signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
-    wanted, ids = {rubric.id for rubric in subject.judged}, {f"{change.before}..{change.after}"}
+    model = gate.default_model(run.environ)
+    wanted, ids = {rubric.id for rubric in facts.judged}, {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
-    candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, context))
+    candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
     identity = identity_of(change, repository.commits(change))
-    required = Requirements.of(gate, subject.rubrics, run.clock().date(), judge="always", strict=True)
+    required = Requirements.of(gate, facts.rubrics, run.clock().date(), judge="always", strict=True)
     found = [
         (receipt, one)
         for one in candidates
         if (receipt := one.receipt)
-        and _answers(receipt, context)
+        and _answers(receipt, facts, model)
         and (match := match_of(identity, receipt)) in ("commit", "tree")
         and assess(match, one, identity, required).status == "reviewed"
     ]
@@ -46,9 +48,9 @@ def reused(context: JudgeContext) -> JudgeResult | None:
     reason = f"not asked again: the verdict of {signer} at {receipt.created_at} is reused (run {receipt.run_id})"
     scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in wanted}
     note = f"N{reason[1:]}, from {newest.place}."
-    return JudgeResult(notes=(note,), silence=reason, chosen=True, reused=scores)
+    return Answers(notes=(note,), silence=reason, chosen=True, reused=scores)
 
 
-def _answers(receipt: Receipt, context: JudgeContext) -> bool:
-    wanted = context.keys(receipt.versions.get("claude-agent-sdk"))
+def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
+    wanted = keys_of(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())

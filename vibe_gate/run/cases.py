@@ -10,13 +10,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
@@ -26,7 +27,7 @@ from vibe_gate.gate.source import Mistake, did_you_mean
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.run.result import Used, used_in
-from vibe_gate.run.review import Progress, review_in
+from vibe_gate.run.review import review_in
 from vibe_gate.store import open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
@@ -34,8 +35,7 @@ Status = Literal["ok", "failed", "undecided", "no cassette"]
 NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if there was one."""
 
     case: Case
@@ -56,8 +56,7 @@ class CaseResult:
         return ": ".join(filter(None, (status, "; ".join(self.reasons))))
 
 
-@dataclass(frozen=True, slots=True)
-class CaseSet:
+class CaseSet(Struct, frozen=True):
     """The cases of the folder `root`, its files being `tree` when they were read; the gate's limit of a review."""
 
     repository: Repository

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import CacheUse, Summary
@@ -12,17 +13,19 @@ from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
 from vibe_gate.gate.policy import steering
 from vibe_gate.judging.decide import exit_code
+from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue import ReceiptIssuer
-from vibe_gate.run import summary
+from vibe_gate.run.graph import StageGraph
+from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.review import GateResult, Review, captured_note, is_still_there, keep_contents, seal
+from vibe_gate.run.review import Review, still_holds
 from vibe_gate.run.stages import Stages
+from vibe_gate.run.summary import capture_note, notes_on, summary_before_answers, summary_of
 
 _WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowRun:
+class WorkflowRun(Struct, frozen=True, kw_only=True):
     """The outcome. `review` as of a review; `made` is the patch of what the run's agents changed, `patch` its file.
 
     `bundle` is where it is recorded. `unmatched`: requests that a cassette had no answer to, with the difference.
@@ -36,7 +39,7 @@ class WorkflowRun:
     unmatched: tuple[str, ...] = ()
     change: Change | None = None
     names: tuple[str, ...] = ()
-    made: bytes = field(default=b"", repr=False)
+    made: bytes = b""
     patch: Path | None = None
     said: tuple[tuple[str, str], ...] = ()
     steers: tuple[str, ...] = ()
@@ -53,87 +56,84 @@ def concluded(
     id: str, stages: Stages, problem: tuple[RunOutcome, str] | None, *, reviewing: bool = False
 ) -> WorkflowRun:
     """Seal the run. `problem`: what went wrong outside of every stage; `reviewing` as of RunRequest."""
-    run, tree = stages.run, stages.tree
+    run, tree, results = stages.run, stages.trees.own, tuple(stages.graph.results)
     change, made = tree.change if reviewing else tree.current, tree.made if tree.written else None
     patch = tree.repository.patch(made) if made else b""
     keep_contents(tree.repository, change, run)
     if patch:
         run.record.made(patch)
-    judged = [result.gate for result in stages.results if result.gate]
-    stale: list[GateResult] = []
+    judged = [result.verdict for result in results if result.verdict]
+    stale: list[RunVerdict] = []
     if reviewing:
-        about = [one for one in judged if one.subject.change is change]
+        about = [one for one in judged if one.facts.change is change]
     else:  # those about the files as they are in the end: none of them takes a fail of another back
-        about = [one for one in judged if one.subject.change.after in stages.trees()]
+        about = [one for one in judged if one.facts.change.after in stages.trees.now()]
         stale = _not_judged_again(judged, about)
     gates = [*stale, *about]
-    still = is_still_there(tree.repository, change)  # true of what only the workspace holds
-    intact = all(one.verdict.intact for one in gates) and still
-    outcome = problem[0] if problem else _outcome(stages, about, stale, reviewing=reviewing)
-    for one in stale:
-        what = f"{one.verdict.outcome}, and what changed since was not judged by its rubrics."
-        stages.notes.append(f"{one.subject.stage}: {what}")
-    if reviewing and not gates:
-        stages.notes.append("No rubrics were asked about the change as it is, so there is no verdict about it.")
+    still = still_holds(tree.repository, change)  # true of what only the workspace holds
+    intact = all(one.intact for one in gates) and still
+    outcome = problem[0] if problem else _outcome(stages.graph, about, stale, reviewing=reviewing)
     summary = _summary(id, stages, change, gates, outcome if intact else "error", intact=intact)
     issuer = _issuer(stages, change, gates, summary) if intact else None
-    waivers = tuple(dict.fromkeys(waiver for one in gates for waiver in one.verdict.waivers))
-    summary = seal(run, summary, waivers, issuer)
-    said = [problem[1] if problem else "", *_notes(stages, gates), *(issuer.notes if issuer else ())]
+    waivers = tuple(dict.fromkeys(waiver for one in gates for waiver in one.waivers))
+    summary = seal(summary, waivers, issuer, run)
+    said = [
+        problem[1] if problem else "",
+        *_notes(stages, gates),
+        *_unsettled(stale, unasked=reviewing and not gates),
+        *stages.model.notes(),
+        *(issuer.notes if issuer else ()),
+    ]
     notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
     changed = made.files if made else ()
-    steers = steering(stages.begun.subject.gate, changed)
-    last = [result for result in stages.results if result.message and result.node in stages.latest()]
+    last = [result for result in results if result.message and result.node in stages.graph.latest()]
     return WorkflowRun(
         said=tuple((result.node, run.redactor.text(result.message)) for result in last),
-        review=Review(summary, notes, stages.begun.subject.gate),
-        results=tuple(stages.results),
+        review=Review(summary, notes, stages.facts.gate),
+        results=results,
         bundle=run.record.directory,
-        unmatched=tuple(stages.session.gateway.unmatched) if stages.session else (),
+        unmatched=stages.model.unmatched,
         change=made,
         names=tuple(run.redactor.text(file.shown_path) for file in changed),
-        steers=tuple(run.redactor.text(file.shown_path) for file in steers),
+        steers=tuple(run.redactor.text(file.shown_path) for file in steering(stages.facts.gate, changed)),
         made=patch,
         patch=run.record.directory / "made.patch" if patch else None,
         problem=run.redactor.text(problem[1]) if problem else "",
     )
 
 
-def _outcome(stages: Stages, about: list[GateResult], stale: list[GateResult], *, reviewing: bool) -> RunOutcome:
+def _outcome(graph: StageGraph, about: list[RunVerdict], stale: list[RunVerdict], *, reviewing: bool) -> RunOutcome:
     """The worst of the verdicts that count and, but for a review, of the stages that no other that ran comes after."""
-    leaves = () if reviewing else stages.latest()
-    found = {result.outcome for result in stages.results if result.node in leaves}
-    found |= {one.verdict.outcome for one in about}
+    leaves = () if reviewing else graph.latest()
+    found = {result.outcome for result in graph.results if result.node in leaves}
+    found |= {one.outcome for one in about}
     if stale or (reviewing and not about):
         found.add("inconclusive")
     return next((one for one in _WORST_FIRST if one in found), "pass")
 
 
-def _not_judged_again(judged: list[GateResult], about: list[GateResult]) -> list[GateResult]:
+def _not_judged_again(judged: list[RunVerdict], about: list[RunVerdict]) -> list[RunVerdict]:
     """Those about other files that did not pass, and of which a rubric was not asked again about later ones."""
-    last = {rubric.id: one.subject.change.after for one in judged for rubric in one.subject.rubrics}
-    again = {rubric.id for one in about for rubric in one.subject.rubrics}
+    last = {rubric.id: one.facts.change.after for one in judged for rubric in one.facts.rubrics}
+    again = {rubric.id for one in about for rubric in one.facts.rubrics}
     open_ = {rubric: tree for rubric, tree in last.items() if rubric not in again}
     return [
         one
         for one in judged
-        if one.verdict.outcome != "pass"
-        and any(open_.get(rubric.id) == one.subject.change.after for rubric in one.subject.rubrics)
+        if one.outcome != "pass" and any(open_.get(rubric.id) == one.facts.change.after for rubric in one.facts.rubrics)
     ]
 
 
 def _summary(
-    id: str, stages: Stages, change: Change, gates: list[GateResult], outcome: RunOutcome, *, intact: bool
+    id: str, stages: Stages, change: Change, gates: list[RunVerdict], outcome: RunOutcome, *, intact: bool
 ) -> Summary:
     """The run's summary: rubrics and findings of the gates that count, the cost of all its stages."""
-    run, subject, repository = stages.run, stages.begun.subject, stages.tree.repository
-    worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.verdict.outcome))  # of a rubric asked twice
-    parts = [one.summary(repository, run) for one in worst_last]
-    return summary.of_workflow(id, subject, run, change, outcome).model_copy(
+    run = stages.run
+    worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.outcome))  # of a rubric asked twice
+    parts = [summary_of(one, run) for one in worst_last]
+    return summary_before_answers(id, stages.facts, run, change, outcome).model_copy(
         update={
-            "exit_code": exit_code(
-                outcome, policy_blocks=any(one.verdict.needs_approval for one in gates), intact=intact
-            ),
+            "exit_code": exit_code(outcome, policy_blocks=any(one.needs_approval for one in gates), intact=intact),
             "rubrics": tuple({rubric.id: rubric for part in parts for rubric in part.rubrics}.values()),
             "findings": tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
             "policy_changes": tuple({one.path: one for part in parts for one in part.policy_changes}.values()),
@@ -141,28 +141,35 @@ def _summary(
             "cache": CacheUse(
                 hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)
             ),
-            "cost": stages.cost,
+            "cost": stages.model.cost,
         }
     )
 
 
-def _issuer(stages: Stages, change: Change, gates: list[GateResult], summary: Summary) -> ReceiptIssuer | None:
+def _issuer(stages: Stages, change: Change, gates: list[RunVerdict], summary: Summary) -> ReceiptIssuer | None:
     """What makes the receipt: of a run whose one gate that counts is about exactly what the run left."""
-    if len(gates) != 1 or gates[0].verdict.outcome != summary.outcome:
+    if len(gates) != 1 or gates[0].outcome != summary.outcome:
         return None
-    about = gates[0].subject.change
+    about = gates[0].facts.change
     if (about.before, about.after) != (change.before, change.after):
         return None
-    return gates[0].issuer(stages.tree.repository, stages.run, summary)
+    return issuer_of(gates[0], summary, stages.trees.own.repository, stages.run)
 
 
-def _notes(stages: Stages, gates: list[GateResult]) -> Iterator[str]:
-    yield from stages.tree.repository.remarks
-    yield from (f"{result.node}: {result.reason}" for result in stages.results if result.reason)
+def _notes(stages: Stages, gates: list[RunVerdict]) -> Iterator[str]:
+    yield from stages.trees.own.repository.remarks
+    yield from (f"{result.node}: {result.reason}" for result in stages.graph.results if result.reason)
     for one in gates:
-        yield from summary.notes(stages.run, one.answers, one.checks, one.verdict)
+        yield from notes_on(one, stages.run)
     if stages.run.record.lost:
         yield f"Unrecorded: {stages.run.record.lost}"
-    yield captured_note(stages.run)
-    yield from stages.notes
-    yield from stages.session.notes() if stages.session else ()
+    yield capture_note(stages.run)
+    yield from stages.turns.notes
+
+
+def _unsettled(stale: list[RunVerdict], *, unasked: bool) -> Iterator[str]:
+    """What no verdict says about the files as they are."""
+    for one in stale:
+        yield f"{one.facts.stage}: {one.outcome}, and what changed since was not judged by its rubrics."
+    if unasked:
+        yield "No rubrics were asked about the change as it is, so there is no verdict about it."

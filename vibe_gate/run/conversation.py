@@ -5,24 +5,29 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vibe_gate.agent import Conversation, TurnEnd, sessions
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.context import RunContext
 from vibe_gate.errors import StorageError
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sessions import SessionMeta, Sessions
 
-if TYPE_CHECKING:
-    from vibe_gate.run.review import Begun
 
-
-def sessions_of(begun: Begun, root: Path) -> Sessions:
+def sessions_of(run: RunContext, root: Path) -> Sessions:
     """The sessions of the repository at `root`. StorageError if nothing can be written there."""
-    run = begun.run
     index = run.state.run_index(root / STORE / "sessions")
-    return Sessions(begun.store.sessions(), run.redactor.value, run.clock, index)
+    return Sessions(run.store.sessions(), run.redactor.value, run.clock, index)
+
+
+def session_before(run: RunContext, root: Path, name: str) -> tuple[Sessions, SessionMeta]:
+    """All sessions, and the one that is named, as it was before this run. UsageError, StorageError."""
+    kept = sessions_of(run, root)
+    meta = kept.find(name)
+    own = run.record.run_id
+    return kept, meta.model_copy(update={"turns": tuple(turn for turn in meta.turns if turn.run != own)})
 
 
 class KeptConversation:
@@ -31,7 +36,7 @@ class KeptConversation:
     That stops no agent but one that goes on with a session; `problem` says why it is not kept, or not whole.
     """
 
-    def __init__(self, begun: Begun, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: str) -> None:
+    def __init__(self, run: RunContext, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: str) -> None:
         """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
 
         StorageError: that cannot be gone on with, as another process does.
@@ -40,13 +45,13 @@ class KeptConversation:
         self.problem = ""
         self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
         try:
-            kept = sessions_of(begun, root)
+            kept = sessions_of(run, root)
         except StorageError as error:
             if goes_on is not None:
                 raise
             self.problem = f"The conversation of {about['node']} is not kept: {error}"
             return
-        self._run = begun.run.record.run_id
+        self._run = run.record.run_id
         self._mirror = kept.open(workspace, sessions.project_key(workspace), **about, cwd=str(root), run=self._run)
         if goes_on is None:
             self.given = Conversation(store=self._mirror, session_id=self._id)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from msgspec import Struct, field
 
 from vibe_gate.agent import Image, Stop, TurnProgress
 from vibe_gate.domain import escape
@@ -34,8 +35,7 @@ Watcher = Callable[[TurnProgress], object]
 Context = StageResult | RunResult | Sequence[StageResult | RunResult]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRequest:
+class StageRequest(Struct, frozen=True, kw_only=True):
     """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's.
 
     The prompt is text, a file of the trusted revision, a command's output, or several of them, beside pictures.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain.turn import TurnTodo
 from vibe_gate.domain.verdict import RunOutcome
@@ -16,7 +17,6 @@ from vibe_gate.store import FileChange, RunResult, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.judging.verdict import RunVerdict
-    from vibe_gate.run.review import GateResult
 
 StageOutcome = Literal["pass", "fail", "inconclusive", "error", "skipped"]
 
@@ -40,8 +40,7 @@ class Todos(list[TurnTodo]):
         return all(todo.status == "completed" for todo in self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageResult:
+class StageResult(Struct, frozen=True, kw_only=True):
     """One run of a stage: of an agent, of rubrics, or of a TOML stage with `until`, which has both.
 
     `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of an agent: `status`
@@ -60,15 +59,13 @@ class StageResult:
     message: str = ""
     answer: Mapping[str, Any] | None = None
     session_id: str = ""
-    patch: bytes = field(default=b"", repr=False)
-    gate: GateResult | None = field(default=None, repr=False)
+    patch: bytes = b""
+    verdict: RunVerdict | None = None
     bundle: Path | None = None
     error: Exception | None = None
 
-    @property
-    def verdict(self) -> RunVerdict | None:
-        """What the rubrics came to."""
-        return self.gate.verdict if self.gate else None
+    def __repr__(self) -> str:
+        return f"StageResult(id={self.id!r}, node={self.node!r}, outcome={self.outcome!r}, reason={self.reason!r})"
 
     @property
     def passed(self) -> bool:
@@ -104,8 +101,7 @@ class StageResult:
         return self.result.files.changed() if self.bundle else []
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """Models by their names, their answers and tokens, USD (`known`: or at most that many)."""
 
     models: tuple[str, ...]
@@ -130,8 +126,7 @@ async def used_in(result: RunResult) -> Used:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Until:
+class Until(Struct, frozen=True):
     """How a loop ended: each iteration's result, whether it `converged`, and the reason."""
 
     results: tuple[StageResult, ...]

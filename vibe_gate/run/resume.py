@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
@@ -14,15 +15,14 @@ from vibe_gate.domain.model import Field, Model, Named, first_mistake, read
 from vibe_gate.domain.rubric import ModelName
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
+from vibe_gate.run.tree import RunTree
 from vibe_gate.store import RunResult, read_bundle
 
-if TYPE_CHECKING:
-    from pathlib import Path
+LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
+"""Fields of a ReviewRequest that run.json keeps of a run."""
 
-    from vibe_gate.run.tree import RunTree
-    from vibe_gate.run.walk import RunRequest
-
-_LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
+OWN = ("agent", "session", "model", "reviewing", "apply")
+"""Fields of a RunRequest that it keeps."""
 
 
 class KeptRequest(Model):
@@ -41,7 +41,7 @@ class KeptRequest(Model):
 
     def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
         """The review's request; `more` as of ReviewRequest."""
-        return ReviewRequest(self.selection, **{name: getattr(self, name) for name in _LIMITS}, **more)
+        return ReviewRequest(self.selection, **{name: getattr(self, name) for name in LIMITS}, **more)
 
 
 class KeptTrees(Model):
@@ -73,13 +73,6 @@ class KeptRun(Model):
         if dict(gate.digests) != self.definitions:
             names = sorted(set(gate.digests) ^ set(self.definitions.items()))
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
-
-
-def told(request: RunRequest) -> dict[str, Any]:
-    """A KeptRequest as it is written."""
-    limits = {name: getattr(request.review, name) for name in _LIMITS}
-    own = {name: getattr(request, name) for name in ("agent", "session", "model", "reviewing", "apply")}
-    return {"selection": request.review.selection._asdict(), **limits, **own}
 
 
 def resumed(run: RunEntry, about: dict[str, Any]) -> KeptRun:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from vibe_gate.domain.workflow import StageRule, UntilRule, WorkflowFile
 from vibe_gate.judging.votes import together
@@ -83,5 +84,5 @@ async def _until(
     reason = "" if done.converged else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
     return replace(
         last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
-        gate=deciding.gate,
+        verdict=deciding.verdict,
     )  # fmt: skip

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from vibe_gate.checks import CheckResults
+from vibe_gate.checks import conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.context import ReviewSubject, RunContext
-from vibe_gate.domain.gate import POLICY, Gate
+from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import ChangedFile, ChangeSummary, PolicyChange, Summary, Trusted, Unreviewed
+from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.judging.answers import JudgeResult
+from vibe_gate.errors import StorageError
+from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import exit_code
 from vibe_gate.judging.verdict import RunVerdict
 
@@ -22,10 +23,9 @@ WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
 
 
-def about(
-    change: Change, gate: Gate, rubrics: Sequence[Rubric], versions: Mapping[str, str], more: Mapping[str, Any]
-) -> dict[str, Any]:
+def about(facts: Facts, versions: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
     """What run.json says of a run before anything is asked; `versions` by program, `more` of a workflow's run."""
+    change, gate, rubrics = facts.change, facts.gate, facts.rubrics
     return {
         "workflow": WORKFLOW,
         "mode": "auto",
@@ -56,46 +56,43 @@ def nothing(change: Change) -> Summary:
     )
 
 
-def summarize(
-    subject: ReviewSubject,
-    run: RunContext,
-    answers: JudgeResult,
-    verdict: RunVerdict,
-    policy_changes: tuple[PolicyChange, ...],
-) -> Summary:
-    """The run's summary, as it is sealed."""
-    about = of_workflow(WORKFLOW, subject, run, subject.change, verdict.outcome)
-    return about.model_copy(
+def summary_of(verdict: RunVerdict, run: RunContext) -> Summary:
+    """The summary of a review, as it is sealed."""
+    facts = verdict.facts
+    begun = summary_before_answers(WORKFLOW, facts, run, facts.change, verdict.outcome)
+    return begun.model_copy(
         update={
             "exit_code": verdict.exit_code,
             "rubrics": verdict.rubrics,
             "findings": verdict.findings,
-            "policy_changes": policy_changes,
-            "unreviewed": unreviewed(subject.change, subject.rubrics, answers),
-            "cost": answers.cost,
-            "cache": answers.cache,
+            "policy_changes": verdict.impact.changes,
+            "unreviewed": unreviewed(facts.change, facts.rubrics, verdict.answers),
+            "cost": verdict.answers.cost,
+            "cache": verdict.answers.cache,
         }
     )
 
 
-def of_workflow(workflow: str, subject: ReviewSubject, run: RunContext, change: Change, outcome: RunOutcome) -> Summary:
+def summary_before_answers(
+    workflow: str, facts: Facts, run: RunContext, change: Change, outcome: RunOutcome
+) -> Summary:
     """The summary of a run before what its gates answered and cost is added."""
-    gate = subject.gate
+    gate = facts.gate
     return Summary(
         run_id=run.record.run_id,
-        key=subject.change.key,
+        key=facts.change.key,
         workflow=workflow,
         outcome=outcome,
         exit_code=exit_code(outcome, policy_blocks=False, intact=True),
         bundle=run.record.relative,
         trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
         change=of_change(change),
-        agent_authored=subject.authored,
+        agent_authored=facts.authored,
         duration_ms=round(run.deadline.elapsed() * 1000),
     )
 
 
-def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: JudgeResult) -> tuple[Unreviewed, ...]:
+def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> tuple[Unreviewed, ...]:
     """Everything that judges were not shown, with the reason: silence about it would look like approval."""
     if answers.silence:
         return _whole(change.files, answers.silence)
@@ -133,7 +130,7 @@ def _changed_file(file: FileDiff) -> ChangedFile:
     )
 
 
-def notes(run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: RunVerdict) -> Iterator[str]:
+def notes_on(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
         yield "Files changed during the review, so the verdict is not about what is there now. Review again."
@@ -141,7 +138,13 @@ def notes(run: RunContext, answers: JudgeResult, checks: CheckResults, verdict: 
         yield f"Unrecorded: {run.record.lost}"
     if run.state.problem:
         yield run.state.problem
-    yield from answers.notes
-    yield from checks.notes
-    # Who approved a change of the gate is a finding of its own.
-    yield from (f"{one.finding}: {one.sentence}" for one in verdict.waivers if not one.finding.startswith(POLICY))
+    yield from verdict.notes
+
+
+def capture_note(run: RunContext) -> str:
+    """A line about turns of the run whose capture is incomplete, or ""."""
+    if run.record.lost or not run.record.has_turns:
+        return ""
+    with suppress(StorageError):
+        return conduct.capture_note(run.record.read())
+    return ""

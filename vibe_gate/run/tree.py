@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, Selection
 from vibe_gate.errors import InfrastructureError, RevisionError, UsageError
-
-if TYPE_CHECKING:
-    from vibe_gate.git import Repository, Workspace
+from vibe_gate.git import Repository, Workspace, open_repository
 
 
 class RunTree:
@@ -163,3 +160,32 @@ class RunTree:
             async with self._free:
                 self._writing = False
                 self._free.notify_all()
+
+
+class RunTrees:
+    """The files of a run: those of its own repository (`own`), and of others that stages name as their workspace."""
+
+    def __init__(self, repository: Repository, change: Change, run_id: str, environ: Mapping[str, str]) -> None:
+        self.own = RunTree(repository, change, run_id)
+        self._by_root = {repository.root: self.own}
+        self._run_id, self._environ = run_id, environ
+        self._open = ExitStack()
+
+    def of(self, workspace: Path | None) -> RunTree:
+        """The files of that repository in this run; the run's own without one."""
+        if workspace is None or workspace.resolve() in self._by_root:
+            return self._by_root[workspace.resolve()] if workspace else self.own
+        repository = self._open.enter_context(open_repository(workspace, self._environ))
+        if repository.root not in self._by_root:
+            change = repository.change(Selection("worktree"))
+            self._by_root[repository.root] = RunTree(repository, change, self._run_id)
+        return self._by_root[repository.root]
+
+    def now(self) -> tuple[str, ...]:
+        """The trees as they are now: the run's own, then those of other repositories."""
+        return tuple(tree.now for tree in self._by_root.values())
+
+    def leave(self, *, done: bool) -> list[str]:
+        """Let go of all of them, as RunTree.leave; why some could not be deleted."""
+        with self._open:
+            return [why for tree in self._by_root.values() if (why := tree.leave(done=done))]

@@ -1,7 +1,7 @@
 """THE WALK of a workflow: a change comes in, stages run, a verdict and a patch go out. Read review.py first.
 
     request -> Change -> Gate at the trusted revision -> plan: TOML, Python, one agent
-            -> bundle -> stages, each a node -> outcome of the last ones -> Summary, sealed -> applied, if wanted
+            -> facts -> stages, each a node -> outcome of the last ones -> Summary, sealed -> applied, if wanted
 
 A stage is an agent's turn or a gate (checks, then judges, as in a review). Agents that write share one workspace; the
 user's files are touched by `--apply` alone.
@@ -12,33 +12,37 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from vibe_gate.domain.agent import Agent, Isolation
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.gate import chosen, trusted
-from vibe_gate.git import open_repository
+from vibe_gate.gate.chosen import agent_named, workflow_named
+from vibe_gate.gate.trusted import gate_for
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.deadline import GRACE_S, Deadline
+from vibe_gate.run.facts import facts_of
 from vibe_gate.run.prompts import StageRequest
-from vibe_gate.run.resume import KeptRun, told
-from vibe_gate.run.review import Begun, Progress, ReviewRequest, World, begin, keep_contents, recording
+from vibe_gate.run.record import keep_contents, open_run, recording, world_around
+from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
-from vibe_gate.run.stages import Approve, Stages, held_in
+from vibe_gate.run.stages import Stages
+from vibe_gate.run.turn import held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
-from vibe_gate.store import open_state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True):
     """What a face asks for: the workflow `workflow` of the gate, its agent `agent`, or what `plan` makes of the gate.
 
     The agent is asked `prompt`, and goes on with the session `session` if that is given. `gate`: in force in place of
@@ -78,59 +82,65 @@ async def run_workflow(
     `tick` hears of every step of an agent; `approve` asks a person; `began` is told the run's id. Raises GateError:
     UsageError and its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded.
     """
+    began_at = time.monotonic()
     with open_repository(start, environ) as repository:
-        world = World(repository, environ, clock, open_state(repository.common_dir), time.monotonic())
         progress("change", "reading the change")
-        with Deadline(world.began, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+        with Deadline(began_at, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
             change = repository.change(request.review.selection)
             base, definitions = request.review.base, request.review.definitions
-            gate = request.gate or trusted.gate_for(repository, change, base=base, definitions=definitions)
+            gate = request.gate or gate_for(repository, change, base=base, definitions=definitions)
             plan = _plan(request, gate)
-            begun = _begun(request, plan, change, gate, world)
+            if request.resumed is not None:
+                request.resumed.require_same(change, gate)
+            world = world_around(repository, environ, clock)
+            facts = facts_of(change, gate, (), request.review, repository, world)
+            seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
+            run = _opened(request, plan, facts, world, Deadline(began_at, seconds))
         if began is not None:
-            began(begun.run.record.run_id)
+            began(run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
+        asks = (approve or nobody) if request.interactive else None
         stages = Stages(
-            begun,
-            repository,
-            request.review,
-            progress=progress,
-            tick=tick,
-            approve=(approve or (lambda *_: None)) if request.interactive else None,
-            files=plan.files,
+            facts, run, repository, request.review, progress=progress, tick=tick, approve=asks, files=plan.files
         )
-        with recording(begun), stages.open():
-            keep_contents(repository, change, begun.run, named=False)
+        with recording(run, facts), stages.open():
+            keep_contents(repository, change, run, named=False)
             problem = await _carried_out(plan, stages, request)
             progress("seal", "writing the verdict")
             done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
-        if not request.apply or done.patch is None or done.steers or done.review.summary.exit_code:
-            return done
-        try:
-            repository.apply(done.made, stages.tree.start, done.patch)
-        except GateError as error:
-            return replace(done, unapplied=error)
-        return replace(done, applied=True)
+        return _applied(done, repository, stages.trees.own.start) if request.apply else done
 
 
-def _begun(request: RunRequest, plan: Plan, change: Change, gate: Gate, world: World) -> Begun:
+def _applied(done: WorkflowRun, repository: Repository, start: str) -> WorkflowRun:
+    """Put the patch into the working tree, whose files must be those of the tree `start`; not if the run did not pass,
+    or what it made steers agents or decides about a gate."""
+    if done.patch is None or done.steers or done.review.summary.exit_code:
+        return done
+    try:
+        repository.apply(done.made, start, done.patch)
+    except GateError as error:
+        return replace(done, unapplied=error)
+    return replace(done, applied=True)
+
+
+def _opened(request: RunRequest, plan: Plan, facts: Facts, world: World, deadline: Deadline) -> RunContext:
     """The run, with a new bundle, or with that of the run that is gone on with."""
-    mode = "interactive" if request.interactive else "auto"
-    asked = told(request)
-    about = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation, "request": asked}
-    if request.plan is not None:
-        del about["request"]  # an agent of a script, which nobody could give again
-    resumed = request.resumed
-    if resumed is not None:
-        resumed.require_same(change, gate)
-    begun = begin(
-        request.review, change, gate, (), world, deadline_s=plan.timeout_s, about=about,
-        resume=resumed.run_id if resumed else "",
-    )  # fmt: skip
+    mode, resumed = "interactive" if request.interactive else "auto", request.resumed
+    about: dict[str, Any] = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation}
+    if request.plan is None:  # else an agent of a script, which nobody could give again
+        about["request"] = _kept(request)
+    run = open_run(facts, world, deadline, workflow=about, resume=resumed.run_id if resumed else "")
     if resumed is not None and resumed.mode != mode:
-        begun.run.record.event("run.mode_changed", mode=mode)
-    return begun
+        run.record.event("run.mode_changed", mode=mode)
+    return run
+
+
+def _kept(request: RunRequest) -> dict[str, Any]:
+    """A KeptRequest as it is written."""
+    limits = {name: getattr(request.review, name) for name in LIMITS}
+    own = {name: getattr(request, name) for name in OWN}
+    return {"selection": request.review.selection._asdict(), **limits, **own}
 
 
 def one_agent(
@@ -143,7 +153,7 @@ def one_agent(
     """One agent on its own, of the gate if an id names it; `patch` is put into the files before it begins."""
 
     def plan(gate: Gate) -> Plan:
-        found = agent if isinstance(agent, Agent) else chosen.agent_named(gate, agent)
+        found = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
         steps, isolation = (lambda wf: wf.stages.agent(asked)), held_in(found, gate)
         return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch)
@@ -157,12 +167,12 @@ def _plan(request: RunRequest, gate: Gate) -> Plan:
         return request.plan(gate)
     if request.agent:
         return one_agent(request.agent, request.prompt, model=request.model, resume=request.session)(gate)
-    found, agents = chosen.workflow_named(gate, request.workflow), gate.agents
+    found, agents = workflow_named(gate, request.workflow), gate.agents
     if found.file is None:
         plan = load(found)
     else:
         plan = Plan(id=found.id, steps=partial(scheduled, found.file), timeout_s=found.file.timeout_s)
-        agents = tuple(chosen.agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
+        agents = tuple(agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
     isolation, files = _isolation(agents, gate), dict(found.files)
     return replace(plan, prompt=f"workflow: {found.id}", isolation=isolation, files=files)
 
@@ -179,7 +189,7 @@ async def _carried_out(plan: Plan, stages: Stages, request: RunRequest) -> tuple
     deadline = stages.run.deadline
     try:
         async with asyncio.timeout(deadline.left() + GRACE_S):
-            stages.tree.put(plan.patch)
+            stages.trees.own.put(plan.patch)
             await plan.steps(Workflow(stages, defaults))
     except TimeoutError as error:
         return ("inconclusive", deadline.reached) if not deadline.left() else ("error", repr(error))

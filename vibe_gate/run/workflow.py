@@ -6,10 +6,12 @@ import inspect
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.rubric import Rubric
@@ -22,16 +24,14 @@ from vibe_gate.run.stages import Stages
 from vibe_gate.store import FileChange, read_bundle
 
 
-@dataclass(slots=True)
-class Defaults:
+class Defaults(Struct):
     """What stages take that name none of their own: the model, and another repository to work in."""
 
     model: str | None = None
     workspace: str | Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StageFiles:
+class StageFiles(Struct, frozen=True):
     """Files that stages changed, in the order of the stages."""
 
     _results: Sequence[StageResult]
@@ -45,16 +45,14 @@ class StageFiles:
         return [file for result in self._results if result.id == id for file in result.files]
 
 
-@dataclass(frozen=True, slots=True)
-class StageCall:
+class StageCall(Struct, frozen=True):
     """A tool call, with the stage that made it."""
 
     stage: str
     call: Any
 
 
-@dataclass(frozen=True, slots=True)
-class StageTools:
+class StageTools(Struct, frozen=True):
     """Tool calls of all stages."""
 
     _results: Sequence[StageResult]
@@ -69,8 +67,8 @@ class Workflow:
     """One run of a workflow, as its function is given it."""
 
     def __init__(self, stages: Stages, defaults: Defaults) -> None:
-        self.files = StageFiles(stages.results)
-        self.tools = StageTools(stages.results)
+        self.files = StageFiles(stages.graph.results)
+        self.tools = StageTools(stages.graph.results)
         self.defaults = defaults
         self.stages = stages
         """What carries them out; for steps that no author writes."""
@@ -78,7 +76,7 @@ class Workflow:
     @property
     def results(self) -> tuple[StageResult, ...]:
         """Every stage that has ended, in the order in which they did."""
-        return tuple(self.stages.results)
+        return tuple(self.stages.graph.results)
 
     @property
     def timeline(self) -> Any:  # noqa: ANN401  a Timeline of the store
@@ -110,10 +108,10 @@ class Workflow:
         the result's outcome; an error of `watch` is raised, with the result as its `result`. `after`: nodes that it
         comes after, in place of all that have ended. UsageError: no such agent or rubric, nothing to do.
         """
-        nodes = self.stages.latest() if after is None else tuple(after)
+        nodes = self.stages.graph.latest() if after is None else tuple(after)
         where = self._workspace(workspace)
         if agent is None:
-            return await self.stages.gate(id, self._rubrics(rubrics), nodes, self.stages.tree_of(where))
+            return await self.stages.gate(id, self._rubrics(rubrics), nodes, self.stages.trees.of(where))
         if rubrics:
             raise UsageError(f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics.")
         asked = StageRequest(
@@ -165,7 +163,7 @@ class Workflow:
         """
         done = await self._repeated(predicate, body, max_iterations)
         if done.results and not done.converged:
-            self.stages.unfinished(done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}")
+            self.stages.graph.unfinished(done.last.node, f"{done.reason} after {len(done.results)} of {max_iterations}")
         return done
 
     async def _repeated(
@@ -175,7 +173,7 @@ class Workflow:
         max_iterations: int,
     ) -> Until:
         results: list[StageResult] = []
-        seen: list[tuple[str, ...]] = [self.stages.trees()]
+        seen: list[tuple[str, ...]] = [self.stages.trees.now()]
         while len(results) < max_iterations:
             result = await body()
             results.append(result)
@@ -184,18 +182,18 @@ class Workflow:
                 held = await held
             if held:
                 return Until(tuple(results), True, "passed")
-            now = self.stages.trees()
+            now = self.stages.trees.now()
             if now in seen:
                 return Until(tuple(results), False, "stalled" if now == seen[-1] else "oscillating")
             seen.append(now)
         return Until(tuple(results), False, "capped")
 
     def _agent(self, agent: Agent | str) -> Agent:
-        return agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.begun.subject.gate, agent)
+        return agent if isinstance(agent, Agent) else chosen.agent_named(self.stages.facts.gate, agent)
 
     def _rubrics(self, rubrics: Sequence[Rubric | str]) -> tuple[Rubric, ...]:
         """The rubrics; those of the gate for the change if none is named."""
-        gate, change = self.stages.begun.subject.gate, self.stages.tree.current
+        gate, change = self.stages.facts.gate, self.stages.trees.own.current
         named = tuple(one for one in rubrics if isinstance(one, str))
         known = {one.id: one for one in chosen.rubrics_for(gate, change, named)} if named or not rubrics else {}
         return tuple(known[one] if isinstance(one, str) else one for one in rubrics) or tuple(known.values())
@@ -208,8 +206,7 @@ class Workflow:
 Steps = Callable[[Workflow], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """What a run carries out: of a workflow in TOML or in Python, of one agent or of one gate.
 
     `timeout_s`: for the whole run. run.json says its `prompt` and `isolation`. `path` is that of a Python source;

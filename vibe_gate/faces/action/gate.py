@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NOT_NOW
@@ -45,7 +46,7 @@ from vibe_gate.report.report import Anchors, Report
 from vibe_gate.report.round import first_round, identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.review import Review, ReviewRequest, review
+from vibe_gate.run.review import Review, review
 from vibe_gate.run.walk import RunRequest, run_workflow
 from vibe_gate.store import Bundles, read_bundle
 

@@ -10,13 +10,16 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
 from vibe_gate.git import Draft, make_repository
-from vibe_gate.run.review import Progress, Review, ReviewRequest, review
+from vibe_gate.run.review import Review, review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 
@@ -47,7 +50,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> Review:
     """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
     with resources.as_file(DATA / "cassette") as cassette:
-        request = REQUEST._replace(cassette=cassette)
+        request = replace(REQUEST, cassette=cassette)
         return await review(request, start=folder, environ=environ, clock=now, progress=progress)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal, cast
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.source import is_identifier
-from vibe_gate.run.review import ReviewRequest
 
 WIRES = ("live", "record", "replay")
 Wire = Literal["live", "record", "replay"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
@@ -15,7 +16,7 @@ from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
 from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import words
-from vibe_gate.run.review import Review, ReviewRequest, review
+from vibe_gate.run.review import Review, review
 
 FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",

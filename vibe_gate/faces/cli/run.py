@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
@@ -172,7 +174,7 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
         lines = [*_stages(done), *_said(done), *_made(done)]
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
         below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
-        told = review._replace(notes=tuple(note for note in review.notes if note != done.problem))
+        told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
         emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
     if done.unapplied is not None:
         raise done.unapplied

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
-from vibe_gate.run.review import Review, ReviewRequest
+from vibe_gate.run.review import Review
 
 PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""

@@ -15,6 +15,7 @@ from math import inf
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
@@ -27,7 +28,7 @@ from vibe_gate.gate.loading import FOLDER
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.report import words
-from vibe_gate.run.review import Review, ReviewRequest, review_in
+from vibe_gate.run.review import Review, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
 

@@ -1,0 +1,67 @@
+"""The way to the model for all that one run asks: its gateway, its limit in USD, the conversations side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from vibe_gate.domain.context import RunContext
+from vibe_gate.domain.gate import Budget
+from vibe_gate.domain.summary import Cost
+from vibe_gate.gateway import Gateway, Upstream, Wire
+
+SESSIONS_AT_ONCE = 4
+"""Conversations side by side: about twice the cores of a small CI machine (0.1-0.2 GB each)."""
+
+
+class ModelSession:
+    """An open way to the model.
+
+    `folder` is private, for exported trees and agents' homes; `nonce` names the run's fences; `slots` is how many
+    conversations run at once; `places` are literals that a cassette must not depend on; `uncounted` says why spending
+    could not be added to the day's.
+    """
+
+    def __init__(self, gateway: Gateway, folder: Path, nonce: str, limit_usd: float, places: dict[str, str]) -> None:
+        self.gateway, self.folder, self.nonce, self.limit_usd = gateway, folder, nonce, limit_usd
+        self.places = places
+        self.slots = asyncio.Semaphore(SESSIONS_AT_ONCE)
+        self.uncounted: set[str] = set()
+
+    def notes(self) -> Iterator[str]:
+        """Sentences for people: requests that the cassette lacks, spending that is not counted."""
+        yield from self.gateway.unmatched
+        yield from self.gateway.notes
+        for why in filter(None, self.uncounted):
+            yield f"What was spent is not counted on this day's budget ({why})."
+
+
+@contextmanager
+def model_session(run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget) -> Iterator[ModelSession]:
+    """Open the gateway of a run; what is spent counts on the day's budget. Raises GatewayError."""
+    spending, lock = run.state.spending, threading.Lock()
+
+    def count(usd: float, _node_id: str) -> None:
+        with lock:
+            session.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
+
+    with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+        earlier = run.record.earlier.cost if run.record.earlier else Cost()
+        left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(run.clock()), 0.0)
+        nonce, limit = secrets.token_hex(16), min(budget.max_cost_usd, earlier.usd + left)
+        places = {nonce: "{{nonce}}", folder: "{{folder}}"}
+        with Gateway(
+            upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count, earlier=earlier
+        ) as gateway:
+            session = ModelSession(gateway, Path(folder), nonce, limit, places)
+            yield session
+
+
+OpenSession = Callable[[Wire, Upstream | None], AbstractContextManager[ModelSession]]
+"""Gives the session that a workflow's stages share."""

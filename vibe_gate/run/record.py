@@ -1,0 +1,101 @@
+"""A run's bundle: opened, filled with the change first, sealed last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import asdict
+
+from vibe_gate import __version__
+from vibe_gate.agent import sdk_version
+from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.change import Change, FileVersion, Side
+from vibe_gate.domain.context import Facts, RunContext, World
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GateError, InfrastructureError
+from vibe_gate.git import Repository
+from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.receipts.issue import ReceiptIssuer
+from vibe_gate.run.deadline import Deadline
+from vibe_gate.run.summary import about
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import State, open_state, open_store
+
+
+def world_around(
+    repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime], state: State | None = None
+) -> World:
+    """The world of a run in this repository; `state` if its shared state is open already."""
+    redactor = Redactor(environ)
+    store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
+    return World(environ, clock, state or open_state(repository.common_dir), store, redactor)
+
+
+def open_run(
+    facts: Facts, world: World, deadline: Deadline, *, workflow: Mapping[str, Any] | None = None, resume: str = ""
+) -> RunContext:
+    """Open the bundle of a run about these facts; `workflow` is what run.json says of a workflow's run besides.
+
+    `resume`: the id of a run that died, whose bundle is opened again.
+    """
+    key, versions = facts.change.key, {"vibe-gate": __version__}
+    if workflow:  # agents will work
+        versions["claude-agent-sdk"] = sdk_version()
+    if resume:
+        record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
+    else:
+        record = world.store.begin(key, world.clock(), about(facts, versions, workflow or {}))
+    return RunContext(**asdict(world), record=record, deadline=deadline)
+
+
+@contextmanager
+def recording(run: RunContext, facts: Facts) -> Iterator[None]:
+    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is never a verdict."""
+    try:
+        yield
+    except BaseException as error:
+        run.record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
+        raise
+    if not run.record.lost:
+        with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
+            run.store.clean_if_due(facts.gate.file.retention)
+
+
+def keep_contents(repository: Repository, change: Change, run: RunContext, *, named: bool = True) -> None:
+    """The change itself goes into the bundle first: whatever happens later, it says what was reviewed.
+
+    A workflow names the contents of the change that it ends with, which its agents may have added to.
+    Contents come before the patch: of a secret whose name is on another line they alone teach the redactor.
+    """
+    sides: list[tuple[Side, FileVersion, str]] = []
+    for file in change.files:
+        if file.before is not None:
+            sides.append(("before", file.before, paths.quote(file.old_name) if named else ""))
+        if file.after is not None:
+            sides.append(("after", file.after, file.shown_path if named else ""))
+    contents = repository.read_all(version for _, version, _ in sides)
+    for (side, _, path), content in zip(sides, contents, strict=True):
+        run.record.content(side, content, path)
+    run.record.patch(repository.patch(change))
+
+
+def issuer_of(verdict: RunVerdict, summary: Summary, repository: Repository, run: RunContext) -> ReceiptIssuer:
+    """What makes the receipt of a run with this summary when it is sealed."""
+    facts, policy = verdict.facts, verdict.impact.fingerprint
+    return ReceiptIssuer(
+        repository, facts.change, facts.gate, run, summary, verdict.answers, policy, verdict.waivers, []
+    )
+
+
+def seal(summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | None, run: RunContext) -> Summary:
+    """Write the verdict down; the summary comes back as it may be shown."""
+    run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
+    for waiver in waivers:
+        run.record.event("override.recorded", **waiver.model_dump())
+    written = run.record.seal(summary, issuer.make if issuer else None)
+    return written or unredacted_fields.summary(summary, run.redactor.value).model_copy(update={"bundle": ""})
