@@ -8,7 +8,7 @@ import pytest
 from hooked import started
 
 NOT_NEEDED = {
-    "claude_agent_sdk", "concurrent.futures", "github3", "html", "importlib.metadata", "pydantic",
+    "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
     "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.receipts.find", "vibe_gate.store.gc", "vibe_gate.store.runs",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
     end = await hold(turn, record=..., wire=..., environ=..., homes=..., timeout_s=...)
 
-Importing this package is cheap; the SDK (half a second) is loaded by the first session.
+Importing this package is cheap; the SDK (a second) is loaded by the first session.
 """
 
 from __future__ import annotations

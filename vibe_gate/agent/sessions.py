@@ -1,6 +1,6 @@
 """Sessions that are kept: read, forked and renamed by the SDK's own functions, on any SessionStore of the SDK.
 
-The SDK takes half a second to load, and is loaded by the first of these.
+The SDK takes a second to load, and is loaded by the first of these.
 """
 
 from __future__ import annotations

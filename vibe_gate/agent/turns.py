@@ -146,7 +146,7 @@ async def session(task: Task, record: Recorder) -> Ending:
     """
     if task.cli_path is None:
         find_cli(task.environ)  # before the SDK, which may be missing, too
-    from vibe_gate.agent.conversation import converse  # the SDK takes half a second to load
+    from vibe_gate.agent.conversation import converse  # the SDK takes a second to load
 
     return await converse(task, record)
 

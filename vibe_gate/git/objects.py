@@ -67,12 +67,6 @@ class Objects:
         self._lock = threading.Lock()
         self._commits: dict[str, Object] = {}
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Have git ready to be asked for objects; only the first read would wait for it otherwise."""
-        if self._reader is None:
-            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
-        return self._reader
-
     def close(self) -> None:
         """Delete the scratch folder; nothing can be read any more."""
         self._stop()
@@ -142,7 +136,9 @@ class Objects:
 
     def _ask(self, names: Sequence[str]) -> IO[bytes]:
         """Ask git for objects; what comes back gives its answers in the same order."""
-        reader = self.start()
+        if self._reader is None:
+            self._reader = self._git.start("cat-file", "--batch", reads=True, environ=self.environ)
+        reader = self._reader
         assert reader.stdin is not None
         assert reader.stdout is not None
         with suppress(BrokenPipeError):  # what it says before it ends is read all the same: nothing

@@ -40,7 +40,10 @@ SEPARATOR = "<\0<"
 
 
 class Piece(Struct, frozen=True):
-    """`length` characters of a view that stand for `[start:end]` below: one for one if as many, else all for all."""
+    """`length` characters of a view that come from `[start:end]` of the text below it.
+
+    Character by character if both are equally long, otherwise as a whole.
+    """
 
     length: int
     start: int
@@ -55,7 +58,7 @@ class DecodedPart(Struct, frozen=True):
 
 
 class DecodedView:
-    """Text with one layer taken off; `origin` leads back to the scanned text."""
+    """Text with one layer taken off; `origin` maps its spans back to the scanned text."""
 
     __slots__ = ("_below", "_ends", "_origins", "_parts", "_starts", "text")
 
@@ -101,7 +104,7 @@ def views(text: str, below: DecodedView | None = None, depth: int = DEPTH) -> It
     """Every reading of `text` with one to `depth` layers taken off; nothing if it has no layer."""
     if not depth:
         return
-    for decode in (_escaped, _rejoined, _coded, _wide, _spelled):
+    for decode in (_decode_escapes, _decode_split_rows, _decode_runs, _decode_utf16, _decode_byte_lists):
         for view in _joined(decode(text), below):
             yield view
             yield from views(view.text, view, depth - 1)
@@ -143,19 +146,19 @@ _ROW_BREAK = expression(r"\n {4}\(goes on\) [ +-]\|")
 _CONTROL = {"e": "\x1b", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
-def _escaped(text: str) -> Iterator[DecodedPart]:
+def _decode_escapes(text: str) -> Iterator[DecodedPart]:
     return _undone_around(text, _ESCAPE)
 
 
-def _rejoined(text: str) -> Iterator[DecodedPart]:
+def _decode_split_rows(text: str) -> Iterator[DecodedPart]:
     """Long lines that were shown in several rows."""
     return _undone_around(text, _ROW_BREAK) if _GOES_ON in text else iter(())
 
 
 def _undone_around(text: str, escape: re.Pattern[str]) -> Iterator[DecodedPart]:
     for low, high in _windows(text, escape):
-        told = escape.sub(lambda match: _undone(match[0]), text[low:high])
-        yield DecodedPart(told, functools.partial(_pieces_of_escapes, text[low:high], low, escape))
+        decoded = escape.sub(lambda match: _undone(match[0]), text[low:high])
+        yield DecodedPart(decoded, functools.partial(_pieces_of_escapes, text[low:high], low, escape))
 
 
 def _pieces_of_escapes(text: str, low: int, escape: re.Pattern[str]) -> Iterator[Piece]:
@@ -198,30 +201,30 @@ def _windows(text: str, escape: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 @functools.lru_cache(maxsize=4096)
 def _undone(escape: str) -> str:
     """What an escape stands for; "" for what is not seen."""
-    lead, told = escape[0], escape[1:]
+    lead, body = escape[0], escape[1:]
     if lead == "\\":
-        return _undone_backslash(told)
+        return _undone_backslash(body)
     if lead == "%":
-        return _character(told.lstrip("u"), as_byte=told[0] != "u")
+        return _character(body.lstrip("u"), as_byte=body[0] != "u")
     if lead == "=":
-        return "" if "\n" in told else chr(int(told, 16))
+        return "" if "\n" in body else chr(int(body, 16))
     if lead == "&":  # the names of dashes are those of other characters, but stand for what is typed
-        return "-" if told in ("dash;", "hyphen;") else _as_bytes(html.unescape(escape))
-    if lead == "\xe2" and "U+" in told:
-        return _character(told[4:-3])
+        return "-" if body in ("dash;", "hyphen;") else _as_bytes(html.unescape(escape))
+    if lead == "\xe2" and "U+" in body:
+        return _character(body[4:-3])
     if escape.startswith(("\xef\xbc", "\xef\xbd")):
         return chr(ord(escape.encode("latin-1").decode("utf-8")) - 0xFEE0)
     return ""
 
 
-def _undone_backslash(told: str) -> str:
-    if told[0] in "uUx":
-        return _character(told[1:].strip("{}"), as_byte=told[0] == "x")
-    if told[0].isdigit():
-        return chr(int(told, 8))
-    if len(told) > 1 or told == "\n":
+def _undone_backslash(body: str) -> str:
+    if body[0] in "uUx":
+        return _character(body[1:].strip("{}"), as_byte=body[0] == "x")
+    if body[0].isdigit():
+        return chr(int(body, 8))
+    if len(body) > 1 or body == "\n":
         return ""  # the line goes on
-    return _CONTROL.get(told, told)
+    return _CONTROL.get(body, body)
 
 
 def _character(digits: str, *, as_byte: bool = False) -> str:
@@ -253,25 +256,28 @@ _NEXT_LINE = expression(r"\r?\n[ \t]{0,40}([+-]?)[ \t]{0,40}([A-Za-z0-9+/_-]{2,}
 
 
 class _CodedLine(Struct, frozen=True):
-    """A run of coded text, and what it says."""
+    """A run of encoded text, and what it decodes to."""
 
     start: int
     end: int
-    told: str
+    decoded: str
 
 
-def _coded(text: str) -> Iterator[DecodedPart]:
-    """Everything that is text in base64, hex or base32; a text that is wrapped goes on in the next line."""
+def _decode_runs(text: str) -> Iterator[DecodedPart]:
+    """Text in base64, hex or base32; wrapped text goes on in the next line."""
     reached = 0
     for first, end in _runs(text):
         for start in _beginnings(text, first, end) if first >= reached else ():
-            step = _coding(text[start:end])
-            told = _text_of(_bytes_of(step, text[start:end])) if step else ""
-            if told and len(told) >= ((end - start) // 2 if step == 1 else _BEGINNING):
-                lines = [_CodedLine(start, end, told), *_lines_below(text, _CodedLine(start, end, told), step)]
+            per_group = _bytes_per_group(text[start:end])
+            decoded = _text_of(_bytes_of(per_group, text[start:end])) if per_group else ""
+            if decoded and len(decoded) >= ((end - start) // 2 if per_group == 1 else _BEGINNING):
+                line = _CodedLine(start, end, decoded)
+                lines = [line, *_lines_below(text, line, per_group)]
                 reached = lines[-1].end
-                whole = "".join(line.told for line in lines)
-                yield DecodedPart(whole, functools.partial(_groups, lines, step, _WIDTHS[step], len(whole)))
+                whole = "".join(each.decoded for each in lines)
+                yield DecodedPart(
+                    whole, functools.partial(_pieces_of_groups, lines, per_group, _WIDTHS[per_group], len(whole))
+                )
                 break
 
 
@@ -287,7 +293,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
-    """Where in a run what is coded may begin: at once, behind a hunk's mark or 0x, as the last part of a path."""
+    """Offsets at which encoded text may begin: the run's start, behind a hunk's mark or 0x, a path's last part."""
     yield start
     if text[start] in "+-":
         behind_marks = end - len(text[start:end].lstrip("+-"))
@@ -300,10 +306,10 @@ def _beginnings(text: str, start: int, end: int) -> Iterator[int]:
         yield behind_slash
 
 
-def _coding(run: str) -> int:
-    """How many bytes a group of a run stands for; 0 if its first look says that it is no text.
+def _bytes_per_group(run: str) -> int:
+    """Bytes that one group of characters encodes: 1 (hex), 3 (base64), 5 (base32); 0 if the run does not encode text.
 
-    That look saves most of the work: a hash is no text from its first bytes on.
+    The first bytes tell: those of a hash are not text. That saves most of the work.
     """
     head = run[:24]
     if len(run) >= CODED_HEX and len(run) % 2 == 0 and _HEX.match(run) and _may_be_text(bytes.fromhex(head)):
@@ -325,12 +331,12 @@ def _is_wide(data: bytes) -> bool:
     return 0.4 * len(data) < data.count(0) < 0.6 * len(data) and not (any(data[2::2]) and any(data[3::2]))
 
 
-def _bytes_of(step: int, run: str) -> bytes:
-    """What is coded in base64 (3), hex (1) or base32 (5); b"" if it is not."""
+def _bytes_of(per_group: int, run: str) -> bytes:
+    """The bytes that a run of hex (1), base64 (3) or base32 (5) encodes; b"" if it is malformed."""
     with contextlib.suppress(ValueError):
-        if step == 1:
+        if per_group == 1:
             return bytes.fromhex(run[: len(run) // 2 * 2])
-        if step == 5:
+        if per_group == 5:
             whole = run[: len(run) - (len(run) % 8 in (1, 3, 6))]
             return base64.b32decode(whole + "=" * (-len(whole) % 8), casefold=True)
         padded = run[: len(run) - (len(run) % 4 == 1)].translate(_TO_STANDARD)
@@ -351,32 +357,32 @@ def _text_of(data: bytes) -> str:
     except UnicodeDecodeError as error:
         if error.end < len(data) - head:
             data = data[: head + error.start]
-    told = data.decode("latin-1")
-    cut = _UNPRINTABLE.search(told)
-    return told[: cut.start()] if cut else told
+    decoded = data.decode("latin-1")
+    cut = _UNPRINTABLE.search(decoded)
+    return decoded[: cut.start()] if cut else decoded
 
 
-def _lines_below(text: str, line: _CodedLine, step: int) -> Iterator[_CodedLine]:
-    """What goes on in the lines below, as long as each is text up to its end and ends with a whole group."""
-    while len(line.told) * _WIDTHS[step] == (line.end - line.start) * step:
+def _lines_below(text: str, line: _CodedLine, per_group: int) -> Iterator[_CodedLine]:
+    """The lines below that continue an encoded text, as long as each decodes to its end and ends with a whole group."""
+    while len(line.decoded) * _WIDTHS[per_group] == (line.end - line.start) * per_group:
         match = _NEXT_LINE.match(text, line.end)
         if match is None:
             return
         # A `+` or `-` is a hunk's mark if one stands before the line above, too.
         is_mark = match.end(1) < match.start(2) or text[max(0, line.start - 1) : line.start] in ("+", "-")
         start = match.start(2 if is_mark else 1)
-        told = _text_of(_bytes_of(step, text[start : match.end()]))
-        if not told:
+        decoded = _text_of(_bytes_of(per_group, text[start : match.end()]))
+        if not decoded:
             return
-        line = _CodedLine(start, match.end(), told)
+        line = _CodedLine(start, match.end(), decoded)
         yield line
 
 
-def _groups(lines: list[_CodedLine], step: int, width: int, size: int) -> Iterator[Piece]:
-    """Pieces of `size` characters, of which each `step` stand for `width` below."""
+def _pieces_of_groups(lines: list[_CodedLine], per_group: int, width: int, size: int) -> Iterator[Piece]:
+    """Pieces of `size` characters; each `per_group` of them come from `width` characters below."""
     for line in lines:
         for start in range(line.start, line.end, width):
-            length = min(step, size)
+            length = min(per_group, size)
             size -= length
             yield Piece(length, start, min(start + width, line.end))
 
@@ -384,11 +390,13 @@ def _groups(lines: list[_CodedLine], step: int, width: int, size: int) -> Iterat
 _WIDE = expression(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
 
 
-def _wide(text: str) -> Iterator[DecodedPart]:
+def _decode_utf16(text: str) -> Iterator[DecodedPart]:
     """ASCII in UTF-16: every other character is NUL."""
     for match in _WIDE.finditer(text) if "\0" in text else ():
-        told = match[0][::2]
-        yield DecodedPart(told, functools.partial(_groups, [_CodedLine(*match.span(), told)], 1, 2, len(told)))
+        decoded = match[0][::2]
+        yield DecodedPart(
+            decoded, functools.partial(_pieces_of_groups, [_CodedLine(*match.span(), decoded)], 1, 2, len(decoded))
+        )
 
 
 _BYTES = expression(
@@ -404,15 +412,15 @@ _SHAPES_OF_BYTES = (b" hh" * 8, b"  hh" * 8, b" hxhh" * 8, b"  hxhh" * 8)
 jumps over texts."""
 
 
-def _spelled(text: str) -> Iterator[DecodedPart]:
-    """Bytes that are written in hex one by one, with something between."""
+def _decode_byte_lists(text: str) -> Iterator[DecodedPart]:
+    """Bytes written in hex one by one, with separators between them."""
     shapes = text.encode("latin-1", "replace").translate(_SHAPES)
     if not any(map(shapes.__contains__, _SHAPES_OF_BYTES if b"x" in shapes else _SHAPES_OF_BYTES[:2])):
         return
     for run in _BYTES.finditer(text):
         if _may_be_text(bytes(int(byte[1], 16) for byte in islice(_BYTE.finditer(text, *run.span()), 12))):
-            told = _text_of(bytes(int(byte[1], 16) for byte in _BYTE.finditer(text, *run.span())))
-            yield DecodedPart(told, functools.partial(_pieces_of_bytes, text, run, len(told)))
+            decoded = _text_of(bytes(int(byte[1], 16) for byte in _BYTE.finditer(text, *run.span())))
+            yield DecodedPart(decoded, functools.partial(_pieces_of_bytes, text, run, len(decoded)))
 
 
 def _pieces_of_bytes(text: str, run: re.Match[str], size: int) -> Iterator[Piece]:

@@ -6,10 +6,10 @@ which it travels (plain, base64 at each alignment, hex, URL-encoded, JSON-escape
 A secret becomes `[redacted:KIND:TAG]`, the same in every run and on every machine, so redacted
 contents still deduplicate and cassettes still match. TAG is 8 hex digits of a sha-256, which tells
 nothing about a random value of 20 characters or more; a shorter one could be guessed against it, so
-there the TAG is that of the KIND alone.
+there the TAG is computed from the KIND alone.
 
-A value whose name stands on a line above is told by its file alone: a patch, a report, a judge's rows put marks
-between the two. So what `data` finds that way is a known value afterwards.
+A value whose name is on a line above can be recognised in the file alone: a patch, a report and a judge's rows put
+marks between the two. So a value that `data` finds that way is a known value afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import html
 import json
 import re
 import threading
@@ -50,7 +51,7 @@ class Redactor:
         known = known_values(environ)
         self._forms = {form: secret for secret in known for form in _forms(secret)}
         # What a limit has cut: half of a value and more, at the end or before the dots that say so.
-        # What is left of one that is no text may be too short to be searched for, or nothing.
+        # A value that is not text may be too short, or empty, once bytes at its ends are stripped.
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
         starts = {form[:MIN_VALUE] for form in self._forms}
@@ -81,9 +82,9 @@ class Redactor:
         return self._redact(text) if text.isascii() else as_characters(self._redact(as_bytes(text)))
 
     def data(self, data: bytes) -> bytes:
-        """`data` with placeholders for its secrets; bytes of any encoding, the very object if nothing is found.
+        """`data`, in any encoding, with placeholders for its secrets; the same object if it holds none.
 
-        A value whose name stands on a line above is replaced in every later text, too.
+        A value whose name is on a line above is replaced in every later text, too.
         """
         text = data.decode("latin-1")
         redacted = self._redact(text, learns=True)
@@ -109,7 +110,7 @@ class Redactor:
         return value if redacted == written else redacted
 
     def _members(self, value: Mapping[Any, Any]) -> dict[object, object]:
-        """An object of redacted members; keys that would become one get a number: ` (2)`, ` (3)`."""
+        """The object with redacted keys and values; keys that become equal are numbered: ` (2)`, ` (3)`."""
         # The name in {"name": "API_KEY", "value": ...} says what the value is.
         named = {"value": value.get("name", value.get("key"))}
         numbers: Counter[object] = Counter()
@@ -170,7 +171,7 @@ class Redactor:
                 yield SecretMatch(match.kind, start, start + len(written), match.value)
 
     def _held(self, text: str) -> Iterator[SecretMatch]:
-        """Where a value of the environment stands, or the beginning of one that a limit has cut."""
+        """Where a value of the environment stands, or the beginning of one that was truncated."""
         for form, secret in self._forms.items():
             for start in _places(text, form):
                 yield SecretMatch("environment", start, start + len(form), secret)
@@ -191,8 +192,8 @@ class Redactor:
 
 def placeholder(kind: str, secret: str) -> str:
     """What is written for a secret of that kind."""
-    told = secret if len(secret) >= MIN_TAGGED else ""
-    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{told}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    hashed = secret if len(secret) >= MIN_TAGGED else ""
+    tag = hashlib.sha256(f"vibe-gate redaction\0{kind}\0{hashed}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"[redacted:{kind}:{tag}]"
 
 
@@ -202,7 +203,7 @@ def as_bytes(text: str) -> str:
 
 
 def as_characters(seen: str) -> str:
-    """The way back. What is no UTF-8 becomes U+FFFD: no text may end what it is written down in."""
+    """The inverse of `as_bytes`. Bytes that are not UTF-8 become U+FFFD, so that the result can always be written."""
     raw = seen.encode("latin-1")
     try:
         return raw.decode("utf-8", "surrogatepass")
@@ -256,8 +257,7 @@ def _forms(secret: str) -> set[str]:
     forms = {plain, *escaped, *(text.replace("/", "\\/") for text in escaped)}
     forms |= {percent, percent.replace("%20", "+"), quote(raw, safe="/")}
     forms |= {raw.hex(), raw.hex().upper(), base64.b32encode(raw).decode("ascii").rstrip("=")}
-    as_html = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    forms |= {as_html, as_html.replace('"', "&quot;").replace("'", "&#x27;")}
+    forms |= {html.escape(plain, quote=False), html.escape(plain)}
     forms |= {plain.encode(wide).decode("latin-1") for wide in ("utf-16-le", "utf-16-be")}
     forms = forms.union(*(_base64_core(raw, shift) for shift in range(3)))
     return {form for form in forms if len(form) >= MIN_VALUE}
@@ -344,7 +344,7 @@ def _is_rare(value: str) -> bool:
 
 
 def _is_word(password: str, address: str) -> bool:
-    """Whether it stands in every text for other reasons: `postgres://postgres:postgres@db/`, or one plain word."""
+    """Whether the password is too common to be searched for: `postgres://postgres:postgres@db/`, or one plain word."""
     return address.lower().count(password.lower()) > 1 or (
         password.isalpha() and password.islower() and len(password) < 12
     )
@@ -367,10 +367,10 @@ def _coded(value: str) -> Iterator[str]:
         return
     with contextlib.suppress(ValueError):
         padded = value.rstrip("=").replace("-", "+").replace("_", "/")
-        told = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode("utf-8")
-        if told.isprintable() and (password := told.partition(":")[2]):
+        decoded = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode("utf-8")
+        if decoded.isprintable() and (password := decoded.partition(":")[2]):
             yield password
-        yield from _leaves(told.strip())
+        yield from _leaves(decoded.strip())
 
 
 def _leaves(value: str) -> Iterator[str]:
@@ -382,16 +382,16 @@ def _leaves(value: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     while waiting:
-        name, one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.items()
-        elif isinstance(one, list):
-            waiting += [(name, item) for item in one]
-        elif isinstance(one, str):
-            is_random = len(one) >= MIN_LEAF and "://" not in one and "@" not in one and scan.looks_random(one)
-            if is_random or (_SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in one):
-                yield one.strip()
-            yield from _lines(one)
+        name, item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.items()
+        elif isinstance(item, list):
+            waiting += [(name, child) for child in item]
+        elif isinstance(item, str):
+            is_random = len(item) >= MIN_LEAF and "://" not in item and "@" not in item and scan.looks_random(item)
+            if is_random or (_SECRET_NAME.search(name) and not _NOT_SECRET_NAME.match(name) and "://" not in item):
+                yield item.strip()
+            yield from _lines(item)
 
 
 def _settings(value: str) -> Iterator[str]:
@@ -407,7 +407,7 @@ def _settings(value: str) -> Iterator[str]:
 
 
 def _lines(value: str) -> Iterator[str]:
-    """Lines that nobody else writes: a text may show one of them, or have something between them."""
+    """Lines of a value that look random: a text may show one of them alone, or put something between them."""
     lines = value.split("\n")
     if len(lines) < 2:
         return

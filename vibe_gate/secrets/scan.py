@@ -95,7 +95,7 @@ _PREFERRED, _LAST = ("private-key",), ("aws-secret-key", "secret-assignment")
 
 @functools.cache
 def _ranks() -> dict[str, int]:
-    """Of two kinds that fit one place, the one of the lower rank names it."""
+    """The rank of each kind: if two kinds match the same text, the one of the lower rank names the match."""
     by_form = [rule.kind for rule in _rules() if rule.kind not in _LAST]
     return {kind: rank for rank, kind in enumerate(dict.fromkeys([*_PREFERRED, *by_form, *_LAST]))}
 
@@ -119,10 +119,10 @@ FIRST_LOOK_PAYS = 200_000
 
 
 class FirstLook:
-    """Tells whether a text may hold a pattern anywhere, in the grammar of Rust's `regex`, the engine of pydantic.
+    """Tells whether a text may match a pattern anywhere, in the grammar of Rust's `regex`, the engine of pydantic.
 
-    It reads all alternatives in one pass of linear time, a hundred times as fast as one search for each. Until that
-    pays, in most commits, every text may hold it.
+    It tries all alternatives in one pass of linear time, a hundred times as fast as one search for each. Loading it
+    pays for large changes only: until `FIRST_LOOK_PAYS` characters were asked about, the answer is yes.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -162,7 +162,7 @@ def _first_looks() -> tuple[FirstLook, FirstLook]:
 
 
 def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
-    """The matches in order; of those that overlap one over all of them, of the kind of the first rank."""
+    """The matches in order. Matches that overlap become one over all of them, of the kind with the lowest rank."""
     kept: list[SecretMatch] = []
     for match in sorted(matches, key=lambda match: (match.start, match.end)):
         if kept and match.start < kept[-1].end:
@@ -328,12 +328,12 @@ def _is_nowhere(host: str) -> bool:
 
 
 def _is_real(password: str) -> bool:
-    """Whether a password is one although its host is none."""
+    """Whether a password counts although its host is a placeholder, such as localhost or example.com."""
     return len(password) >= _RANDOM_LENGTH and looks_random(password)
 
 
 def _is_sample(user: str, password: str) -> bool:
-    """Whether the password is one of those that stand in documentation, or a reference to one."""
+    """Whether the password is a sample, as documentation has it, or a reference to a variable."""
     lowered = password.lower()
     parts = {part for part in _PASSWORD_PARTS.split(lowered) if len(part) > 1}
     return (
@@ -345,7 +345,7 @@ def _is_sample(user: str, password: str) -> bool:
     )
 
 
-# A secret that a limit has cut has lost its form: what leads to one counts up to the mark of the cut.
+# A truncated secret does not have its whole form: its beginning counts if a mark of truncation follows.
 CUTS = expression(r"…|\xe2\x80\xa6|\.{3,}+|<\0<|\Z")
 _CUT_MARK = expression(r"(?:\xe2\x80\xa6|\.\.\.|<\0<)")  # without the end, for which a search must look everywhere
 _TOKEN_BEFORE = expression(r"[A-Za-z0-9_-]{10}", re.ASCII)
@@ -361,7 +361,7 @@ def _cut_rules() -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _cut_short(text: str) -> Iterator[SecretMatch]:
-    """The beginning of a secret at the text's end, or before dots that say that something is left out."""
+    """Truncated secrets: the beginning of one at the text's end, or before an ellipsis."""
     for end in (*(cut.start() for cut in _CUT_MARK.finditer(text)), len(text)):
         if end < 14 or not _TOKEN_BEFORE.match(text, end - 10, end):
             continue
@@ -463,7 +463,7 @@ _GOES_ON = expression(  # where one begins like another, the longer stands first
     r"(?:word|wd|wrd|phrase|code|wort|key|value|val|text|string|str|data|base|access|secret|token|auth|api|plain|hash|hex|"
     r"b64|enc|id|name|file|path|url|uri|ref|env|var|prod|dev|live|test|staging|admin|user|root|db|new|old|for|x)*+s?\Z"
 )
-"""What may stand behind a secret's name in one word with it: tokenizer, passport, keyboard are other words."""
+"""What may follow a secret's name within one word; tokenizer, passport and keyboard are other words."""
 _PASS_OF = expression(
     r"(?:db|my|sql|pg|psql|postgres|mongo|redis|rabbit|mq|root|admin|user|usr|login|auth|ldap|bind|smtp|imap|pop|e?mail|ftp|"
     r"ssh|ssl|tls|http|proxy|vpn|wifi|wpa|super|sudo|su|key|trust|store|cert|zip|pdf|app|api|web|site|svc|service|account|"
@@ -516,7 +516,7 @@ _HARMLESS_TAIL = expression(
 _PLACEHOLDER = expression(
     r"example|xxxx|your[-_ ]|<|\$\{|\{\{|\*\*\*|\.\.\.|placeholder|changeme|change[-_]me|redacted|insert[-_]"
 )
-"""What a value in lower case has that stands for one."""
+"""What a value, in lower case, has if it is a placeholder."""
 _REFERENCE = expression(
     r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
     r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
@@ -598,7 +598,7 @@ def _kind_of_name(name: str, value: str, *, is_quoted: bool) -> str | None:
 
 
 def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
-    """What the assigned value is, or None where it is no secret. The name is `before` and `tail`."""
+    """The kind of an assigned value; None if it is not a secret. Its name is `before` and `tail`."""
     if not _is_word(before, tail):
         return None
     before, tail = before.lower(), tail.lower()
