@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.domain.provenance import Record
 from vibe_gate.gate.authorship import Hints
@@ -14,7 +15,7 @@ SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-co
 
 
 def test_a_line_comes_back_as_it_was():
-    record = SEEN._replace(hints=("trailer: \u2028 x\ny",), exit_code=1, blocked=True)
+    record = replace(SEEN, hints=("trailer: \u2028 x\ny",), exit_code=1, blocked=True)
     assert Record.from_line(record.to_line()) == record
 
 
@@ -53,7 +54,7 @@ def test_a_line_with_a_wrong_value_is_no_record(change):
     ],
 )
 def test_a_tree_is_let_through_by_the_last_hook_that_saw_it(changes, found):
-    records = [SEEN._replace(**change) for change in changes]
+    records = [replace(SEEN, **change) for change in changes]
     assert let_through(records, "t") == (None if found is None else records[found])
 
 
@@ -80,11 +81,11 @@ RECORDED = f"commit c: recorded: {ENV}"
     ],
 )
 def test_hints_are_those_recorded_of_the_commit_of_what_it_was_and_of_its_tree(changes, found):
-    hints = Hints(SEEN._replace(**change) for change in changes)
+    hints = Hints(replace(SEEN, **change) for change in changes)
     assert hints.of("c", "t") == found
 
 
 def test_a_hint_that_is_seen_anyway_is_not_told_as_a_recorded_one():
-    hints = Hints([SEEN._replace(hints=(ENV, "this commit: trailer Assisted-by: x"))])
+    hints = Hints([replace(SEEN, hints=(ENV, "this commit: trailer Assisted-by: x"))])
     assert hints.of("", "t", (ENV,)) == ("this commit: trailer Assisted-by: x",)
     assert hints.of("c", "t", (ENV, "commit c: trailer Assisted-by: x")) == ()

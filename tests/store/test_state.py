@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.provenance import Record
@@ -66,7 +67,7 @@ def run(program: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
 def test_what_is_written_is_read_by_the_next_process(tmp_path):
     with open_state(tmp_path) as state:
         state.hook_records.append(SEEN)
-        state.hook_records.append(SEEN._replace(commit=COMMIT))
+        state.hook_records.append(replace(SEEN, commit=COMMIT))
         state.overrides.append(ALLOWED)
         use(state)
     with open_state(tmp_path) as state:
@@ -191,7 +192,7 @@ def filled(path: Path) -> None:
     """A file of many pages."""
     with open_state(path.parents[1]) as state:
         for number in range(100):
-            state.hook_records.append(SEEN._replace(tree=f"{number:040x}", reason="why " * 50))
+            state.hook_records.append(replace(SEEN, tree=f"{number:040x}", reason="why " * 50))
 
 
 def another_page(path: Path) -> None:

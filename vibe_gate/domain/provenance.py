@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
+
+from msgspec import Struct, convert, to_builtins
 
 from vibe_gate.domain.escape import expression, show_text
 
 
-class Commit(NamedTuple):
+class Commit(Struct, frozen=True):
     """A commit as far as people and agents sign it. `id` is "" of one that is about to be made."""
 
     id: str
@@ -112,7 +114,7 @@ Operation = Literal["", "rebase", "cherry-pick", "revert", "merge", "am"]
 by itself, as its content shows; "" is `--no-verify`, a hook that was switched off, a conflict that somebody solved."""
 
 
-class Record(NamedTuple):  # pydantic takes longer to load than most git hooks take
+class Record(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One row of `hook_records`.
 
     `ts` is ISO, UTC. `commit` is "" while there is none; `tree` is that of the commit, or of the index, `before` the
@@ -139,32 +141,16 @@ class Record(NamedTuple):  # pydantic takes longer to load than most git hooks t
     again: bool = False
 
     def to_line(self) -> str:
-        """The record as JSON; what is left at its default is left out."""
-        default = self._field_defaults
-        said = {name: value for name, value in self._asdict().items() if name not in default or value != default[name]}
-        return json.dumps(said, separators=(",", ":"))
+        """The record as ASCII JSON; what is left at its default is left out."""
+        return json.dumps(to_builtins(self), separators=(",", ":"))  # unlike msgspec's, it takes half a surrogate pair
 
     @classmethod
     def from_line(cls, line: str) -> Record:
         """The record in a line. ValueError if it is damaged, or of another version."""
-        said = json.loads(line)
-        if not isinstance(said, dict):
-            raise ValueError("not a JSON object")
-        if isinstance(hints := said.get("hints", ()), list):
-            said["hints"] = hints = tuple(hints)
-        try:
-            record = cls(**said)
-        except TypeError as error:  # a key too many, or one missing
-            raise ValueError(str(error)) from error
-        types = {name: type(value) for name, value in cls._field_defaults.items()}
-        right = all(type(value) is types.get(name, str) for name, value in record._asdict().items())
-        words = record.kind in get_args(RecordKind) and record.stage in get_args(RecordStage)
-        if not right or not words or not all(isinstance(hint, str) for hint in hints):
-            raise ValueError("not a record")
-        return record
+        return convert(json.loads(line), cls)
 
 
-class Mark(NamedTuple):
+class Mark(Struct, frozen=True):
     """What a git hook in sh left to be recorded: `command` made commit `new` of `old` at `ts` (ISO, UTC).
 
     `hints`: signs of an agent in the environment.

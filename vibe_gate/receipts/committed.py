@@ -121,7 +121,7 @@ class CommitRecords(Struct, frozen=True):
             return None
         # An agent can commit what a person had reviewed.
         hints = tuple(dict.fromkeys((*seen.hints, *self.hints)))
-        return seen._replace(ts=self._ts(made.commit), commit=made.commit, during=made.during, hints=hints)
+        return replace(seen, ts=self._ts(made.commit), commit=made.commit, during=made.during, hints=hints)
 
     def _bypasses(self, commits: Sequence[HeadCommit]) -> Iterator[Record]:
         """A record of each commit that no hook let through, with the signs of an agent around it and in it."""

@@ -13,7 +13,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from vibe_gate.domain import model, paths, receipt
 from vibe_gate.domain.bundles import impossible
@@ -39,7 +41,7 @@ Reload = Callable[[], Record]
 """Reads a line of a log again, whole. StorageError; IntegrityError if it is another one now."""
 
 
-class BundleLocation(NamedTuple):
+class BundleLocation(Struct, frozen=True):
     """A bundle's folder: `root` as the user named it, `inside` it "" or `nodes/<node id>/<turn>`.
 
     `digests` has the sha-256 of the bundle's own files by name, if a sealed run

@@ -24,7 +24,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE
@@ -70,7 +72,7 @@ _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may ha
 _PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
 
-class CapturedEvent(NamedTuple):
+class CapturedEvent(Struct, frozen=True):
     """One event of the spool: when it was, and what Claude Code said."""
 
     at: datetime
@@ -141,7 +143,7 @@ def written_blobs(state: State) -> dict[str, str]:
     return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
 
-class CapturedSession(NamedTuple):
+class CapturedSession(Struct, frozen=True):
     """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
 
     calls: tuple[ToolCall, ...]
@@ -271,7 +273,7 @@ def _open(path: Path) -> BinaryIO:
     return open(Folder.at(path.parent).reading(path.name), "rb")
 
 
-class _Shelf(NamedTuple):
+class _Shelf(Struct, frozen=True):
     """Where the events of sessions are kept, redacted."""
 
     folder: Folder

@@ -12,7 +12,9 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from vibe_gate.domain.change import Side
 from vibe_gate.store.folder import Folder
@@ -119,7 +121,7 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-class Kept(NamedTuple):
+class Kept(Struct, frozen=True):
     """A content of a bundle. `name` is its file relative to the bundle, "" if it was too large to keep.
 
     `sha256` and `size` are those of the redacted bytes; of the bytes themselves if they were too large, for

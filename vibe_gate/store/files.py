@@ -10,8 +10,9 @@ import io
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, overload
+
+from msgspec import Struct
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
@@ -30,8 +31,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 _BINARY = re.compile(rb"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredContent:
+class StoredContent(Struct, frozen=True):
     """`sha256` (hex) and `size` (bytes) of one side, and the way to its bytes.
 
     They are those of the stored, redacted bytes; of the file's own if it was larger
@@ -139,8 +139,7 @@ def _as_json(hunk: Hunk) -> dict[str, Any]:
     return {**starts, "new_start": hunk.new_start, "new_lines": hunk.new_lines, "lines": lines}
 
 
-@dataclass(frozen=True, slots=True)
-class LineStats:
+class LineStats(Struct, frozen=True):
     """Lines added and deleted, and the number of hunks (`chunks`; 0 for a binary file)."""
 
     added: int
@@ -148,8 +147,7 @@ class LineStats:
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """One changed file. Paths are as shown (`paths.quote`): safe to print, and themselves unless git would quote them.
 
     `before` is None for an added file, `after` for a deleted one. `old_path` is None but for a rename.
@@ -217,8 +215,7 @@ class FileChange:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(Struct, frozen=True):
     """The changed files; none of a bundle that was not sealed."""
 
     _all: tuple[FileChange, ...] = ()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from vibe_gate.store.folder import LOCK, TEMPORARY, Folder
 
@@ -138,7 +140,7 @@ def part_of(name: str) -> Part | None:
     return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """One name below a bundle's folder. `folder` is open and holds it as `base`; `is_file`: it is a regular file."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from vibe_gate.domain.event import Event, earlier
 from vibe_gate.domain.model import parse_object
@@ -93,8 +94,7 @@ def _events(folder: Folder, run_id: str) -> list[Event]:
         raise IntegrityError(f"Run {run_id} cannot be resumed: {names.EVENTS} is corrupt: {error}.") from error
 
 
-@dataclass(slots=True)
-class _RecordedTurn:
+class _RecordedTurn(Struct):
     """A turn as its folder has it; `by_model` are tokens of input and output."""
 
     node_id: str
@@ -103,9 +103,9 @@ class _RecordedTurn:
     usd: float = 0.0
     basis: str = "none"
     session_id: str = ""
-    hooks: list[dict[str, Any]] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    by_model: dict[str, tuple[int, int]] = field(default_factory=dict)
+    hooks: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    by_model: dict[str, tuple[int, int]] = {}
 
 
 def _turns(folder: Folder, events: list[Event], run: RunRecorder) -> Iterator[_RecordedTurn]:

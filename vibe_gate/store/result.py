@@ -8,11 +8,12 @@ run's seal and with the hashes of the contents, and not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import model
 from vibe_gate.domain.change import ChangeType
@@ -49,8 +50,7 @@ MAX_MESSAGE_CHARACTERS = 10_000
 _NOW = partial(datetime.now, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class NameStatus:
+class NameStatus(Struct, frozen=True):
     """One line of `git diff --name-status`: A, M, D, R or T (type changed); paths as shown."""
 
     path: str
@@ -58,16 +58,14 @@ class NameStatus:
     old_path: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """What an annotation shows beside its message: bytes (redacted before they are kept) and their type."""
 
     body: bytes
     content_type: str = "text/plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """One remark. `ts` in milliseconds; `turn` as in a message; `attachment`: content_type, sha256, size, name."""
 
     message: str
@@ -77,8 +75,7 @@ class Annotation:
     attachment: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+class Git(Struct, frozen=True):
     """The repository before and after (HEAD, and whether anything was uncommitted); None if it is not known."""
 
     before: GitState | None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.model import text_of
@@ -32,8 +33,7 @@ end, `orphan-post` without a start, `in-progress` without an end in a bundle tha
 _SUBAGENT_TOOLS = frozenset({"Agent", "Task"})
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message. `summary` is its first 120 characters on one line, or the tool and its input; `ts` in milliseconds.
 
     `turn` is the folder of the message's turn in its run, "" if the bundle is a turn's own.
@@ -77,8 +77,7 @@ def _short(text: str) -> str:
     return " ".join(text[: SUMMARY_CHARACTERS * 4].split())[:SUMMARY_CHARACTERS]
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedCall:
+class CapturedCall(Struct, frozen=True):
     """One tool call. Times are milliseconds since 1970.
 
     `ok`: it ended well. `agent_id` names the subagent that made the call, "" for the
@@ -120,8 +119,7 @@ class CapturedCall:
         return end.get("tool_response", end.get("error"))
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(Struct, frozen=True):
     """The tool calls, in the order in which they started."""
 
     _all: tuple[CapturedCall, ...]
@@ -154,8 +152,7 @@ class Tools:
         return [call for call in self._all if call.state == "in-progress"]
 
 
-@dataclass(frozen=True, slots=True)
-class _HookLine:
+class _HookLine(Struct, frozen=True):
     """A line of hooks.ndjson: its mark for the correlation, and what it says of subagents."""
 
     mark: HookMark
@@ -222,8 +219,7 @@ def _hooks(turn: BundleLocation) -> Iterator[_HookLine]:
         yield _HookLine(mark, line, text_of(event, "agent_id"), text_of(event, "parent_tool_use_id"), started)
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineEvent:
+class TimelineEvent(Struct, frozen=True):
     """One event. `ts` in milliseconds since 1970, `seq` its number in its log, `type` what it is.
 
     `source` says which log: "run" (node.status ...), "sdk" (message, usage, todo ...) or "hook" (PreToolUse ...).
@@ -250,8 +246,7 @@ class TimelineEvent:
         return self._line()
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """The events of a run or a turn, by time. Every iteration reads the logs anew, and holds a head of each event."""
 
     _run: BundleLocation | None

@@ -361,7 +361,8 @@ class HookRecords(_Table):
             names = [] if os.path.islink(folder) else os.listdir(folder)
         except OSError:
             return []
-        return sorted(mark for name in names if (mark := _mark(os.path.join(folder, name))))
+        marks = [mark for name in names if (mark := _mark(os.path.join(folder, name)))]
+        return sorted(marks, key=lambda mark: (mark.ts, mark.command, mark.old, mark.new))
 
     def unmark(self, marks: Iterable[Mark]) -> None:
         """Delete the marks of what is recorded now."""

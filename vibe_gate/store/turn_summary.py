@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
@@ -102,8 +103,7 @@ class TurnSummary(SeedModel):
     redacted: Redacted = Redacted()
 
 
-@dataclass(frozen=True, slots=True)
-class HookMark:
+class HookMark(Struct, frozen=True):
     """What correlation needs of one line of hooks.ndjson. `ts` in milliseconds."""
 
     seq: int
