@@ -12,7 +12,7 @@ from hooked import Hooked
 from repos import GATE, Repo, gated
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import annotations, comment, words
+from vibe_gate.report import annotations, comment, sentences
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 
@@ -65,7 +65,7 @@ def test_a_confirmed_fail_is_a_warning_or_a_failure_on_every_face(tmp_path, envi
     }
     told = Report(summary, (), first_round(summary.findings, ""))
     verdict = expected.partition(" · ")[0]
-    assert words.headline(summary) == expected
+    assert sentences.headline(summary) == expected
     assert annotations.title(told).startswith(f"{verdict} · ")
     screen = on_a_terminal(repo.path, {**environ, "TERM": "dumb"}, "review", "HEAD~1")[1]
     assert screen.splitlines()[0][2:].rstrip() == expected

@@ -15,7 +15,7 @@ from walks import walked
 from wire import answer, answering
 
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import words
+from vibe_gate.report import queries
 
 pytestmark = pytest.mark.slow
 
@@ -231,7 +231,7 @@ def test_a_fail_that_is_reused_has_its_finding_and_counts_as_from_the_cache(aski
     reused = again.review(*NOT_SHOWN["a caller stands a line further down"])
     assert len(again.requests) == 1
     assert (reused.exit_code, reused.findings) == (1, first.findings)
-    assert words.changes(reused) == words.changes(first) == CHANGES
+    assert queries.changes(reused) == queries.changes(first) == CHANGES
     assert (reused.cache.hits, reused.cache.misses, reused.cost.usd) == (1, 0, 0)
 
 

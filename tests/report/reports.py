@@ -8,7 +8,8 @@ from summaries import changed, criterion, failed, finding, policy, rubric, summa
 
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, Vote
-from vibe_gate.report.report import Links, Report
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, next_round
 
 BASE = "11" * 20

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from vibe_gate.domain import paths
-from vibe_gate.report.report import anchors
+from vibe_gate.report.anchors import anchors
 
 PATCH = b"""\
 diff --git a/src/a.py b/src/a.py

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from summaries import failed, finding, policy, summary, unseen
 
 from vibe_gate import __version__
+from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import (
     check_run,
     commands,
@@ -23,7 +24,7 @@ from vibe_gate.report.annotations import (
 )
 from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, state_of
 from vibe_gate.report.formats import sarif
-from vibe_gate.report.report import Report, anchors
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.terminal import render
 

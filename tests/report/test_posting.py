@@ -14,8 +14,9 @@ from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Truste
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.forge import open_forge
 from vibe_gate.report.annotations import commands, finding_of
+from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Links, Report
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, identity
 
 BASE = "b" * 40
@@ -159,7 +160,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
     assert github.writes == before + 2  # check run and comment: what is fixed is marked once
     assert {finding_of(one.body): one.body for one in github.review_comments} == bodies
     posted = say(github, environ, [finding(1), finding(2), finding(3)], HEADS[3])
-    assert posted.report.round.back == {f"{1:016x}"}
+    assert posted.report.round.reappeared == {f"{1:016x}"}
     assert [finding_of(one.body) for one in github.review_comments].count(f"{1:016x}") == 2  # said again: it is back
     assert len(ours(github)) == 1
 

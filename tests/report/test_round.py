@@ -61,7 +61,7 @@ def test_what_is_fixed_keeps_its_commit_in_later_rounds():
 
 def test_what_was_fixed_and_is_there_again_is_new_and_said_to_be_back():
     told = follow(follow(first_round([found("1")], A), []), [found("1")], C)
-    assert (names(told.new), told.back, told.fixed) == ("1", {"1" * 16}, ())
+    assert (names(told.new), told.reappeared, told.fixed) == ("1", {"1" * 16}, ())
     assert told.state.findings[0].since == C
 
 

@@ -8,7 +8,7 @@ import pytest
 from domain.changes import file_change
 
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE
-from vibe_gate.report.report import anchors
+from vibe_gate.report.anchors import anchors
 from vibe_gate.report.suggestions import suggestion_of, suggestions
 
 HEAD = b"".join(b"line %d\n" % number for number in range(1, 9))

@@ -21,9 +21,11 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
 from vibe_gate.report.comment import DOCS, MARKER, comment, job_summary, state_of
-from vibe_gate.report.report import Links, Report, anchors
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import ReportedFinding, Round, load
 
 HEAD = "c0ffee" * 6 + "c0ff"

@@ -1,7 +1,16 @@
 """A run as text, and posted to the forge.
 
-terminal, words  the screen and its sentences            report       what is told of a run; links, lines
-comment          a pull request's comment, job summary   annotations  check run, review comments, workflow commands
-formats          SARIF, JUnit, GitLab                    markdown     text of others that acts on nothing
-posting, round   what is posted, what is new since       listing, verified   tables of runs, of commits
+report       what is reported of a run; links: addresses; anchors: lines that take comments
+queries      which criteria, findings and places of a summary a report is about
+sentences    what is said of a verdict, the same everywhere
+terminal     the verdict screen
+comment      a pull request's comment and the job summary; next_step: what its reader does next
+markdown     text of others as Markdown that acts on nothing
+annotations  check run, review comments, workflow commands; suggestions: suggested changes
+round        what was said before, what is new since
+posting      all of it posted to the forge
+formats      SARIF, JUnit, GitLab
+html         the page
+graph        a run's graph as text
+listing      tables of runs; statistics: what runs come to; verified: tables of commits
 """

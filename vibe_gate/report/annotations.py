@@ -11,9 +11,11 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
-from vibe_gate.report import comment, words
+from vibe_gate.report import comment, queries, sentences
+from vibe_gate.report.anchors import Anchors
+from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fit, prose
-from vibe_gate.report.report import Anchors, Links, Report
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import identity
 
 MAX_TEXT = 65_000
@@ -32,7 +34,7 @@ def check_run(report: Report, downgrades: Sequence[str] = (), at_lines: Collecti
     Not those that have a comment at their lines (`at_lines`, identities).
     """
     deleted = {file.path for file in report.summary.change.files if file.change_type == "deleted"}
-    shown = [one for one in words.worst_first(report.round.shown, report.summary) if identity(one) not in at_lines]
+    shown = [one for one in queries.worst_first(report.round.shown, report.summary) if identity(one) not in at_lines]
     able = [(one, each) for one in shown if one.path not in deleted and (each := annotation(one, report))]
     made = able[:MAX_ANNOTATIONS]
     if len(made) < len(able):
@@ -60,7 +62,7 @@ def conclusion(report: Report) -> Conclusion:
 def title(report: Report) -> str:
     """The verdict and what decided, as plain text on one line; the comment says the same."""
     would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
-    text = would + safe(" · ".join([words.verdict(report.summary), *comment.decided(report)]))
+    text = would + safe(" · ".join([sentences.verdict(report.summary), *comment.decided(report)]))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 
@@ -69,8 +71,8 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     path = own_path(finding.path)
     if not path:
         return None
-    line, end = words.lines_after(finding)
-    against = words.counterexample(finding, report.summary)
+    line, end = queries.lines_after(finding)
+    against = queries.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     return CheckAnnotation(
@@ -78,7 +80,7 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
         start_line=line,
         end_line=end,
         annotation_level=finding.level,
-        message=words.message(finding),
+        message=sentences.message(finding),
         title=safe(finding.criterion)[:MAX_TITLE],
         raw_details="\n".join(details),
     )
@@ -109,8 +111,8 @@ _FIXED = "**Fixed** at "
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
     """The new findings that stand at lines of the diff; what somebody let pass is left out."""
-    ordered = words.worst_first(report.round.new, report.summary)
-    made = (_comment(finding, report, anchors) for finding in ordered if not words.waiver(finding))
+    ordered = queries.worst_first(report.round.new, report.summary)
+    made = (_comment(finding, report, anchors) for finding in ordered if not queries.waiver(finding))
     return tuple(comment for comment in made if comment is not None)
 
 
@@ -140,7 +142,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
     path = own_path(finding.path)
     if not path or finding.line == 0:
         return None
-    side: DiffSide = "LEFT" if words.is_removed(finding) else "RIGHT"
+    side: DiffSide = "LEFT" if queries.is_removed(finding) else "RIGHT"
     end = min(max(finding.end_line, finding.line), finding.line + MAX_LINES - 1)
     while end > finding.line and not anchors.holds(finding.path, finding.line, end, side):
         end -= 1
@@ -150,9 +152,9 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 
 
 def _body(finding: Finding, report: Report) -> str:
-    name = f" · {code(finding.fingerprint[: words.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
+    name = f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
     parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(finding.message)]
-    against = words.counterexample(finding, report.summary)
+    against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
     return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
@@ -174,11 +176,11 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_line
     lines = [_command(level, title(report), {"title": "vibe-gate"})]
     left = Counter(dict.fromkeys(_COMMANDS.values(), OF_EACH))
     left[level] -= 1
-    for finding in words.worst_first(report.round.shown, summary):
+    for finding in queries.worst_first(report.round.shown, summary):
         name = _COMMANDS[finding.level]
         if left[name] > 0 and finding.path and identity(finding) not in at_lines:
             left[name] -= 1
-            line, end = (0, 0) if words.is_removed(finding) else (finding.line, finding.end_line)
+            line, end = (0, 0) if queries.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
             shown["title"] = safe(finding.criterion)
             lines.append(_command(name, safe(finding.message), shown))

@@ -15,11 +15,12 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
-from vibe_gate.report import words
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import cause, next_step
-from vibe_gate.report.report import Links, Report
-from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, explained, identity, load
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load, with_explanations
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
 """The documents of this version."""
@@ -64,10 +65,10 @@ def opening(report: Report) -> Block:
 
 def _headline(report: Report) -> str:
     name = f" ({prose(report.name, 100)})" if report.name else ""
-    let_pass = words.passed_by(report.summary)
+    let_pass = sentences.passed_by(report.summary)
     approved = f" · {prose(let_pass)}" if let_pass else ""
     free = f" · {unblocked(report)}" if unblocked(report) else ""
-    return f"### vibe-gate{name}: {words.verdict(report.summary)}{approved}{free}"
+    return f"### vibe-gate{name}: {sentences.verdict(report.summary)}{approved}{free}"
 
 
 def unblocked(report: Report) -> str:
@@ -79,29 +80,29 @@ def _why(report: Report) -> str:
     summary = report.summary
     if not summary.run_id:
         head = summary.change.head_commit
-        return f"Nothing to review in {commit(head, report.links) if head else code(words.key(summary))}."
+        return f"Nothing to review in {commit(head, report.links) if head else code(sentences.key(summary))}."
     return prose(why(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
 
 
 def decided(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
     reason = why(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
-    return list(filter(None, [words.passed_by(report.summary), reason]))
+    return list(filter(None, [sentences.passed_by(report.summary), reason]))
 
 
 def why(report: Report) -> str:
     """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
     summary = report.summary
-    text = words.why(summary, sentence=True)
+    text = sentences.why(summary, sentence=True)
     if report.links:  # a job's option
         text = text.replace("--no-judge", 'judge: "false"')
-    if summary.exit_code == FAIL and words.needs_approval(summary):
-        text += f". This change also edits {words.edited(summary)}, which needs approval"
+    if summary.exit_code == FAIL and queries.needs_approval(summary):
+        text += f". This change also edits {sentences.edited(summary)}, which needs approval"
     undecided = summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass"
     if undecided and (reason := cause(summary)):
         fact = _ADVICE.sub("", reason).removeprefix("not asked: ").removesuffix(".")
         fact = "a fork's job gets no API key" if report.fork and reason == NO_KEY else fact
-        left = sum(one.kind == "judge" for one in words.unanswered(summary))
+        left = sum(one.kind == "judge" for one in queries.unanswered(summary))
         missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
         fact = f"{fact}. {missing}" if left else fact
         if summary.exit_code == POLICY_CHANGED:
@@ -118,17 +119,18 @@ def _next(report: Report) -> str:
 
 
 def _waiting(report: Report) -> str:
-    check, asked = words.waiting(report.summary)
-    if not asked:
+    waiting = queries.waiting(report.summary)
+    if not waiting.questions:
         return ""
-    named = _first([code(id, 64) for id in asked], 3)
-    how = ' `ask-anyway: "true"` asks all the same.' if report.links and check != "no-secrets" else ""
-    return f"Not asked until {code(check, 64)} passes: {counted(len(asked), 'judge question')}, {named}.{how}"
+    named = _first([code(id, 64) for id in waiting.questions], 3)
+    how = ' `ask-anyway: "true"` asks all the same.' if report.links and waiting.check != "no-secrets" else ""
+    number = counted(len(waiting.questions), "judge question")
+    return f"Not asked until {code(waiting.check, 64)} passes: {number}, {named}.{how}"
 
 
 def commit(id: str, links: Links | None) -> str:
     """A commit by its short id, linked where the forge is known."""
-    return link(id[: words.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
+    return link(id[: sentences.SHORT_ID], links.commit(id) if links and _COMMIT.match(id) else "")
 
 
 def _list(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:
@@ -141,7 +143,7 @@ def _round_line(told: Round) -> str:
     fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
     if not (told.held or told.unanswered or (told.number > 1 and (told.new or told.open or fixed_now))):
         return ""
-    new, still = (sum(not words.waiver(one) for one in group) for group in (told.new, told.open))
+    new, still = (sum(not queries.waiver(one) for one in group) for group in (told.new, told.open))
     parts = [f"{new} new", f"{still} still open", f"{fixed_now} fixed"]
     parts += [f"{len(told.shown) - new - still} accepted"] if len(told.shown) > new + still else []
     parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
@@ -152,7 +154,7 @@ def _round_line(told: Round) -> str:
 
 def changed(summary: Summary) -> Block:
     """What the change does, as a judge said it, and its files by risk."""
-    files, said = words.riskiest_first(summary), words.changes(summary)
+    files, said = queries.riskiest_first(summary), queries.changes(summary)
     if len(files) < 2 and not said:
         return Block("")
     rows = [
@@ -176,7 +178,7 @@ def criteria(summary: Summary) -> Iterator[Block]:
 
 
 def _rubric(rubric: RubricResult) -> str:
-    if not words.applies(rubric):
+    if not queries.applies(rubric):
         return f"Rubric {html(rubric.id, 100)}: skipped"
     decided = f"score {rubric.score:.2f}" if rubric.coverage else "nothing decided"
     open_ = sum(one.outcome in ("abstain", "error") for one in rubric.criteria) if rubric.coverage else 0
@@ -191,26 +193,27 @@ def _criterion(one: CriterionResult, said: str, summary: Summary) -> tuple[str, 
     """Its row. `said`: the reason that stands above, and is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
-    if one.outcome == "fail" and words.is_waived(one.id, summary.findings):
+    if one.outcome == "fail" and queries.is_waived(one.id, summary.findings):
         outcome = "accepted"
     reason = "see above" if one.reason and one.reason == said else prose(one.reason, 280)
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 
-def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -> Iterator[Block]:
+def findings(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
     """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
-    `held`: those too that are otherwise only counted; `but`: without those of these identities.
+    `held`: those too that are otherwise only counted; `without`: the identities of findings to leave out.
     """
     told = report.round
     held_back = told.held if held else ()
     first = [("Findings", told.shown)] if told.number == 1 else [("New findings", told.new), ("Still open", told.open)]
     for title, group in (*first, ("Held back", held_back), ("Accepted", (*told.shown, *held_back))):
-        kept = [one for one in group if identity(one) not in but and bool(words.waiver(one)) is (title == "Accepted")]
+        wanted = [one for one in group if identity(one) not in without]
+        kept = [one for one in wanted if bool(queries.waiver(one)) is (title == "Accepted")]
         alike: dict[object, list[Finding]] = {}
-        for finding in words.worst_first(kept, report.summary):
-            against = words.counterexample(finding, report.summary)
-            back = identity(finding) in told.back
+        for finding in queries.worst_first(kept, report.summary):
+            against = queries.counterexample(finding, report.summary)
+            back = identity(finding) in told.reappeared
             alike.setdefault((finding.level, finding.criterion, finding.message, against, back), []).append(finding)
         for index, equal in enumerate(alike.values()):
             head = f"#### {title} ({len(kept):,})\n\n" if index == 0 else ""
@@ -221,14 +224,14 @@ def findings(report: Report, *, held: bool = False, but: Collection[str] = ()) -
 def item(equal: Sequence[Finding], report: Report) -> str:
     """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal[0]
-    back = " (back)" if identity(finding) in report.round.back else ""
-    name = _first([code(each.fingerprint[: words.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
+    back = " (back)" if identity(finding) in report.round.reappeared else ""
+    name = _first([code(each.fingerprint[: sentences.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
     asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
-    waived = words.waiver(finding)
+    waived = queries.waiver(finding)
     said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
     told = f"- **{finding.level}**{back} {places}: {said}" + (f" ({asked})" if asked else "")
-    against = words.counterexample(finding, report.summary)
+    against = queries.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
     return told
@@ -237,9 +240,9 @@ def item(equal: Sequence[Finding], report: Report) -> str:
 def _where(finding: Finding, links: Links | None) -> str:
     if not finding.path:
         return "the change"
-    before = words.is_removed(finding)
+    before = queries.is_removed(finding)
     address = links.permalink(finding.path, finding.line, finding.end_line, before=before) if links else ""
-    return link(words.place_of(finding), address) + (" (removed)" if before else "")
+    return link(sentences.place_of(finding), address) + (" (removed)" if before else "")
 
 
 def fixed(report: Report) -> Iterator[Block]:
@@ -253,7 +256,7 @@ def fixed(report: Report) -> Iterator[Block]:
 
 def _seen(seen: ReportedFinding, links: Links | None) -> str:
     old = Links(links.server, links.repository, seen.since) if links else None
-    place = words.place(seen.path, seen.line)
+    place = sentences.place(seen.path, seen.line)
     address = old.permalink(seen.path, seen.line) if old and seen.path else ""
     since = f"fixed at {commit(seen.fixed, links)}: " if seen.fixed else ""
     shown = link(place, address) if seen.path else place
@@ -263,7 +266,7 @@ def _seen(seen: ReportedFinding, links: Links | None) -> str:
 def policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for change in summary.policy_changes:
-        meaning, by, approver = words.policy_meaning(change, summary).partition("@")
+        meaning, by, approver = sentences.policy_meaning(change, summary).partition("@")
         text, more = cut_lines(_without_names(change.diff), MAX_POLICY_DIFF)
         shown = fence(text, "diff") if text.strip() else "No text to show."
         cut = f"\n\n{counted(more, 'more line')} of this diff." if more else ""
@@ -288,12 +291,12 @@ def _type(change_type: str) -> str:
 
 def unreviewed(summary: Summary) -> Iterator[Block]:
     """What was not judged: how much and why in the fold's title, the places in it."""
-    places = words.missed(summary)
-    if not places or words.waiting(summary)[1]:
+    places = queries.missed(summary)
+    if not places or queries.waiting(summary).questions:
         return
     by_reason: dict[str, list[str]] = {}
     for one in places:
-        by_reason.setdefault(one.reason, []).append(code(words.place_of(one)))
+        by_reason.setdefault(one.reason, []).append(code(sentences.place_of(one)))
     often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     lines = [
@@ -316,13 +319,13 @@ def details(report: Report) -> Block:
     summary = report.summary
     if not summary.run_id:
         return Block("")
-    change, score = summary.change, words.score(summary)
-    added, deleted = words.lines(summary)
+    change, score = summary.change, queries.score(summary)
+    added, deleted = queries.lines(summary)
     size = f"{counted(len(change.files), 'file')} (+{added:,} −{deleted:,})"
-    about = commit(change.head_commit, report.links) if change.head_commit else code(words.key(summary))
+    about = commit(change.head_commit, report.links) if change.head_commit else code(sentences.key(summary))
     parts = [
-        f"Reviewed: {about} against {prose(words.gate(summary))}.",
-        f"Cost: {prose(words.cost(summary))}.",
+        f"Reviewed: {about} against {prose(sentences.gate(summary))}.",
+        f"Cost: {prose(sentences.cost(summary))}.",
         _provenance(report),
         _list(report.notes, prose),
         *_again(report),
@@ -351,7 +354,7 @@ def _again(report: Report) -> Iterator[str]:
     """How to run the review in a clone, and how to let something pass."""
     change, named = report.summary.change, report.review
     if not named and _COMMIT.match(change.base_commit) and _COMMIT.match(change.head_commit):
-        named = f"{change.base_commit[: words.SHORT_ID]}..{change.head_commit[: words.SHORT_ID]}"
+        named = f"{change.base_commit[: sentences.SHORT_ID]}..{change.head_commit[: sentences.SHORT_ID]}"
     yield "Run this review in a clone:"
     yield fence(f"vibe-gate review {named}".rstrip(), "")
     if report.summary.exit_code == FAIL or report.round.shown:
@@ -390,9 +393,8 @@ def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
 
 
 def _state(report: Report) -> str:
-    return dump(
-        explained(report.round.state, report.summary, report.round.run or (report.links.run if report.links else 0))
-    )
+    run = report.round.run or (report.links.run if report.links else 0)
+    return dump(with_explanations(report.round.state, report.summary, run))
 
 
 def state_of(body: str) -> RoundState | None:
@@ -412,10 +414,10 @@ def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> 
     return [opening(report), *said, *facts]
 
 
-def check_summary(report: Report, downgrades: Sequence[str], but: Collection[str]) -> list[Block]:
-    """The parts of a check run's summary: what stands at lines (`but`, identities) and diffs are not said again."""
+def check_summary(report: Report, downgrades: Sequence[str], without: Collection[str]) -> list[Block]:
+    """The parts of a check run's summary: what stands at lines (`without`, identities) and diffs are not said again."""
     facts = [*criteria(report.summary), *unreviewed(report.summary), details(report), _lost(downgrades)]
-    return [opening(report), *findings(report, but=but), *facts]
+    return [opening(report), *findings(report, without=without), *facts]
 
 
 def _lost(downgrades: Sequence[str]) -> Block:

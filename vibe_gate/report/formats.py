@@ -16,9 +16,9 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
-from vibe_gate.report import words
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.annotations import own_path
-from vibe_gate.report.report import Links
+from vibe_gate.report.links import Links
 from vibe_gate.report.round import identity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -38,7 +38,7 @@ _POLICY_RULE = "Changes of the gate itself, and of what steers agents, diffs or 
 
 def sarif(summary: Summary, links: Links | None = None) -> str:
     """The log as indented JSON with a final newline: the gravest `MAX_RESULTS`, and how many there are besides."""
-    placed = words.worst_first([finding for finding in summary.findings if finding.path], summary)
+    placed = queries.worst_first([finding for finding in summary.findings if finding.path], summary)
     rules = _rules(summary)
     index = {name: number for number, name in enumerate(rules)}
     run: dict[str, Any] = {
@@ -106,18 +106,18 @@ def _id(criterion: str) -> str:
 
 def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dict[str, Any]:
     name = identity(finding)
-    against = words.counterexample(finding, summary)
+    against = queries.counterexample(finding, summary)
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
         "message": {
-            "text": _plain(words.message(finding)) + (f" Counterexample: {_plain(against)}" if against else "")
+            "text": _plain(sentences.message(finding)) + (f" Counterexample: {_plain(against)}" if against else "")
         },
-        "locations": [_location(finding, has_lines=not words.is_removed(finding))],
+        "locations": [_location(finding, has_lines=not queries.is_removed(finding))],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rules[_id(finding.criterion)],
     }
-    if waived := words.waiver(finding):
+    if waived := queries.waiver(finding):
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
     return result
 
@@ -139,7 +139,7 @@ def _invocation(summary: Summary, left_out: int) -> dict[str, Any]:
     return {
         "executionSuccessful": summary.exit_code in (PASS, FAIL, POLICY_CHANGED),
         "exitCode": summary.exit_code,
-        "exitCodeDescription": safe(words.headline(summary)),
+        "exitCodeDescription": safe(sentences.headline(summary)),
         "toolExecutionNotifications": list(_notifications(summary, left_out)),
     }
 
@@ -150,8 +150,8 @@ def _notifications(summary: Summary, left_out: int) -> Iterable[dict[str, Any]]:
         yield _notification("left-out", "error", text)
     for finding in summary.findings:
         if not finding.path:
-            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _plain(words.message(finding)))
-    missed = words.missed(summary)
+            yield _notification(_id(finding.criterion), _LEVELS[finding.level], _plain(sentences.message(finding)))
+    missed = queries.missed(summary)
     for one in missed[:MAX_NOTIFICATIONS]:
         made = _notification("unreviewed", "warning", f"No judge saw this: {_plain(one.reason)}")
         yield made | ({"locations": [_location(one)]} if one.path else {})
@@ -197,19 +197,19 @@ def _testcase(name: str, kind: str = "", type_: str = "", message: str = "", det
 
 
 def _verdict_case(summary: Summary) -> ElementTree.Element:
-    said = words.headline(summary)
+    said = sentences.headline(summary)
     if summary.exit_code == PASS:
         case = _testcase("verdict")
         ElementTree.SubElement(case, "system-out").text = safe(said)
         return case
-    whole = "\n".join(words.one_line(finding) for finding in summary.findings if not finding.path)
+    whole = "\n".join(sentences.one_line(finding) for finding in summary.findings if not finding.path)
     return _testcase("verdict", "failure" if summary.exit_code == FAIL else "error", summary.outcome, said, whole)
 
 
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.criterion == one.id]
     kind, type_ = _kind(one, rubric, own)
-    return _testcase(one.id, kind, type_, one.reason, "\n".join(words.one_line(finding) for finding in own))
+    return _testcase(one.id, kind, type_, one.reason, "\n".join(sentences.one_line(finding) for finding in own))
 
 
 def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[str, str]:
@@ -218,7 +218,7 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
         return "", ""
     if one.outcome == "not_applicable":
         return "skipped", "not applicable"
-    if words.is_waived(one.id, own):
+    if queries.is_waived(one.id, own):
         return "skipped", "let pass"
     if one.outcome == "fail" and own and all(finding.level != "failure" for finding in own):
         return "skipped", "warning"
@@ -242,15 +242,15 @@ def gitlab(summary: Summary) -> str:
     made = [_gitlab_finding(finding) for finding in summary.findings]
     if summary.exit_code != PASS:
         name = hashlib.sha256(f"verdict\0{summary.exit_code}".encode()).hexdigest()[:16]
-        made.insert(0, _gitlab_entry(safe(words.headline(summary)), "verdict", name, "blocker"))
+        made.insert(0, _gitlab_entry(safe(sentences.headline(summary)), "verdict", name, "blocker"))
     unique = {entry["fingerprint"]: entry for entry in reversed(made)}
     return json.dumps(list(unique.values())[::-1], indent=1) + "\n"
 
 
 def _gitlab_finding(finding: Finding) -> dict[str, Any]:
     path = (own_path(finding.path) or safe(finding.path)).lstrip("/") or _ROOT
-    name, severity, lines = safe(finding.criterion), _SEVERITIES[finding.level], words.lines_after(finding)
-    return _gitlab_entry(words.message(finding), name, identity(finding), severity, path, lines)
+    name, severity, lines = safe(finding.criterion), _SEVERITIES[finding.level], queries.lines_after(finding)
+    return _gitlab_entry(sentences.message(finding), name, identity(finding), severity, path, lines)
 
 
 def _gitlab_entry(

@@ -10,11 +10,11 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import words
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.markdown import code
 from vibe_gate.report.report import Report
 
-_CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
+_REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(re.escape(NO_KEY)),
         "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*) and pass it as "
@@ -46,7 +46,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         "wait some minutes, then re-run this job",
     ),
 )
-"""Why a run did not decide, as the reasons say it; `{0}` is what the expression caught."""
+"""By why a run did not decide, as reasons say it, what helps; `{0}` is what the expression caught."""
 
 
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
@@ -60,7 +60,7 @@ def next_step(report: Report) -> str:
     if summary.exit_code == PASS:
         return _after_pass(summary)
     if summary.exit_code == FAIL:
-        return _repair(report) + (_THEN_APPROVE if words.needs_approval(summary) else "")
+        return _repair(report) + (_THEN_APPROVE if queries.needs_approval(summary) else "")
     if summary.exit_code == POLICY_CHANGED:
         return _approve(report) if summary.outcome == "pass" else _decide(report) + _THEN_APPROVE
     if summary.exit_code == INTEGRITY:
@@ -72,7 +72,7 @@ def _after_pass(summary: Summary) -> str:
     warnings = sum(finding.level == "warning" for finding in summary.findings)
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
-    left = words.unasked(summary)
+    left = queries.unasked(summary)
     if left and left[0].reason == NO_KEY:
         return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
     return "nothing to do; judge questions are switched off" if left else "nothing to do"
@@ -91,14 +91,14 @@ def _repair(report: Report) -> str:
 
 def _to_head(report: Report) -> str:
     """The reviewed range in a clone that has a repair on top."""
-    head = report.summary.change.head_commit[: words.SHORT_ID]
+    head = report.summary.change.head_commit[: sentences.SHORT_ID]
     return report.review.replace(f"..{head}", "..HEAD", 1) if head else report.review
 
 
 def _approve(report: Report) -> str:
     if report.links is None:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason TEXT`"
-    head = code(report.summary.change.head_commit[: words.SHORT_ID])
+    head = code(report.summary.change.head_commit[: sentences.SHORT_ID])
     return (
         f"someone with write access who wrote none of this change approves {head} (*Files changed → Review changes*). "
         "The check then looks again; if not, re-run its job"
@@ -111,22 +111,22 @@ def _decide(report: Report) -> str:
             "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
             "from there"
         )
-    if caught := _cause(report.summary):
-        advice = caught[1]
-        return advice.format(*caught[0].groups(), secrets="Dependabot" if report.dependabot else "Actions")
+    if known := _remedy(report.summary):
+        reason, advice = known
+        return advice.format(*reason.groups(), secrets="Dependabot" if report.dependabot else "Actions")
     if report.summary.outcome == "error":
         return "see the criteria with an error below, repair what they name, then re-run this job"
     return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"
 
 
-def _cause(summary: Summary) -> tuple[re.Match[str], str] | None:
+def _remedy(summary: Summary) -> tuple[re.Match[str], str] | None:
     """The first reason with a remedy that is known, and this remedy."""
-    reasons = [*(one.reason for one in words.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
-    found = ((pattern.search(reason), advice) for pattern, advice in _CAUSES for reason in reasons)
+    reasons = [*(one.reason for one in queries.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
+    found = ((pattern.search(reason), advice) for pattern, advice in _REMEDIES for reason in reasons)
     return next(((match, advice) for match, advice in found if match), None)
 
 
 def cause(summary: Summary) -> str:
     """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it."""
-    caught = _cause(summary)
-    return caught[0].string if caught else next((one.reason for one in words.unanswered(summary)), "")
+    known = _remedy(summary)
+    return known[0].string if known else next((one.reason for one in queries.unanswered(summary)), "")

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Comment, Forge, LineComment
-from vibe_gate.report import words
+from vibe_gate.report import sentences
 from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fixed_body, is_fixed, review_comments
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.report import Report
@@ -64,11 +64,13 @@ def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
     posted = Posted(replace(report, number=posting.number), list(posting.limits))
     if forge is None:
         return posted
-    _Telling(posting, forge, posted).tell()
+    _Poster(posting, forge, posted).post()
     return posted
 
 
-class _Telling:
+class _Poster:
+    """Posts one report, step by step; `posted` collects what stands where and what was refused."""
+
     def __init__(self, posting: Posting, forge: Forge, posted: Posted) -> None:
         self._posting = posting
         self._forge = forge
@@ -76,8 +78,8 @@ class _Telling:
         self._marker = marker(posted.report.name)
         self._spoke = False
 
-    def tell(self) -> None:
-        """All steps, each on its own feet."""
+    def post(self) -> None:
+        """Take all steps; one that is refused does not stop those after it."""
         number = self._posting.number
         stale = self._newer_head(number) if number is not None else ""
         if stale:
@@ -101,7 +103,7 @@ class _Telling:
             return ""
         if current == self._posting.head:
             return ""
-        now, then = current[: words.SHORT_ID], self._posting.head[: words.SHORT_ID]
+        now, then = current[: sentences.SHORT_ID], self._posting.head[: sentences.SHORT_ID]
         return (
             f"The pull request is at {now} by now and this run is about {then}, so the comment is left to the run of "
             "the newer commit."
@@ -134,7 +136,7 @@ class _Telling:
             return lambda finding: False
         touched = self._posting.touched(previous.head)
         if touched is None:
-            last = previous.head[: words.SHORT_ID]
+            last = previous.head[: sentences.SHORT_ID]
             self._posted.downgrades.append(
                 f"The commit of the last round, {last}, cannot be seen any more, so every line counts as changed since "
                 "then."

@@ -26,7 +26,7 @@ from msgspec import Struct
 from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
-from vibe_gate.report.words import is_approval
+from vibe_gate.report.queries import is_approval
 
 MAX_STATE = 12_000
 """Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
@@ -97,8 +97,10 @@ class RoundState(Model):
 class Round(Struct, frozen=True):
     """What is to be said of a run, given what was said before.
 
-    `back` are fingerprints among `new` that were called fixed before. `unanswered`
-    was said before and not found this time, but nobody could tell, or of this very commit: nothing was fixed.
+    `reappeared`: fingerprints among `new` that were called fixed before. `unanswered` was said before and not found
+    this time, but this run could not tell, or it is about the same commit: nothing was fixed. `open_before`: what was
+    said before of those in `open`. `run`: the workflow's run that reviewed this head first, as later ones may ask no
+    model; 0 if none did.
     """
 
     number: int
@@ -107,23 +109,21 @@ class Round(Struct, frozen=True):
     open: tuple[Finding, ...] = ()
     fixed: tuple[ReportedFinding, ...] = ()
     held: tuple[Finding, ...] = ()
-    back: frozenset[str] = frozenset()
+    reappeared: frozenset[str] = frozenset()
     unanswered: tuple[ReportedFinding, ...] = ()
-    since: tuple[ReportedFinding, ...] = ()
-    """What was said before of those in `open`."""
+    open_before: tuple[ReportedFinding, ...] = ()
     run: int = 0
-    """The workflow's run that reviewed this head first; 0 if none did: later ones may ask no model."""
 
     @property
     def state(self) -> RoundState:
         """What the next round has to know."""
         said = [_seen(finding, self.head) for finding in self.new]
-        known = (*said, *self.since, *self.unanswered, *self.fixed)
+        known = (*said, *self.open_before, *self.unanswered, *self.fixed)
         return RoundState(number=self.number, head=self.head, findings=known[:MAX_SEEN])
 
     @property
     def shown(self) -> tuple[Finding, ...]:
-        """All that is there and is said: new ones first."""
+        """The findings of this run that are said, the new ones first."""
         return (*self.new, *self.open)
 
 
@@ -166,9 +166,9 @@ def next_round(
             *(seen for name, seen in known.items() if seen.fixed and name not in here),
         ),
         held=tuple(found for name, found in fresh.items() if name not in said),
-        back=frozenset(said.keys() & known.keys()),
+        reappeared=frozenset(said.keys() & known.keys()),
         unanswered=unanswered,
-        since=tuple(known[name] for name in here if name in still),
+        open_before=tuple(known[name] for name in here if name in still),
         run=previous.run if previous is not None and same else 0,
     )
 
@@ -204,7 +204,7 @@ def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
     return answered
 
 
-def explained(state: RoundState, summary: Summary, run: int) -> RoundState:
+def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundState:
     """The state with the run's number, and with what its findings were decided by, as far as there is room."""
     here = {identity(finding): finding for finding in summary.findings}
     votes = {one.id: one.votes for rubric in summary.rubrics for one in rubric.criteria}

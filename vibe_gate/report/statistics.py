@@ -12,7 +12,7 @@ from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
-from vibe_gate.report import listing, words
+from vibe_gate.report import listing, queries
 
 Number = TypeVar("Number", int, float)
 
@@ -72,7 +72,7 @@ def statistics(
         for rubric in summary.rubrics if summary.cache.hits else ():
             _add_saved(total, rubric, known, summary_of)
         for finding in summary.findings:
-            state = words.waiver(finding).partition(" ")[0] or "kept"
+            state = queries.waiver(finding).partition(" ")[0] or "kept"
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
     total.findings |= Counter(states.values())
     return total

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from vibe_gate.domain.change import FileDiff, Hunk
 from vibe_gate.domain.escape import counted
 from vibe_gate.forge import LineComment
+from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_LINES
 from vibe_gate.report.markdown import fence
-from vibe_gate.report.report import Anchors
 
 MAX_SUGGESTIONS = 50
 """Of one review: more bury a pull request, and the patch has all."""

@@ -13,63 +13,10 @@ from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import words
+from vibe_gate.report import queries, sentences
 
 MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
-
-
-class ScreenRow(Struct, frozen=True):
-    """One row of the screen.
-
-    `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
-    cut; the terminal breaks it (a path that is to be copied).
-    """
-
-    rank: int
-    line: Text
-    indent: int = 4
-    whole: bool = False
-
-
-def keep(blocks: Sequence[Sequence[ScreenRow]], most: int, what: str) -> list[ScreenRow]:
-    """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
-    order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
-    rows = [row for index in sorted(order[:most]) for row in blocks[index]]
-    if left := len(order[most:]):
-        rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
-    return rows
-
-
-def fit(line: Text, columns: int) -> Text:
-    """The line, cut to the columns with an ellipsis."""
-    line.truncate(columns, overflow="ellipsis")
-    return line
-
-
-def crop(text: str, columns: int) -> str:
-    """The text, cut to the columns with an ellipsis."""
-    return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
-
-
-def wrap(line: Text, columns: int, indent: int) -> list[Text]:
-    """The line broken between words into lines of at most `columns`; a word that is too long is cut."""
-    indent = min(indent, columns // 2)
-    offsets: list[int] = []
-    used, position = 0, 0
-    for word in line.plain.split(" "):
-        width = cell_len(word)
-        if used > indent and used + width > columns and word:
-            offsets.append(position)
-            used = indent
-        used += width + 1
-        position += len(word) + 1
-    first, *rest = line.divide(offsets)
-    lines = [first, *(Text(" " * indent).append_text(piece) for piece in rest)]
-    for piece in lines:
-        piece.rstrip()
-    return [fit(piece, columns) for piece in lines]
-
 
 MIN_WIDTH = 40
 """The least width that lines are cut to."""
@@ -94,26 +41,40 @@ _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·
 _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 
 
+class ScreenRow(Struct, frozen=True):
+    """One row of the screen.
+
+    `rank`: how soon it is left out (0 last). `indent`: columns before its second and further lines. `whole`: never
+    cut; the terminal breaks it (a path that is to be copied).
+    """
+
+    rank: int
+    line: Text
+    indent: int = 4
+    whole: bool = False
+
+
 def render(
     summary: Summary, notes: Sequence[str], width: int, *, every: bool = True, then: str = "", why: str = ""
 ) -> Text:
     """The screen, without a final newline.
 
-    `width` in columns. Without `every`, passed criteria and the least grave findings beyond `MOST` are only counted.
-    `then`: what to do next, if a review's own sentence does not say it; `why`: what decided, if the summary does not.
+    `width` in columns. Without `every`, passed criteria beyond `MOST_CRITERIA` and the least grave findings beyond
+    `MOST_FINDINGS` are only counted. `then`: what to do next, if a review's own sentence does not say it; `why`: what
+    decided, if the summary does not.
     """
     columns = max(width, MIN_WIDTH)
-    error = words.shared_error(summary)  # the headline says it
+    error = queries.shared_error(summary)  # the headline says it
     criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, error)]
     told: set[str] = set()
-    findings = [_finding(one, summary, columns, told) for one in words.worst_first(summary.findings, summary)]
+    findings = [_finding(one, summary, columns, told) for one in queries.worst_first(summary.findings, summary)]
     most = (len(criteria), len(findings)) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
-        [line for row in rows for line in ([row.line] if row.whole else wrap(row.line, columns, row.indent))]
+        [line for row in rows for line in ([row.line] if row.whole else _wrap(row.line, columns, row.indent))]
         for rows in (
             _head(summary, why),
-            keep(criteria, most[0], "criteria"),
-            keep(findings, most[1], "findings"),
+            _most_urgent(criteria, most[0], "criteria"),
+            _most_urgent(findings, most[1], "findings"),
             _tail(summary, notes, then),
         )
     ]
@@ -122,9 +83,9 @@ def render(
 
 def _head(summary: Summary, why: str) -> list[ScreenRow]:
     word, style = _verdict(summary)
-    decided = f" · {why}" if why else words.headline(summary).removeprefix(words.verdict(summary))
+    decided = f" · {why}" if why else sentences.headline(summary).removeprefix(sentences.verdict(summary))
     line = Text.assemble((word, style), safe(decided))
-    facts = (_fact("change", _change(summary)), _fact("gate", safe(words.gate(summary))))
+    facts = (_fact("change", _change(summary)), _fact("gate", safe(sentences.gate(summary))))
     return [ScreenRow(0, line), *(ScreenRow(0, fact, LABEL) for fact in facts)]
 
 
@@ -134,12 +95,12 @@ def _verdict(summary: Summary) -> tuple[str, str]:
     )
     if summary.exit_code == INCONCLUSIVE:
         mark, style = ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
-    return f"{mark} {words.verdict(summary)}", style
+    return f"{mark} {sentences.verdict(summary)}", style
 
 
 def _change(summary: Summary) -> str:
-    shown = words.key(summary) + (" (uncommitted)" if summary.key.startswith("tree-") else "")
-    files, (added, deleted) = summary.change.files, words.lines(summary)
+    shown = sentences.key(summary) + (" (uncommitted)" if summary.key.startswith("tree-") else "")
+    files, (added, deleted) = summary.change.files, queries.lines(summary)
     names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
     return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
 
@@ -151,7 +112,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     reasons = {one.reason for one in rubric.criteria}
     shared = reasons.pop() if len(reasons) == 1 else None
     is_told = shared is not None and shared.removesuffix(".") == headline
-    if not words.applies(rubric):  # a "pass" would claim that something was checked
+    if not queries.applies(rubric):  # a "pass" would claim that something was checked
         (mark, style), said = _MARKS["not_applicable"], f"skipped · {shared or 'no criterion applies to this change'}"
     elif shared and not is_told and shared.startswith("not asked") and len(rubric.criteria) > 1:
         said += f" · {len(rubric.criteria)} questions {shared}"
@@ -165,7 +126,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     for one in rubric.criteria:
         number = below[one.id, one.reason]
         told = f"{counted(number, 'finding')} below" if number else "as above" if one.reason == before else one.reason
-        waived = one.outcome == "fail" and words.is_waived(one.id, findings)
+        waived = one.outcome == "fail" and queries.is_waived(one.id, findings)
         rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
         before = one.reason
     return rows
@@ -178,7 +139,7 @@ def _is_plain(criterion: CriterionResult) -> bool:
 
 def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> ScreenRow:
     mark, style = _MARKS["not_applicable" if waived else criterion.outcome]
-    name = crop(safe(criterion.id), widest)
+    name = _crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = "accepted" if waived else criterion.outcome.replace("not_applicable", "n/a")
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
@@ -192,11 +153,11 @@ def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: i
 def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -> list[ScreenRow]:
     """Place, criterion and fingerprint; the quoted lines; what is wrong; once, what would go wrong."""
     mark, style = _LEVELS[finding.level]
-    rank = words.GRAVITY[finding.level]
+    rank = queries.GRAVITY[finding.level]
     place = _path(finding.path) or "the change"
     if finding.line:
         place += f":{finding.line}"
-    name = f"  [{safe(finding.fingerprint[: words.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
+    name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
     where = Text.assemble((f"{mark} ", style), (place, "bold"))
     what = Text.assemble(safe(finding.criterion), (name, "dim"))
     if cell_len(where.plain) > columns:  # broken, as a place that is cut would lose its line number
@@ -210,9 +171,9 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     for evidence in finding.evidence:
         number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
         quote = safe(evidence.quote.replace("\t", "    ").rstrip())
-        rows.append(ScreenRow(rank, fit(Text.assemble((number, "dim"), quote), columns)))
+        rows.append(ScreenRow(rank, _fit(Text.assemble((number, "dim"), quote), columns)))
     rows.append(ScreenRow(rank, Text(f"    {safe(finding.message)}")))
-    against = words.counterexample(finding, summary)
+    against = queries.counterexample(finding, summary)
     if against and against not in told:
         told.add(against)
         rows.append(ScreenRow(rank, Text(f"    e.g. {safe(against)}", "dim")))
@@ -221,10 +182,10 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
 
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     facts = [("policy", text, "yellow") for text in _policy(summary)]
-    if not (summary.exit_code == PASS and words.unasked(summary)):
-        if words.missed(summary):
+    if not (summary.exit_code == PASS and queries.unasked(summary)):
+        if queries.missed(summary):
             facts.append(("judge", _unreviewed(summary), "yellow"))
-        facts.append(("cost", words.cost(summary), ""))
+        facts.append(("cost", sentences.cost(summary), ""))
     run = f"{safe(summary.run_id)} · vibe-gate report --open" if summary.bundle else "not recorded"
     facts += [("run", run, ""), *(("note", safe(note), "") for note in notes)]
     rows = [ScreenRow(0, _fact(*fact), LABEL) for fact in facts]
@@ -239,17 +200,17 @@ def _policy(summary: Summary) -> list[str]:
         paths = [f"{_path(each.path)} ({safe(each.change_type)})" for each in changes]
         if paths:
             more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
-            texts.append(f"{', '.join(paths[:2])}{more}: {words.policy_meaning(changes[0], summary)}")
+            texts.append(f"{', '.join(paths[:2])}{more}: {sentences.policy_meaning(changes[0], summary)}")
     return texts
 
 
 def _unreviewed(summary: Summary) -> str:
-    place = _path(words.place_of(summary.unreviewed[0]))
+    place = _path(sentences.place_of(summary.unreviewed[0]))
     more = len(summary.unreviewed) - 1
     others = f" and {counted(more, 'more place', 'more places')}" if more else ""
     reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
     often = reasons.most_common(1)[0][0]
-    because = "" if often.removesuffix(".") == words.shared_error(summary) else f" ({crop(often, MAX_REASON_SHOWN)})"
+    because = "" if often.removesuffix(".") == queries.shared_error(summary) else f" ({_crop(often, MAX_REASON_SHOWN)})"
     return f"not judged: {place}{others}{because}"
 
 
@@ -261,18 +222,18 @@ def _plain(reason: str) -> str:
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
-        left = words.unasked(summary)
+        left = queries.unasked(summary)
         if left and left[0].reason == NO_KEY:
             return "set ANTHROPIC_API_KEY and review again to ask them"
         if summary.key.startswith("tree-") and summary.run_id and summary.workflow == "review":
             return "git commit"
-        return "nothing to do; the votes are in the bundle" if words.judges(summary) and not left else "nothing to do"
+        return "nothing to do; the votes are in the bundle" if queries.judges(summary) and not left else "nothing to do"
     if summary.exit_code == FAIL:
-        blocking = [one for one in words.worst_first(summary.findings, summary) if one.level == "failure"]
-        name = blocking[0].fingerprint if blocking else ""
-        accept = f"; to accept one: vibe-gate override {name[: words.SHORT_FINGERPRINT]} --reason ..." if name else ""
+        blocking = [one for one in queries.worst_first(summary.findings, summary) if one.level == "failure"]
+        name = blocking[0].fingerprint[: sentences.SHORT_FINGERPRINT] if blocking else ""
+        accept = f"; to accept one: vibe-gate override {name} --reason ..." if name else ""
         if summary.change.head_commit and any(one.criterion == "no-secrets" for one in blocking):
-            base = safe(summary.change.base_commit[: words.SHORT_ID]) or "--root"
+            base = safe(summary.change.base_commit[: sentences.SHORT_ID]) or "--root"
             return (
                 "a secret is in commits, and a further commit leaves it there: revoke it and rewrite them "
                 f"(git rebase -i {base}; the last one alone: git commit --amend), then review again{accept}"
@@ -292,3 +253,42 @@ def _path(path: str) -> str:
 
 def _fact(label: str, text: str, style: str = "") -> Text:
     return Text.assemble((f"  {label}".ljust(LABEL), "dim"), (text, style))
+
+
+def _most_urgent(blocks: Sequence[Sequence[ScreenRow]], most: int, what: str) -> list[ScreenRow]:
+    """The rows of the `most` blocks of the lowest ranks, in their order, and a last row that counts the others."""
+    order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
+    rows = [row for index in sorted(order[:most]) for row in blocks[index]]
+    if left := len(order[most:]):
+        rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
+    return rows
+
+
+def _fit(line: Text, columns: int) -> Text:
+    """The line, cut to the columns with an ellipsis."""
+    line.truncate(columns, overflow="ellipsis")
+    return line
+
+
+def _crop(text: str, columns: int) -> str:
+    """The text, cut to the columns with an ellipsis."""
+    return text if cell_len(text) <= columns else set_cell_size(text, columns - 1) + "…"
+
+
+def _wrap(line: Text, columns: int, indent: int) -> list[Text]:
+    """The line broken between words into lines of at most `columns`; a word that is too long is cut."""
+    indent = min(indent, columns // 2)
+    offsets: list[int] = []
+    used, position = 0, 0
+    for word in line.plain.split(" "):
+        width = cell_len(word)
+        if used > indent and used + width > columns and word:
+            offsets.append(position)
+            used = indent
+        used += width + 1
+        position += len(word) + 1
+    first, *rest = line.divide(offsets)
+    lines = [first, *(Text(" " * indent).append_text(piece) for piece in rest)]
+    for piece in lines:
+        piece.rstrip()
+    return [_fit(piece, columns) for piece in lines]

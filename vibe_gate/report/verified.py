@@ -8,7 +8,7 @@ from typing import Any
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.receipts.verify import Verification
-from vibe_gate.report.words import SHORT_ID
+from vibe_gate.report.sentences import SHORT_ID
 
 MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·", "forged": "✗", "failed": "✗"}
 """The mark of each status; `?` for the others."""

@@ -20,10 +20,10 @@ from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Comment, Forge, Pull, open_forge
-from vibe_gate.report import words
+from vibe_gate.report import sentences
 from vibe_gate.report.comment import commit, state_of
+from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import code, fence, link, prose
-from vibe_gate.report.report import Links
 from vibe_gate.report.round import ReportedFinding, RoundState
 
 COMMAND = "/vibe-gate"
@@ -249,9 +249,9 @@ def _unknown(asked: _PermittedCommand) -> str:
 
 
 def _named(seen: ReportedFinding, links: Links) -> str:
-    place = words.place(seen.path, seen.line)
+    place = sentences.place(seen.path, seen.line)
     address = links.permalink(seen.path, seen.line) if seen.path else ""
-    return f"{code(seen.fingerprint[: words.SHORT_FINGERPRINT])} at {link(place, address)}"
+    return f"{code(seen.fingerprint[: sentences.SHORT_FINGERPRINT])} at {link(place, address)}"
 
 
 def _explained(seen: ReportedFinding, links: Links) -> str:
@@ -264,6 +264,6 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     parts += [f"Votes:\n\n{votes}"] if votes else []
     if not seen.votes and not seen.quote:
         parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
-    accept = f"{COMMAND} override {seen.fingerprint[: words.SHORT_FINGERPRINT]} REASON"
+    accept = f"{COMMAND} override {seen.fingerprint[: sentences.SHORT_FINGERPRINT]} REASON"
     accepts = f"Accept it for the newest commit: `{accept}`."
     return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}. {accepts}"])

@@ -34,7 +34,8 @@ from vibe_gate.gate.policy import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
-from vibe_gate.report import terminal, words
+from vibe_gate.report import queries, sentences, terminal
+from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands
 from vibe_gate.report.comment import decided, job_summary, unblocked
 from vibe_gate.report.formats import sarif
@@ -42,7 +43,7 @@ from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post
-from vibe_gate.report.report import Anchors, Report
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, identity
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.run.conclusion import WorkflowRun
@@ -285,10 +286,10 @@ def _outputs(job: _Job, posted: Posted, files: Mapping[str, tuple[str, str]]) ->
         with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
             (job.folder / file).write_text(text, encoding="utf-8", errors="replace")
             written[name] = str(job.folder / file)
-    score = words.score(summary)
+    score = queries.score(summary)
     kept = posted.report.artifact
     job.runner.output(
-        verdict=words.outcome(summary),
+        verdict=sentences.outcome(summary),
         score="" if score is None else f"{score:g}",
         cost_usd=f"{summary.cost.usd:.6f}",
         run=summary.run_id,

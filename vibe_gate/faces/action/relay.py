@@ -16,9 +16,10 @@ from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
+from vibe_gate.report.queries import is_approval
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
-from vibe_gate.report.words import is_approval, outcome
+from vibe_gate.report.sentences import outcome
 
 
 def relay(runner: Runner, folder: Path) -> int:

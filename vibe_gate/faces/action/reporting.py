@@ -9,7 +9,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
-from vibe_gate.report.report import Anchors, anchors
+from vibe_gate.report.anchors import Anchors, anchors
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
-from vibe_gate.report.report import Links
+from vibe_gate.report.links import Links
 
 API_URL = "https://api.github.com"
 SERVER_URL = "https://github.com"

@@ -18,7 +18,8 @@ from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import page, verdict_page
-from vibe_gate.report.report import Links, Report
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
 from vibe_gate.store import read_bundle

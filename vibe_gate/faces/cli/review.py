@@ -15,7 +15,7 @@ from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
 from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
 from vibe_gate.faces.cli.screen import nothing, present
-from vibe_gate.report import words
+from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
 
 FORMATS = {
@@ -112,9 +112,9 @@ def _ended(done: Review, failed: list[str]) -> int:
 
 
 def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
-    is_plain_pass = done.summary.exit_code == PASS and "warning" not in words.verdict(done.summary)
+    is_plain_pass = done.summary.exit_code == PASS and "warning" not in sentences.verdict(done.summary)
     if args.concise:
-        emit("\n".join(words.concise(done.summary) if done.summary.run_id else [nothing(request.selection)]) + "\n")
+        emit("\n".join(sentences.concise(done.summary) if done.summary.run_id else [nothing(request.selection)]) + "\n")
     elif not (args.quiet and is_plain_pass):
         present(done, request, environ, as_json=args.json)
 

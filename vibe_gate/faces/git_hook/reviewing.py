@@ -27,7 +27,7 @@ from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, re
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
-from vibe_gate.report import words
+from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -133,9 +133,9 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
         if warned or not passed:
-            hook.say(f"vibe-gate: {safe(words.headline(summary) + _about(warned))}{more}")
+            hook.say(f"vibe-gate: {safe(sentences.headline(summary) + _about(warned))}{more}")
         if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
-            hook.say(f"vibe-gate: gate: {safe(words.gate(summary))}")
+            hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)
@@ -149,7 +149,7 @@ def _about(warned: Sequence[Finding]) -> str:
     """Which criteria warn, and of which file if it is one."""
     names, files = ({getattr(one, key): None for one in warned} for key in ("criterion", "path"))
     place = f" in {next(iter(files))}" if len(files) == 1 and all(files) else ""
-    return f" ({words.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})" if names else ""
+    return f" ({sentences.joined([*names][:3])}{' and more' if len(names) > 3 else ''}{place})" if names else ""
 
 
 def _lacks_only_a_key(summary: Summary) -> bool:

@@ -40,7 +40,7 @@ from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gateway import find_upstream
-from vibe_gate.report import words
+from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.prompts import Context, Watcher
@@ -264,7 +264,7 @@ class Vibe:
         run = self._begin(of.workspace, needed=False, judges=True)
         summary = (await self._carried_out(run, plan=plan)).review.summary
         if throw_on_fail and summary.outcome == "fail":
-            *findings, verdict = words.concise(summary)
+            *findings, verdict = sentences.concise(summary)
             raise AssertionError("\n".join([verdict, *findings]))
         return summary
 
@@ -384,7 +384,7 @@ class Vibe:
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
-        why = why or " ".join(run.review.notes) or ": ".join([words.headline(summary), *missed])
+        why = why or " ".join(run.review.notes) or ": ".join([sentences.headline(summary), *missed])
         known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
@@ -404,7 +404,7 @@ class VibeExpectation(Expectation):
         """Checks and judges of the rubric pass, as `vibe.judge` asks them. Inconclusive, UsageError."""
         summary = await self._vibe.judge(self._result, rubric, throw_on_fail=not self._negated)
         if self._negated and summary.outcome == "pass":
-            raise AssertionError(f"not expected: {words.headline(summary)}")
+            raise AssertionError(f"not expected: {sentences.headline(summary)}")
 
 
 class SyncExpectation(VibeExpectation):

@@ -19,7 +19,7 @@ from msgspec import Struct, to_builtins
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import words
+from vibe_gate.report import queries
 from vibe_gate.report.html import document
 from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
@@ -120,7 +120,7 @@ def _finding(index: int, summary: Summary) -> dict[str, Any]:
     finding = summary.findings[index]
     return {
         "id": document.finding_id(index),
-        "side": "before" if words.is_removed(finding) else "after",
+        "side": "before" if queries.is_removed(finding) else "after",
         "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
         **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
     }

@@ -11,7 +11,7 @@ from vibe_gate.domain.model import text_of
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import POLICY_CHANGED
-from vibe_gate.report import words
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.graph import drawn
 from vibe_gate.report.html.markup import Html, block, facts, joined, row, table, tag
 from vibe_gate.report.html.view import FileView, TurnView, View
@@ -25,7 +25,7 @@ MAX_UNREVIEWED = 500
 
 def title(view: View) -> str:
     """The text of the page's tab."""
-    return f"{_outcome(view)} · {words.key(view.summary) if view.summary else view.graph.run_id} · vibe-gate"
+    return f"{_outcome(view)} · {sentences.key(view.summary) if view.summary else view.graph.run_id} · vibe-gate"
 
 
 def body(view: View) -> Html:
@@ -44,7 +44,7 @@ def body(view: View) -> Html:
 def _outcome(view: View) -> str:
     if view.summary is None:
         return "INCOMPLETE" + (" (running)" if view.state == "running" else "")
-    return words.verdict(view.summary)
+    return sentences.verdict(view.summary)
 
 
 def _top(view: View) -> Html:
@@ -54,15 +54,15 @@ def _top(view: View) -> Html:
         told: list[tuple[str, str | None]] = [("run", view.graph.run_id)]
     else:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
-        why = words.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
+        why = sentences.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
-        files, (added, deleted) = summary.change.files, words.lines(summary)
+        files, (added, deleted) = summary.change.files, queries.lines(summary)
         size = f"{counted(len(files), 'file')}, +{added} −{deleted} lines"
         told = [
-            ("change", joined([tag("code", words.key(summary)), f" · {size}"])),
-            ("effect", words.changes(summary)),
-            ("gate", words.gate(summary)),
-            ("cost", words.cost(summary)),
+            ("change", joined([tag("code", sentences.key(summary)), f" · {size}"])),
+            ("effect", queries.changes(summary)),
+            ("gate", sentences.gate(summary)),
+            ("cost", sentences.cost(summary)),
             ("time", f"{summary.duration_ms / 1000:,.1f} s"),
         ]
     return tag(
@@ -81,7 +81,7 @@ def _verdict(view: View) -> Iterator[Html]:
     if summary is None:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
-    ranked = words.worst_first(summary.findings, summary)
+    ranked = queries.worst_first(summary.findings, summary)
     numbers = {id(finding): number for number, finding in enumerate(summary.findings)}
     yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
     if not ranked:
@@ -105,24 +105,24 @@ def finding_id(index: int) -> str:
 
 
 def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
-    place = _place(finding, before=words.is_removed(finding), class_="place")
+    place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
         tag("h3", tag("span", finding.level, class_="level"), " ", place),
         tag("p", finding.message, class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
-        _against(words.counterexample(finding, summary)),
+        _against(queries.counterexample(finding, summary)),
         tag("p", *_sources(finding, view, summary), class_="from"),
     ]
-    name = f"finding {finding.level}" + (" waived" if words.waiver(finding) else "")
+    name = f"finding {finding.level}" + (" waived" if queries.waiver(finding) else "")
     return tag("article", *parts, class_=name, id=finding_id(number))
 
 
 def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str) -> Html:
     """Its place, which leads to the lines."""
     if not of.path:
-        return tag("span", words.place_of(of), **attributes)
+        return tag("span", sentences.place_of(of), **attributes)
     line = f"{'-' if before else ''}{of.line}" if of.line else ""
-    return tag("a", words.place_of(of), href=_file_link(of.path, line), **attributes)
+    return tag("a", sentences.place_of(of), href=_file_link(of.path, line), **attributes)
 
 
 def _against(counterexample: str | None) -> Html | None:
@@ -135,19 +135,19 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
-            if words.has_evidence(vote, finding):
+            if queries.has_evidence(vote, finding):
                 yield " · "
                 yield tag("a", f"vote {number}", href=_link("c", f"{name}/{number}"))
                 if talk := _conversation(vote, view):
                     yield joined([" · ", talk])
     if finding.fingerprint:
-        yield joined([" ", tag("code", finding.fingerprint[: words.SHORT_FINGERPRINT], class_="fingerprint")])
+        yield joined([" ", tag("code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint")])
 
 
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding may come from, with their rubrics."""
     pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if one.id == finding.criterion]
-    exact = [pair for pair in pairs if any(words.has_evidence(vote, finding) for vote in pair[1].votes)]
+    exact = [pair for pair in pairs if any(queries.has_evidence(vote, finding) for vote in pair[1].votes)]
     return exact or pairs
 
 
@@ -163,7 +163,7 @@ def _conversation(vote: Vote, view: View) -> Html | None:
 
 def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     decided = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided"
-    figures = "skipped" if not words.applies(rubric) else decided if rubric.coverage else "nothing decided"
+    figures = "skipped" if not queries.applies(rubric) else decided if rubric.coverage else "nothing decided"
     yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
     yield table(
         ("Outcome", "Criterion", "Why"), (_criterion(one, rubric, view) for one in rubric.criteria), class_="criteria"
@@ -219,10 +219,10 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
 
 def _unreviewed(summary: Summary) -> Iterator[Html]:
     yield tag("h2", "Not judged")
-    places = words.missed(summary)
+    places = queries.missed(summary)
     if not places:
         seen = "Every changed line was shown to a judge."
-        yield tag("p", seen if words.judges(summary) else "No criterion asks a judge.", class_="none")
+        yield tag("p", seen if queries.judges(summary) else "No criterion asks a judge.", class_="none")
         return
     items = []
     for each in places[:MAX_UNREVIEWED]:
@@ -233,7 +233,7 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
 
 
 def _policy(change: PolicyChange, summary: Summary) -> Html:
-    does = words.policy_meaning(change, summary)
+    does = sentences.policy_meaning(change, summary)
     head = tag("summary", tag("code", change.path), f" {change.change_type.replace('_', ' ')}: {does}")
     return tag("details", head, block(change.diff, class_="diff"), class_="policy")
 
@@ -263,7 +263,7 @@ def _activity(view: View) -> Iterator[Html]:
         why = "No agent and no judge was asked." if view.graph.run_id else alone
         yield tag("p", why, class_="none")
         return
-    cost = "Cost when recorded" if view.summary and words.recorded(view.summary) else "Cost"
+    cost = "Cost when recorded" if view.summary and queries.recorded(view.summary) else "Cost"
     heads = ("Turn", "Agent", "Model", "Ended", "Tool calls", "Tokens in", "Tokens out", cost)
     yield table(heads, map(_turn, view.turns), class_="turns")
 
@@ -288,8 +288,8 @@ def _cost(view: View) -> Iterator[Html]:
     if summary is None:
         yield tag("p", "Known when the run ends.", class_="none")
         return
-    yield tag("p", words.cost(summary))
-    recorded = sum(turn.usd or 0 for turn in view.turns) if words.recorded(summary) else 0
+    yield tag("p", sentences.cost(summary))
+    recorded = sum(turn.usd or 0 for turn in view.turns) if queries.recorded(summary) else 0
     if recorded:
         yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
     by_node = summary.cost.by_node
@@ -328,7 +328,7 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
         yield "before", _code(change.base_commit or change.before)
         yield "after", _code(change.head_commit or change.after)
         yield "patch-id", _code(change.patch_id)
-        yield "gate", words.gate(summary)
+        yield "gate", sentences.gate(summary)
         signs = "; ".join(summary.agent_authored.hints) or "no sign of an AI agent"
         yield "written by an agent", f"{'yes' if summary.agent_authored.decision else 'no'} ({signs})"
         yield "exit code", str(summary.exit_code)

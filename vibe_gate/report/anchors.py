@@ -1,0 +1,64 @@
+"""Lines of a change at which a forge takes comments, read from its patch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from msgspec import Struct
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.patch import hunks, sections
+from vibe_gate.forge import DiffSide
+
+
+class Anchors(Struct, frozen=True):
+    """Lines of a change. Paths are asked for as shown (`paths.quote`); the fields have them as git does.
+
+    `places`: by path and side, line number -> number of its hunk. `added`: paths and lines that the change added.
+    """
+
+    places: Mapping[tuple[str, DiffSide], Mapping[int, int]] = {}
+    added: Set[tuple[str, int]] = frozenset()
+
+    def holds(self, path: str, start: int, end: int, side: DiffSide = "RIGHT") -> bool:
+        """Whether a comment may stand at lines `start`..`end`: all within one hunk."""
+        places = self.places.get((paths.unquote(path), side), {})
+        hunk = places.get(start)
+        if hunk is None or end < start or end - start > len(places):
+            return False
+        return all(places.get(line) == hunk for line in range(start, end + 1))
+
+    def touches(self, path: str, start: int, end: int) -> bool:
+        """Whether any of the lines `start`..`end` of the after side was added by the change."""
+        held = paths.unquote(path)
+        return any(name == held and start <= line <= end for name, line in self.added)
+
+    def names(self, path: str) -> bool:
+        """Whether the change has hunks of this file."""
+        held = paths.unquote(path)
+        return any((held, side) in self.places for side in ("LEFT", "RIGHT"))
+
+
+def anchors(patch: bytes) -> Anchors:
+    """The anchors of a patch as git writes it. A hunk that does not add up has none: redaction made a line of several.
+
+    Both sides of a renamed file go by its new name, as findings do.
+    """
+    places: dict[tuple[str, DiffSide], dict[int, int]] = {}
+    added: set[tuple[str, int]] = set()
+    for path, start, end in sections(patch):
+        for number, hunk in enumerate(hunks(patch[start:end])):
+            lines = hunk.lines
+            left = [line for line in lines if line.origin != "+"]
+            right = [line for line in lines if line.origin != "-"]
+            if (len(left), len(right)) != (hunk.old_lines, hunk.new_lines):
+                continue
+            sides: tuple[tuple[DiffSide, int, int], ...] = (
+                ("LEFT", hunk.old_start, len(left)),
+                ("RIGHT", hunk.new_start, len(right)),
+            )
+            for side, first, count in sides:
+                held = places.setdefault((path, side), {})
+                held |= dict.fromkeys(range(first, first + count), number)
+            added.update((path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
+    return Anchors(places, added)

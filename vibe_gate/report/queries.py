@@ -1,0 +1,185 @@
+"""What reports ask of a summary: which criteria, findings, places and votes are meant by what they say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.errors import FAIL, PASS
+
+GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
+"""Levels by how soon they are told."""
+
+_WAITS = re.compile(f"{WAITS} '([^']+)'")
+_WAIVED = re.compile(r"(?:overridden|suppressed) by ")
+_APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
+"""How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
+
+
+def criteria(summary: Summary) -> list[CriterionResult]:
+    """Those of all rubrics, in their order."""
+    return [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
+
+
+def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
+    """By level, those of criteria that are no `must` last; then the fewest of a kind first: many hide no other."""
+    alike = Counter((one.level, one.path, one.criterion) for one in findings)
+    soft = {criterion.id for criterion in criteria(summary) if not criterion.must}
+
+    def rank(one: Finding) -> tuple[int, bool, int]:
+        return GRAVITY[one.level], one.criterion in soft, alike[one.level, one.path, one.criterion]
+
+    return sorted(findings, key=rank)
+
+
+def unasked(summary: Summary) -> list[CriterionResult]:
+    """The questions that no judge was asked because there is no way to ask one, or on request."""
+    asked = any(one.votes or one.decided_by == "cache" for one in criteria(summary))
+    return [] if asked else [one for one in criteria(summary) if one.reason in (NO_KEY, NO_JUDGE)]
+
+
+def shared_error(summary: Summary) -> str:
+    """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
+    reasons = {one.reason if one.kind == "judge" else "" for one in criteria(summary) if one.outcome == "error"}
+    return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
+
+
+def judges(summary: Summary) -> bool:
+    """Whether any criterion asks a judge."""
+    return any(criterion.kind == "judge" for criterion in criteria(summary))
+
+
+def missed(summary: Summary) -> tuple[Unreviewed, ...]:
+    """What judges should have seen and did not: nothing if no criterion asks one."""
+    return tuple(summary.unreviewed) if judges(summary) else ()
+
+
+def unanswered(summary: Summary) -> list[CriterionResult]:
+    """The criteria without an answer, whose reasons are our own words and never a model's."""
+    undecided = [one for one in criteria(summary) if one.outcome in ("abstain", "error")]
+    return [one for one in undecided if all(vote.said is None for vote in one.votes)]
+
+
+class Waiting(Struct, frozen=True):
+    """The questions that are not asked until `check` passes, by id; none if `check` is ""."""
+
+    check: str
+    questions: tuple[str, ...]
+
+
+def waiting(summary: Summary) -> Waiting:
+    """The check that keeps questions from being asked, and these."""
+    found = [(match[1], one.id) for one in criteria(summary) if (match := _WAITS.match(one.reason)) and not one.votes]
+    return Waiting(found[0][0] if found else "", tuple(dict.fromkeys(name for _, name in found)))
+
+
+def applies(rubric: RubricResult) -> bool:
+    """Whether any criterion of the rubric applies to the change."""
+    return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
+
+
+def lines(summary: Summary) -> tuple[int, int]:
+    """Lines of text that the change adds and deletes; a binary file has none."""
+    texts = [file for file in summary.change.files if not file.binary]
+    return sum(file.added for file in texts), sum(file.deleted for file in texts)
+
+
+def score(summary: Summary) -> float | None:
+    """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
+    if summary.exit_code not in (PASS, FAIL):
+        return None
+    return min((rubric.score for rubric in summary.rubrics if applies(rubric) and rubric.coverage), default=None)
+
+
+def recorded(summary: Summary) -> bool:
+    """True if a recorded model answered, so that nothing was paid."""
+    return summary.cost.basis == "none" and any(vote.said is not None for vote in asked_votes(summary))
+
+
+def asked_votes(summary: Summary) -> list[Vote]:
+    """The votes of this run, without those of earlier verdicts."""
+    return [vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes]
+
+
+def is_waived(criterion: str, findings: Sequence[Finding]) -> bool:
+    """True if every finding of the criterion is overridden or suppressed."""
+    own = [finding for finding in findings if finding.criterion == criterion]
+    return bool(own) and all(waiver(finding) for finding in own)
+
+
+def waiver(finding: Finding) -> str:
+    """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
+    if finding.level != "notice" or not _WAIVED.match(finding.message):
+        return ""
+    return finding.message.partition(" | ")[0]
+
+
+def is_approval(finding: Finding) -> bool:
+    """Whether it says that a person approved the change of the gate itself."""
+    return (finding.criterion, finding.level) == ("policy", "notice") and bool(_APPROVED.match(finding.message))
+
+
+def approver(summary: Summary) -> str:
+    """Who approved the change of the gate itself, "@login"; "" if that needed no approval, or nobody did."""
+    found = [match for one in summary.findings if is_approval(one) and (match := _APPROVED.match(one.message))]
+    return found[0][1] if found else ""
+
+
+def needs_approval(summary: Summary) -> bool:
+    """Whether it changes the gate itself, and nobody let that pass."""
+    let_pass = any((one.criterion, one.level) == ("policy", "notice") for one in summary.findings)
+    return not let_pass and any(change.level == "block" for change in summary.policy_changes)
+
+
+def changes(summary: Summary) -> str:
+    """What the change makes different, in the words of the first judge who said so; "" if none did.
+
+    The first rubric's: the gate's own come before those of a scope, which are about fewer files.
+    """
+    return next((vote.changes for criterion in criteria(summary) for vote in criterion.votes if vote.changes), "")
+
+
+def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:
+    """The changed files and why to look at them: by findings, then changes of the gate, then what no judge saw."""
+    found = Counter((one.path, one.level) for one in summary.findings)
+    gate = {change.path for change in summary.policy_changes if change.level == "block"}
+    unseen = {place.path for place in missed(summary)}
+
+    def risk(file: ChangedFile) -> tuple[int, int, bool, bool, int]:
+        failures, warnings = found[file.path, "failure"], found[file.path, "warning"]
+        return failures, warnings, file.path in gate, file.path in unseen, file.added + file.deleted
+
+    def reason(file: ChangedFile) -> str:
+        failures, warnings, edits, not_judged, _ = risk(file)
+        parts = [counted(failures, "failure") if failures else "", counted(warnings, "warning") if warnings else ""]
+        return ", ".join(filter(None, [*parts, "the gate" if edits else "", "not judged" if not_judged else ""]))
+
+    return [(file, reason(file)) for file in sorted(summary.change.files, key=risk, reverse=True)]
+
+
+def is_removed(finding: Finding) -> bool:
+    """Whether the finding is about lines that the change removed."""
+    return bool(finding.evidence) and all(evidence.side == "before" for evidence in finding.evidence)
+
+
+def lines_after(finding: Finding) -> tuple[int, int]:
+    """The first and last line of the finding in the file after the change, the first if it has none there."""
+    first = 1 if is_removed(finding) else max(finding.line, 1)
+    return first, 1 if is_removed(finding) else max(first, finding.end_line)
+
+
+def counterexample(finding: Finding, summary: Summary) -> str:
+    """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
+    votes = (vote for one in criteria(summary) if one.id == finding.criterion for vote in one.votes)
+    return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
+
+
+def has_evidence(vote: Vote, finding: Finding) -> bool:
+    """Whether any line that the finding quotes is the vote's."""
+    return any(evidence in vote.evidence for evidence in finding.evidence)

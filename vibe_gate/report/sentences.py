@@ -1,0 +1,195 @@
+"""The sentences of a verdict, the same on the terminal, in a comment and in a file. Plain text, not yet escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, RubricResult
+from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
+from vibe_gate.report import queries
+
+SHORT_ID = 12
+"""Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
+
+SHORT_FINGERPRINT = 8
+"""Characters of a finding's fingerprint: enough for `override` and `suppress`."""
+
+_OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
+"""How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
+
+
+def verdict(summary: Summary) -> str:
+    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning."""
+    if summary.exit_code == PASS:
+        warnings = sum(finding.level == "warning" for finding in summary.findings)
+        only = " (checks only)" if queries.unasked(summary) else ""
+        return f"PASS{only}" + (f" with {counted(warnings, 'warning')}" if warnings else "")
+    if summary.exit_code == FAIL:
+        return "FAIL"
+    if summary.exit_code == POLICY_CHANGED:
+        return "NEEDS APPROVAL"
+    if summary.exit_code == INTEGRITY:
+        return "INTEGRITY"
+    return "NOT REVIEWED (inconclusive)" if summary.outcome == "inconclusive" else "ERROR"
+
+
+def headline(summary: Summary) -> str:
+    """The verdict line that the terminal, hooks, check runs and files share: the verdict and what decided."""
+    return f"{verdict(summary)} · {why(summary)}".removesuffix(" · ")
+
+
+def concise(summary: Summary) -> list[str]:
+    """A line for each finding, `path:line: level: message [criterion] [fingerprint]`, and one with the verdict."""
+    lines = []
+    for one in queries.worst_first(summary.findings, summary):
+        where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
+        names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
+        lines.append(safe(f"{where}: {one.level}: {one.message} {names}"))
+    return [*lines, safe(headline(summary))]
+
+
+def why(summary: Summary, *, sentence: bool = False) -> str:
+    """What decided, as a part of a sentence; "" if there is nothing to add.
+
+    `sentence`: as a sentence of its own, below a verdict that names who approved.
+    """
+    if summary.exit_code == POLICY_CHANGED:
+        if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
+            return f"{gate(summary)}; its own outcome: {summary.outcome}"
+        return f"this change edits {edited(summary)}, which controls the gate; everything else: {summary.outcome}"
+    if summary.exit_code == INTEGRITY:
+        return "the files changed during the review"
+    decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
+    if not decisive and summary.workflow != "review" and not summary.rubrics:
+        return ""  # a workflow without rubrics: its stages say it
+    if not decisive:
+        return {"pass": "nothing in this change to judge", "fail": "a finding blocks"}.get(summary.outcome, "")
+    if summary.outcome == "pass":
+        if left := queries.unasked(summary):
+            return f"{counted(len(left), 'question')} {left[0].reason}"
+        places = len(queries.missed(summary))
+        skipped = f"; {counted(places, 'place')} not judged" if places else ""
+        passed = [rubric.id for rubric in decisive if queries.applies(rubric)]
+        names = joined(passed) or "no criterion applies to this change"
+        if sentence and passed:
+            plural = "s" if len(passed) > 1 else ""
+            names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
+        return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
+    causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings)}" for rubric in decisive)
+    return queries.shared_error(summary) or (f"rubric {causes}" if sentence else causes)
+
+
+def joined(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def edited(summary: Summary) -> str:
+    """The files that control the gate: the first, and how many more."""
+    paths = [change.path for change in summary.policy_changes if change.level == "block"]
+    return (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")) if paths else ".vibe-gate"
+
+
+def _cause(rubric: RubricResult, findings: Sequence[Finding]) -> str:
+    wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
+    ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must and not queries.is_waived(c.id, findings)]
+    verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
+    if ids:
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        return f"{', '.join(ids[:3])}{more} {verb} (must)"
+    if rubric.outcome == "fail":
+        return f"score {rubric.score:.2f} is under the threshold"
+    return f"only {rubric.coverage:.0%} could be decided"
+
+
+def gate(summary: Summary) -> str:
+    """Which definitions were used."""
+    if not summary.run_id:
+        return "not read (nothing to review)"
+    if summary.trusted.bootstrap:
+        if branch := summary.trusted.branch:
+            return f"this branch's .vibe-gate/ (not on {branch} yet; merge it to make it binding)"
+        return "this change's .vibe-gate/ (the first one; later changes are bound by it)"
+    if not summary.trusted.revision:
+        return "built-in (no .vibe-gate/ before this change)"
+    return f".vibe-gate at {summary.trusted.revision[:SHORT_ID]}"
+
+
+def key(summary: Summary) -> str:
+    """The change by a short id."""
+    length = SHORT_ID + (len("tree-") if summary.key.startswith("tree-") else 0)
+    return summary.key[:length]
+
+
+def outcome(summary: Summary) -> str:
+    """The verdict for programs: the outcome, "needs-approval" of a change of the gate, or "nothing" to review."""
+    if not summary.run_id:
+        return "nothing"
+    return "needs-approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
+
+
+def price(summary: Summary) -> str:
+    """What the models cost, in US dollars, and how certain that is."""
+    if summary.cost.basis == "none":
+        if queries.recorded(summary):
+            return "none: the model's answers come from a recording"
+        asked = any(vote.turn for vote in queries.asked_votes(summary))
+        return "none: no model answered" if asked else "none: no model was asked"
+    return f"${summary.cost.usd:.4f}" + (
+        " at most (a model without a listed price is counted at the highest price)"
+        if summary.cost.basis == "unknown"
+        else ""
+    )
+
+
+def cost(summary: Summary) -> str:
+    """The price, the tokens, and what earlier verdicts answered."""
+    hits = summary.cache.hits
+    cached = f" · {counted(hits, 'answer')} from earlier verdicts" if hits else ""
+    spent = summary.cost
+    if spent.basis == "none":
+        return price(summary) + cached
+    return f"{price(summary)} · {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cached}"
+
+
+def passed_by(summary: Summary) -> str:
+    """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden findings; or ""."""
+    found = [match[1] for one in summary.findings if (match := _OVERRIDDEN.match(one.message)) and queries.waiver(one)]
+    who = joined(list(dict.fromkeys(found)))
+    approved = f"gate change approved by {queries.approver(summary)}" if queries.approver(summary) else ""
+    overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
+    return "; ".join(filter(None, [approved, overridden]))
+
+
+def policy_meaning(change: PolicyChange, summary: Summary) -> str:
+    """What a change of the gate, or of what steers agents, asks of people."""
+    if change.level == "warn":
+        return "read this change yourself"
+    return f"approved by {queries.approver(summary)}" if queries.approver(summary) else "needs approval"
+
+
+def place(path: str, line: int, end_line: int = 0) -> str:
+    """`path:line-end`, as far as there is a line; "the change" without a path."""
+    if not path:
+        return "the change"
+    lines = f"{line}-{end_line}" if end_line > line else str(line)
+    return f"{path}:{lines}" if line else path
+
+
+def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
+    """The place of what has one."""
+    return place(shown.path, shown.line, shown.end_line)
+
+
+def message(finding: Finding) -> str:
+    """What the finding says, with its place first if that is not there any more: other programs show no such line."""
+    removed = f"(removed: {place_of(finding)}) " if queries.is_removed(finding) else ""
+    return safe(removed + finding.message) or "(no message)"
+
+
+def one_line(finding: Finding) -> str:
+    """Level, place and message."""
+    return f"{finding.level} {place_of(finding)} {finding.message}"
