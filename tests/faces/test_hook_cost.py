@@ -9,7 +9,7 @@ from hooked import started
 
 NOT_NEEDED = {
     "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
-    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent", "vibe_gate.gateway",
+    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent.turns", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.receipts.find", "vibe_gate.store.gc", "vibe_gate.store.runs",
 }  # fmt: skip
 """What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter; all of pygit2 but
