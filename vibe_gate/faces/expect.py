@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
+from msgspec import Struct
 from pydantic_core import ValidationError
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
@@ -27,6 +28,13 @@ Needed = Literal["seal", "hooks", "nothing"]
 
 MOST_SHOWN = 20
 """Of files, tools or todos beside a reason."""
+
+
+class _Listing(Struct, frozen=True):
+    """What was seen, beside a reason: "Changed: modified a.py"."""
+
+    title: str
+    things: Sequence[str]
 
 
 def expect(result: RunResult) -> Expectation:
@@ -86,7 +94,7 @@ class Expectation:
     def to_complete_all_todos(self) -> None:
         """Nothing is left on the agents' own lists. Without a list it is not known."""
         todos = [f"{todo.status}: {todo.text}" for one in self._conduct() for todo in one.todos]
-        self._conclude(self._answer("todos-completed"), "seal", ("Todos", todos))
+        self._conclude(self._answer("todos-completed"), "seal", _Listing("Todos", todos))
 
     def to_have_no_errors_in_logs(self, ignore: Sequence[str] = ()) -> None:
         """No program that the agents ran printed an error; `ignore`: regular expressions of lines that do not count."""
@@ -123,9 +131,9 @@ class Expectation:
         """The whole run as one, for judges cost as well."""
         return (of_turn("the run", self._result),) if self._result.is_run else self._conduct()
 
-    def _used(self) -> tuple[str, Iterable[str]]:
+    def _used(self) -> _Listing:
         calls = Counter(call.name for one in self._conduct() for call in one.calls)
-        return "Called", [f"{name} {times} times" if times > 1 else name for name, times in calls.items()]
+        return _Listing("Called", [f"{name} {times} times" if times > 1 else name for name, times in calls.items()])
 
     # The answer
 
@@ -151,9 +159,7 @@ class Expectation:
         seen = [f"{one.name}: {one.lacks or one.unread}" for one in self._conduct() if one.lacks or one.unread]
         return "; ".join(seen) if needed == "hooks" else ""
 
-    def _conclude(
-        self, answer: CheckResult, needed: Needed, seen: tuple[str, Iterable[str]] = ("", ()), *, firm: str = ""
-    ) -> None:
+    def _conclude(self, answer: CheckResult, needed: Needed, seen: _Listing | None = None, *, firm: str = "") -> None:
         """Raise unless the outcome is the one that is wanted. `firm`: the outcome that more of a recording leaves."""
         __tracebackhide__ = True
         lacks = "" if answer.outcome == firm else self._lacks(needed)
@@ -163,9 +169,8 @@ class Expectation:
             return
         found = [one.message if not one.path else f"{one.path}: {one.message}" for one in answer.findings]
         shown = [*found] if len(found) > 1 or any(one.path for one in answer.findings) else []
-        title, things = seen
-        if listing := listed(map(safe, things), MOST_SHOWN):
-            shown.append(f"{title}: {listing}")
+        if seen is not None and (things := listed(map(safe, seen.things), MOST_SHOWN)):
+            shown.append(f"{seen.title}: {things}")
         turned = "not expected: " if self._negated and answer.outcome == "pass" else ""
         raise AssertionError("\n  ".join([turned + answer.reason, *shown]))
 
@@ -178,8 +183,8 @@ def _as_diff(file: FileChange) -> FileDiff:
     return FileDiff(paths.unquote(file.path), old, file.change_type, before, after, False, 0, 0, ())
 
 
-def _changed(files: Iterable[FileDiff]) -> tuple[str, Iterable[str]]:
-    return "Changed", [f"{file.change_type} {file.shown_path}" for file in files]
+def _changed(files: Iterable[FileDiff]) -> _Listing:
+    return _Listing("Changed", [f"{file.change_type} {file.shown_path}" for file in files])
 
 
 def _not_asked(*_: object) -> Any:  # noqa: ANN401

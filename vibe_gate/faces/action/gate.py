@@ -59,6 +59,9 @@ UPLOADED = ("summary.json", "receipt.json", "run.json", "events.ndjson", "made.p
 """Files of a bundle that hold no content of the repository but what a finding quotes, and what agents changed;
 `artifact: full` adds it all."""
 
+FILES = {"report": "report.md", "sarif": "vibe-gate.sarif"}
+"""Output of the step -> the file whose path it is."""
+
 _MARKUP = re.compile(r"[`*]")
 
 LOG_WIDTH = 400
@@ -212,7 +215,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks))
-    _outputs(job, posted, {"report": ("report.md", text), "sarif": ("vibe-gate.sarif", sarif(summary, told.links))})
+    _outputs(job, posted, {"report": text, "sarif": sarif(summary, told.links)})
     return _commands(posted)
 
 
@@ -279,13 +282,14 @@ def _commands(posted: Posted) -> str:
     return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades), frozenset(shown))
 
 
-def _outputs(job: _Job, posted: Posted, files: Mapping[str, tuple[str, str]]) -> None:
-    """Set the outputs; `files`: of those that are files, the name and text."""
+def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
+    """Set the outputs. `texts`, by output: written to `FILES`, whose paths are the output's value."""
     summary, written = posted.report.summary, {}
-    for name, (file, text) in files.items():
+    for name, text in texts.items():
+        file = job.folder / FILES[name]
         with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
-            (job.folder / file).write_text(text, encoding="utf-8", errors="replace")
-            written[name] = str(job.folder / file)
+            file.write_text(text, encoding="utf-8", errors="replace")
+            written[name] = str(file)
     score = queries.score(summary)
     kept = posted.report.artifact
     job.runner.output(

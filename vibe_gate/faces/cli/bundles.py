@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
@@ -26,11 +26,9 @@ from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, RevisionE
 from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, Named, StoredRuns, graph_of, moment
+from vibe_gate.git import Repository
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
 from vibe_gate.store import RunResult
-
-if TYPE_CHECKING:
-    from vibe_gate.git import Repository
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log")

@@ -171,20 +171,16 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
             PASS: "apply the patch, as said below" if done.patch is not None and not done.applied else "",
             INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
         }.get(review.summary.exit_code, "")
-        lines = [*_stages(done), *_said(done), *_made(done)]
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
-        below = "".join(f"{wrapped(row, columns, ' ' * by)}\n" for row, by in lines)
+        parts = ((_stages(done), LABEL), (_said(done), 2), (_made(done), LABEL))
+        below = "".join(f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows)
         told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
         emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
     if done.unapplied is not None:
         raise done.unapplied
 
 
-Line = tuple[str, int]
-"""A line, and the columns before what follows it if it is broken."""
-
-
-def _stages(done: WorkflowRun) -> Iterator[Line]:
+def _stages(done: WorkflowRun) -> Iterator[str]:
     """A line a stage, with what it and its judges cost."""
     cost = done.review.summary.cost
     nodes = [result.node for result in done.results]
@@ -192,7 +188,7 @@ def _stages(done: WorkflowRun) -> Iterator[Line]:
         own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
         price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
         at_most = " at most" if price and cost.basis == "unknown" else ""
-        yield f"stage     {result.node}: {result.outcome}{price}{at_most}", LABEL
+        yield f"stage     {result.node}: {result.outcome}{price}{at_most}"
 
 
 def _owner(node: str, stages: list[str]) -> str:
@@ -200,38 +196,37 @@ def _owner(node: str, stages: list[str]) -> str:
     return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
 
 
-def _made(done: WorkflowRun) -> Iterator[Line]:
+def _made(done: WorkflowRun) -> Iterator[str]:
     change = done.change
     if change is None:
-        yield "changed   nothing", LABEL
+        yield "changed   nothing"
         return
     files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
-    yield f"changed   {files} · {_first(done.names)}", LABEL
+    yield f"changed   {files} · {_first(done.names)}"
     if done.steers:
-        yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you", LABEL
+        yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you"
     # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
     path = f"{shlex.quote(os.path.relpath(done.bundle.parent.parent))}/*/{done.bundle.name}/made.patch"
     if done.applied:
-        yield "applied   to the working tree", LABEL
+        yield "applied   to the working tree"
     elif done.review.summary.exit_code == PASS:
-        yield f"apply     git apply {'-3 ' if done.unapplied else ''}{path}", LABEL
+        yield f"apply     git apply {'-3 ' if done.unapplied else ''}{path}"
     else:
-        yield f"patch     {path} (not applied: the run did not pass)", LABEL
+        yield f"patch     {path} (not applied: the run did not pass)"
 
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join([*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])])
 
 
-def _said(done: WorkflowRun) -> Iterator[Line]:
+def _said(done: WorkflowRun) -> Iterator[str]:
     """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
     for node, text in done.said:
         rows = [safe(row) for row in text.strip().splitlines()]
         most = len(rows) if len(done.results) == 1 and done.change is None else SHOWN_ROWS
-        for row in ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]:
-            yield row, 2
+        yield from ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]
     if done.said:
-        yield "", 0
+        yield ""
 
 
 RUN = Command(

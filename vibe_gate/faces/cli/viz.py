@@ -8,9 +8,8 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import Graph
@@ -20,9 +19,6 @@ from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns, graph_of
 from vibe_gate.report import graph as picture
 from vibe_gate.store import RunResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
