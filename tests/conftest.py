@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sdk_alone
 import watch
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
@@ -37,6 +38,7 @@ def clean_environ(home: Path) -> dict[str, str]:
     }
     return kept | {
         "HOME": str(home),
+        "PATH": f"{sdk_alone.REAL}:{os.environ.get('PATH', os.defpath)}",
         "XDG_CONFIG_HOME": str(home / ".config"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
@@ -84,6 +86,21 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     return values
+
+
+@pytest.fixture
+def quick_judges(environ: dict[str, str]) -> Iterator[None]:
+    """Judges whose program is `judges_cli.py`: what they are asked, and what becomes of it, is the subject."""
+    environ["PATH"] = f"{sdk_alone.JUDGES}:{environ['PATH']}"
+    yield
+    refused = sdk_alone.refused()
+    assert not refused, f"judges_cli.py is not made for this, take `real_cli`: {refused}"
+
+
+@pytest.fixture
+def real_cli(quick_judges: None, environ: dict[str, str]) -> None:
+    """The CLI itself, in a module whose judges are quick."""
+    environ["PATH"] = environ["PATH"].removeprefix(f"{sdk_alone.JUDGES}:")
 
 
 @pytest.fixture(autouse=True)

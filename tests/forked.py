@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import asking
+import sdk_alone  # noqa: F401 - before the SDK
 
 import vibe_gate
 from vibe_gate.domain.model import Model

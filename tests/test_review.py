@@ -1,4 +1,4 @@
-"""The walk, in-process: a real repository, the real CLI, a scripted model."""
+"""The walk, in-process: a real repository, a scripted model; the CLI itself where how it ends is the subject."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
+
+pytestmark = pytest.mark.usefixtures("quick_judges")
 
 PASSES = passes("errors-not-swallowed", "names-are-clear")
 FAILS = answers(fails(), said("names-are-clear"))
@@ -78,6 +80,7 @@ def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
     return walk
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_a_good_change_passes(walk):
     summary = judged(walk, PASSES)
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
@@ -105,6 +108,7 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_an_answer_that_leaves_a_criterion_out_is_asked_for_again(walk):
     summary = judged(walk, answers(said("errors-not-swallowed")), PASSES)
     assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "pass"}
@@ -127,6 +131,7 @@ def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
     ],
     ids=["refusal", "max_tokens", "no structured answer", "two answers"],
 )
+@pytest.mark.usefixtures("real_cli")
 def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, reason):
     summary = judged(walk, *steps)
     assert (summary.outcome, summary.exit_code) == ("inconclusive", 3)
@@ -136,6 +141,7 @@ def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, re
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
     summary = judged(walk, *[ApiError(500)] * 12, deadline_s=8)
     assert (summary.outcome, summary.exit_code) == ("error", 3)
@@ -144,6 +150,7 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_a_model_that_hangs_costs_no_more_than_the_deadline(walk):
     summary = judged(walk, *[Hang()] * 5, deadline_s=4)
     assert summary.exit_code == 3
@@ -159,6 +166,7 @@ def test_a_budget_that_does_not_pay_for_the_question_sends_no_request(walk):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_a_budget_reached_mid_run_is_an_event_and_both_name_what_was_not_reviewed(walk):
     looks = Turn(ToolUse("Read", {"file_path": "src/load.py"}), usage=Usage(100, 200_000))
     summary = judged(walk, looks, PASSES, max_cost_usd=0.5)
@@ -338,6 +346,7 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_the_bundle_says_everything_and_is_sealed(walk):
     summary = judged(walk, FAILS)
     bundle = walk.repo.path / summary.bundle
@@ -375,6 +384,7 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(wal
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error_that_shows_the_difference(
     walk, tmp_path
 ):
@@ -455,6 +465,7 @@ def test_force_another_model_another_rubric_or_a_damaged_cache_ask_again(walk):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_an_answer_that_was_no_answer_is_asked_for_again(walk):
     with walk.answered(Turn(Text("No."), stop_reason="refusal"), PASSES):
         assert [walk().summary.exit_code, walk().summary.exit_code] == [3, 0]
@@ -502,6 +513,7 @@ def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["claude-haiku-5-5", "sonnet"])
+@pytest.mark.usefixtures("real_cli")
 def test_a_session_has_one_cost_also_of_a_model_that_our_table_does_not_know(walk, name):
     walk.repo.write(".vibe-gate/gate.toml", GATE + f'[model]\ndefault = "{name}"\n')
     dear = answer(PASSES, usage=Usage(2_000, 3_000))

@@ -224,7 +224,8 @@ def test_a_quote_is_as_long_as_a_row_that_the_judge_is_shown():
 
 
 def test_the_lines_of_a_change_are_counted_on_either_side():
-    hunks = (*FILE.hunks, *changed("src/a.py", "+one", " kept", "-gone", start=20).hunks)
+    later = Hunk.of(17, 2, 20, 2, [line(text) for text in (b"+one", b" kept", b"-gone")])
+    hunks = (*FILE.hunks, later)
     file = FileDiff("src/a.py", None, "modified", FILE.before, FILE.after, False, 0, 0, hunks)
     assert changed_lines(file, "after") == {5, 6, 7, 8, 20}
-    assert changed_lines(file, "before") == {5, 6, 21}
+    assert changed_lines(file, "before") == {5, 6, 18}

@@ -17,7 +17,7 @@ from wire import answer, answering
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_judges")]
 
 RUBRIC = """\
 schema = 1
@@ -220,6 +220,7 @@ def test_an_answer_about_a_moved_file_is_none_about_other_content(asking):
     assert again(BASE | {"src/more.py": other}, inside | {"src/moved.py": other}) == 1
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_a_judge_that_used_tools_is_asked_again_about_other_trees(asking):
     again = asking(looking)
     assert (again(), again(*NOT_SHOWN["the base changed a file outside of the paths"])) == (0, 2)

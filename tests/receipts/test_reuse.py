@@ -21,7 +21,7 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Selection
 from vibe_gate.run.review import Review
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_judges")]
 
 
 SIGNERS = ".vibe-gate/allowed_signers"
@@ -110,6 +110,7 @@ def passed(kept, tmp_path, environ) -> Place:
     return Place(Repo(tmp_path / "repo", environ), kept / "keys")
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_a_pass_that_a_listed_signer_signed_is_taken_over_without_a_request(passed, tmp_path):
     done, requests = passed.asked(passed.ci(tmp_path / "ci"))
     assert (done.summary.outcome, done.summary.exit_code, requests) == ("pass", 0, 0)

@@ -1,0 +1,50 @@
+"""The Claude Agent SDK without the CLI that its wheel brings, as it is installed from source: the CLI is that on PATH.
+
+Imported before the SDK is. `REAL` is the folder of the CLI itself, `JUDGES` that of `judges_cli.py`, which answers as
+a judge in a hundredth of the time. Programs that a test starts as a user does have the whole SDK.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+_spec = importlib.util.find_spec("claude_agent_sdk")
+assert _spec is not None and _spec.origin is not None
+_sdk = Path(_spec.origin).parent
+_folder = Path(tempfile.mkdtemp(prefix="vibe-gate-sdk-"))
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+
+REAL = _sdk / "_bundled"
+JUDGES = _folder / "judges"
+
+
+def refused() -> str:
+    """What `judges_cli.py` was asked for since the last call, and is not made for."""
+    told = JUDGES / "claude.refused"
+    if not told.exists():
+        return ""
+    text = told.read_text()
+    told.unlink()
+    return text
+
+
+def _install() -> None:
+    package = _folder / "site" / "claude_agent_sdk"
+    package.mkdir(parents=True)
+    for part in _sdk.iterdir():
+        if part.name not in ("_bundled", "__pycache__"):
+            (package / part.name).symlink_to(part)
+    sys.path.insert(0, str(package.parent))
+    JUDGES.mkdir()
+    program = JUDGES / "claude"
+    source = Path(__file__).with_name("judges_cli.py").read_text()
+    program.write_text(f"#!{sys.executable} -IS\n{source}")
+    program.chmod(0o755)
+
+
+_install()
