@@ -56,7 +56,7 @@ _ADVICE = re.compile(r"; [^();]+(?= \(|\Z)")
 """What a reason advises, between its fact and the words of others; the comment has a line for what to do next."""
 
 
-def opening(report: Report) -> Block:
+def _opening(report: Report) -> Block:
     """The verdict, why, and what to do next; then what is new in this round."""
     told = [_headline(report), _why(report), *map(prose, report.remarks), _next(report)]
     told += [_waiting(report), _round_line(report.round)]
@@ -81,16 +81,16 @@ def _why(report: Report) -> str:
     if not summary.run_id:
         head = summary.change.head_commit
         return f"Nothing to review in {commit(head, report.links) if head else code(sentences.key(summary))}."
-    return prose(why(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
+    return prose(_what_decided(report)).replace("(must)", f"([must pass]({GLOSSARY}))")
 
 
 def decided(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
-    reason = why(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
+    reason = _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
     return list(filter(None, [sentences.passed_by(report.summary), reason]))
 
 
-def why(report: Report) -> str:
+def _what_decided(report: Report) -> str:
     """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
     summary = report.summary
     text = sentences.why(summary, sentence=True)
@@ -152,7 +152,7 @@ def _round_line(told: Round) -> str:
     return f"Round {told.number}: {', '.join(parts)}.{quiet}"
 
 
-def changed(summary: Summary) -> Block:
+def _changed(summary: Summary) -> Block:
     """What the change does, as a judge said it, and its files by risk."""
     files, said = queries.riskiest_first(summary), queries.changes(summary)
     if len(files) < 2 and not said:
@@ -166,7 +166,7 @@ def changed(summary: Summary) -> Block:
     return Block(fold(f"What changed: {counted(len(files), 'file')}, by risk", text), 4)
 
 
-def criteria(summary: Summary) -> Iterator[Block]:
+def _criteria(summary: Summary) -> Iterator[Block]:
     """A table of criteria for each rubric: what failed first, what passed last."""
     said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     for rubric in summary.rubrics:
@@ -199,7 +199,7 @@ def _criterion(one: CriterionResult, said: str, summary: Summary) -> tuple[str, 
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 
-def findings(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
+def _findings(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
     """The findings of this round, the gravest first, each with its place; equal ones as one item.
 
     `held`: those too that are otherwise only counted; `without`: the identities of findings to leave out.
@@ -218,10 +218,10 @@ def findings(report: Report, *, held: bool = False, without: Collection[str] = (
         for index, equal in enumerate(alike.values()):
             head = f"#### {title} ({len(kept):,})\n\n" if index == 0 else ""
             rank = 2 if equal[0].level == "failure" else 3
-            yield Block(head + item(equal, report), rank, "findings", len(equal))
+            yield Block(head + _item(equal, report), rank, "findings", len(equal))
 
 
-def item(equal: Sequence[Finding], report: Report) -> str:
+def _item(equal: Sequence[Finding], report: Report) -> str:
     """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal[0]
     back = " (back)" if identity(finding) in report.round.reappeared else ""
@@ -245,7 +245,7 @@ def _where(finding: Finding, links: Links | None) -> str:
     return link(sentences.place_of(finding), address) + (" (removed)" if before else "")
 
 
-def fixed(report: Report) -> Iterator[Block]:
+def _fixed(report: Report) -> Iterator[Block]:
     """What was said before and is gone, and since which commit; what this run could not look for."""
     told = report.round
     unknown = "Not found again, but the commit is the same or there is no answer this time"
@@ -263,7 +263,7 @@ def _seen(seen: ReportedFinding, links: Links | None) -> str:
     return f"{since}{shown}: {prose(seen.message, 280)} ({code(seen.criterion, 64)})"
 
 
-def policy(summary: Summary) -> Iterator[Block]:
+def _policy(summary: Summary) -> Iterator[Block]:
     """Changes of the gate itself and of what steers agents, each with its diff."""
     for change in summary.policy_changes:
         meaning, by, approver = sentences.policy_meaning(change, summary).partition("@")
@@ -289,7 +289,7 @@ def _type(change_type: str) -> str:
     return change_type.replace("_", " ") if change_type in get_args(ChangeType) else html(change_type, 40)
 
 
-def unreviewed(summary: Summary) -> Iterator[Block]:
+def _unreviewed(summary: Summary) -> Iterator[Block]:
     """What was not judged: how much and why in the fold's title, the places in it."""
     places = queries.missed(summary)
     if not places or queries.waiting(summary).questions:
@@ -314,7 +314,7 @@ def _first(shown: Sequence[str], most: int = MAX_PLACES) -> str:
     return ", ".join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def details(report: Report) -> Block:
+def _details(report: Report) -> Block:
     """What was reviewed and what it cost, the run and its notes, and how to repeat it or accept a finding."""
     summary = report.summary
     if not summary.run_id:
@@ -388,7 +388,7 @@ def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     head = f"{marker(report.name)}\n"
     tail = f"\n<!-- vibe-gate:state {_state(report)} -->\n" if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
-    parts = blocks(report, downgrades)
+    parts = _blocks(report, downgrades)
     return head + fit(parts, room, "the job's summary") + tail
 
 
@@ -406,18 +406,18 @@ def state_of(body: str) -> RoundState | None:
     return load(found[1]) if found else None
 
 
-def blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
+def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) -> list[Block]:
     """All parts of a document in their order; `held`: findings too that are otherwise only counted."""
     summary = report.summary
-    said = [*findings(report, held=held), *fixed(report), changed(summary)]
-    facts = [*criteria(summary), *policy(summary), *unreviewed(summary), details(report), _lost(downgrades)]
-    return [opening(report), *said, *facts]
+    said = [*_findings(report, held=held), *_fixed(report), _changed(summary)]
+    facts = [*_criteria(summary), *_policy(summary), *_unreviewed(summary), _details(report), _lost(downgrades)]
+    return [_opening(report), *said, *facts]
 
 
 def check_summary(report: Report, downgrades: Sequence[str], without: Collection[str]) -> list[Block]:
     """The parts of a check run's summary: what stands at lines (`without`, identities) and diffs are not said again."""
-    facts = [*criteria(report.summary), *unreviewed(report.summary), details(report), _lost(downgrades)]
-    return [opening(report), *findings(report, without=without), *facts]
+    facts = [*_criteria(report.summary), *_unreviewed(report.summary), _details(report), _lost(downgrades)]
+    return [_opening(report), *_findings(report, without=without), *facts]
 
 
 def _lost(downgrades: Sequence[str]) -> Block:
@@ -431,4 +431,4 @@ MAX_SUMMARY = 1_000_000
 
 def job_summary(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment's parts and the findings that it held back; `MAX_SUMMARY` bytes at most."""
-    return fit(blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")
+    return fit(_blocks(report, downgrades, held=True), MAX_SUMMARY, "the bundle")
