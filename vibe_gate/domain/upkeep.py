@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
 """How bad a problem is.
@@ -23,8 +24,7 @@ WORKSPACE_DAYS = 7
 WRONG: frozenset[ProblemState] = frozenset({"corrupt", "foreign"})
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One thing that `bundles verify` found.
 
     `place` is relative to the store, with "/"; `run` is `<key>/<run id>`, "" if the problem is about no run.
@@ -37,8 +37,7 @@ class Problem:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """What was checked and what was found; `runs` and `contents` are counts."""
 
     runs: int
@@ -51,16 +50,14 @@ class Verified:
         return not any(problem.state in WRONG for problem in self.problems)
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Struct, frozen=True):
     """One thing that a repair did: about which problem, and what, in a few words."""
 
     problem: Problem
     done: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(Struct, frozen=True):
     """What a repair did. `left` is what is still wrong; `quarantine` where things were moved, "" if nothing was."""
 
     mended: tuple[Mended, ...]
@@ -68,8 +65,7 @@ class Repaired:
     quarantine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
+class Cleaned(Struct, frozen=True):
     """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
 
     `sessions` are the names of captured sessions that were deleted with them.
@@ -81,8 +77,7 @@ class Cleaned:
     sessions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KeyUsage:
+class KeyUsage(Struct, frozen=True):
     """Bytes of one key's bundles, and their number."""
 
     key: str
@@ -90,8 +85,7 @@ class KeyUsage:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoreUsage:
+class StoreUsage(Struct, frozen=True):
     """Bytes of a store: by key, the largest first, and by other folder; `total` is the sum."""
 
     keys: tuple[KeyUsage, ...]
@@ -99,16 +93,14 @@ class StoreUsage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """`<key>/<run id>` of the runs that are new, and of those that were here already with the same content."""
 
     runs: tuple[str, ...]
     already: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SealedDocuments:
+class SealedDocuments(Struct, frozen=True):
     """A sealed run's documents as they are stored, for whoever checks its receipt.
 
     `document` is the summary without `digests`, `digests` those of the other files without the receipt's, `receipt`

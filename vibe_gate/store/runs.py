@@ -14,6 +14,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from msgspec.structs import astuple, replace
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import UsageError
@@ -151,7 +153,7 @@ def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list
 
 
 def _encoded(runs: list[RunEntry]) -> str:
-    return json.dumps([(run.run_id, *run[3:]) for run in sorted(runs, reverse=True)], separators=(",", ":"))
+    return json.dumps([(run.run_id, *astuple(run)[3:]) for run in sorted(runs, reverse=True)], separators=(",", ":"))
 
 
 def _decoded(key: str, data: str) -> list[RunEntry] | None:
@@ -179,7 +181,7 @@ def _read(key: Folder, bare: RunEntry) -> RunEntry:
         return _sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))
     except FileNotFoundError:
         bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
-        return bare._replace(state="running" if Lock.is_held(bundle) else "incomplete")
+        return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
     except (OSError, ValueError):
         return bare
 
@@ -190,7 +192,8 @@ def _sealed(bare: RunEntry, summary: Summary) -> RunEntry:
         raise ValueError("the summary of another run")
     change = summary.change
     both = (path for file in change.files for path in (file.path, file.old_path) if path)
-    return bare._replace(
+    return replace(
+        bare,
         state="sealed",
         outcome=summary.outcome,
         exit_code=summary.exit_code,

@@ -11,10 +11,11 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
@@ -137,7 +138,7 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
 
 def _du(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     used = StoredRuns(environ).bundles.usage()
-    return emit_result(args, asdict(used), _sizes(used))
+    return emit_result(args, to_builtins(used), _sizes(used))
 
 
 def _sizes(used: StoreUsage) -> list[str]:
@@ -244,7 +245,7 @@ def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
             gone = repository.remove_old_workspaces(now() - age, dry_run=args.dry_run)
     text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
-    document = {"dry_run": args.dry_run, **asdict(done), "workspaces": gone}
+    document = {"dry_run": args.dry_run, **to_builtins(done), "workspaces": gone}
     emit_result(args, document, [*text, *_cleaned(done, args.dry_run)])
     for error in () if args.json else done.errors:
         complain(f"vibe-gate: {safe(error)}")
