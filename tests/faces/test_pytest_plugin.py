@@ -274,7 +274,7 @@ def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(pr
             "E*UsageError: vibe.run is for async tests*",
             "SKIPPED*: fixer: The [ds]e*",
             "SKIPPED*: fixer: The model refused to answer.",
-            "vibe-gate: 2 undecided; -rs shows why",
+            "vibe-gate: * undecided (1 timed out, 1 refused by the model), $*; -rs shows why",
         ]
     )
 
@@ -402,7 +402,7 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
             "*1 of 3 passed; 2 must*",
             "*2 of 3 passed, 2 carried out; 2 must*",
             "SKIPPED*no cassette: record it with `--vibe-wire record`",
-            "vibe-gate: 3 undecided; -rs shows why",
+            "vibe-gate: 1 passed, 1 failed, 4 errors, 3 undecided (3 without a cassette); -rs shows why",
         ]
     )
     strict = project.runpytest_inprocess("--vibe-strict")

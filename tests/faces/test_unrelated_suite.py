@@ -12,7 +12,7 @@ SUITE = """
 import sys, unittest, warnings
 import pytest
 
-OURS = {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.pytest_plugin"}
+OURS = {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.pytest_plugin", "vibe_gate.faces.pytest_plugin.marker"}
 
 def test_the_plugin_loads_nothing_but_itself():
     assert {name for name in sys.modules if name.split(".")[0] == "vibe_gate"} <= OURS

@@ -3,7 +3,8 @@
 vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes, limits, and when a test is skipped
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
 cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
-pages   HTML pages of the runs, below `--vibe-report`         marker   the marker `vibe`
+pages   HTML pages of the runs, below `--vibe-report`         tally    how the tests of agents ended
+marker  the marker `vibe`, and which repetition is under way
 
 Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the rest waits for a test
 that asks.
@@ -142,11 +143,12 @@ def pytest_runtest_makereport(
 
     if call.when == "call" and call.excinfo is None:  # a test that catches it would pass, whatever its agents did
         call.excinfo = wire.caught(item)
-    if call.excinfo is None:
-        return (yield)
-    wire.hide_own_frames(call.excinfo.value)
+    if call.excinfo is not None:
+        wire.hide_own_frames(call.excinfo.value)
     report = yield
-    wire.classify(report, item, call.excinfo)
+    report.vibe_test = True  # type: ignore[attr-defined]
+    if call.excinfo is not None:
+        wire.classify(report, item, call.excinfo)
     return report
 
 
@@ -156,17 +158,22 @@ def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Show what agents cost, if any ran, and how many tests nothing was decided about."""
+    """Show what agents cost, if any ran, and how the tests of agents ended, by kind."""
     reports = [report for some in terminalreporter.stats.values() for report in some]
+    replayed, tests = config.getoption("--vibe-wire") == "replay", {}
     if any(name == "vibe" for report in reports for name, _ in getattr(report, "user_properties", ())):
         from vibe_gate.faces.pytest_plugin import costs
 
-        replayed = config.getoption("--vibe-wire") == "replay"
-        costs.write(terminalreporter, costs.ran(terminalreporter.stats), replayed=replayed)
+        tests = costs.ran(terminalreporter.stats)
+        costs.write(terminalreporter, tests, replayed=replayed)
     if folder := config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
         pages.write_index(terminalreporter, folder)
-    if undecided := sum(hasattr(report, "vibe_undecided") for report in reports):
-        shown = "" if config.getoption("--vibe-strict") else "; -rs shows why"
-        terminalreporter.write_line(f"vibe-gate: {undecided} undecided{shown}", yellow=True)
+    if any(hasattr(report, "vibe_test") for report in reports):
+        from vibe_gate.faces.pytest_plugin.tally import closing_line
+
+        is_undecided = any(hasattr(report, "vibe_undecided") for report in reports)
+        shown = "; -rs shows why" if is_undecided and not config.getoption("--vibe-strict") else ""
+        if line := closing_line(terminalreporter.stats, tests, replayed=replayed):
+            terminalreporter.write_line(line + shown, yellow=is_undecided)

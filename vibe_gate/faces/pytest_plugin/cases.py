@@ -14,7 +14,7 @@ from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.vibe import project_of
-from vibe_gate.faces.pytest_plugin.wire import Inconclusive, TestWire, note, own_environ
+from vibe_gate.faces.pytest_plugin.wire import LEFT_OPEN, WITHOUT_CASSETTE, Inconclusive, TestWire, note, own_environ
 from vibe_gate.gate.cases import Case
 from vibe_gate.run.cases import CaseSet, read_case_set
 
@@ -62,7 +62,8 @@ class CaseItem(pytest.Item):
         if result.status == "failed":
             pytest.fail("\n".join(map(safe, result.reasons)), pytrace=False)
         if result.status != "ok":
-            raise Inconclusive(safe(result.text))
+            kind = WITHOUT_CASSETTE if result.status == "no cassette" else LEFT_OPEN
+            raise Inconclusive(safe(result.text), kind)
 
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None

@@ -28,11 +28,13 @@ from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.progress import unheard
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
-    NO_CASSETTE,
+    LEFT_OPEN,
+    OUT_OF_BUDGET,
     Inconclusive,
     Limits,
     TestWire,
     difference,
+    no_cassette,
     note,
     own_environ,
 )
@@ -54,8 +56,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-UNDECIDED = frozenset({"budget", "timeout", "max_turns", "refused", "max_tokens", "no_answer", "two_answers"})
-"""Ends of an agent's session that say nothing about its work."""
+UNDECIDED = {
+    "budget": OUT_OF_BUDGET,
+    "timeout": "timed out",
+    "max_turns": "out of turns",
+    "refused": "refused by the model",
+    "max_tokens": "cut at the model's limit of tokens",
+    "no_answer": "without an answer in the form asked for",
+    "two_answers": "without an answer in the form asked for",
+}
+"""Ends of an agent's session that say nothing about its work, and what the closing line calls them."""
 
 JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
@@ -285,7 +295,7 @@ class Vibe:
                 return answer.model_validate(done.results[0].answer)
             except ValidationError as error:
                 why = f"the judge's answer does not fit {answer.__name__}: {error.error_count()} errors"
-                raise Inconclusive(why) from None
+                raise Inconclusive(why, UNDECIDED["no_answer"]) from None
 
     def _run_of(self, result: RunResult) -> _Run:
         folder = result.bundle_dir
@@ -345,7 +355,7 @@ class Vibe:
                     run.done = await walk
                 except GatewayError:
                     if self._wire.mode == "replay" and run.cassette is not None and not run.cassette.is_dir():
-                        raise Inconclusive(NO_CASSETTE) from None
+                        raise no_cassette() from None
                     raise
                 spending.usd = run.done.review.summary.cost.usd
             with self._remembering():
@@ -376,7 +386,8 @@ class Vibe:
     def _require_decided(self, run: WorkflowRun) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
         if run.unmatched:
-            raise Inconclusive(f"no recorded answer: {difference(run.unmatched[0])}")
+            sentence = f"no recorded answer: {difference(run.unmatched[0])}"
+            raise Inconclusive(sentence, "with a request that differs from the recorded one")
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
@@ -388,7 +399,8 @@ class Vibe:
         known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
-            error = Inconclusive(why)
+            kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
+            error = Inconclusive(why, *kinds[:1] or [LEFT_OPEN])
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
 

@@ -33,11 +33,23 @@ MAX_SHOWN = 100
 """Characters of a line of a difference."""
 
 
+OUT_OF_BUDGET = "out of budget"
+LEFT_OPEN = "left open by a judge"
+WITHOUT_CASSETTE = "without a cassette"
+"""Kinds of what is undecided, as the closing line counts them."""
+
+
 class Inconclusive(InfrastructureError):
-    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails."""
+    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails. The closing line counts its `kind`."""
+
+    def __init__(self, sentence: str, kind: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
-NO_CASSETTE = "no cassette: record it with `--vibe-wire record`"
+def no_cassette() -> Inconclusive:
+    """For a test that was never recorded."""
+    return Inconclusive("no cassette: record it with `--vibe-wire record`", WITHOUT_CASSETTE)
 
 
 def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
@@ -138,7 +150,7 @@ class TestWire:
         if self.mode == "record":
             shutil.rmtree(self._folder if (self._repetition, self._runs) == (1, 1) else folder, ignore_errors=True)
         elif needed and not folder.is_dir():
-            raise Inconclusive(NO_CASSETTE)
+            raise no_cassette()
         return folder
 
     @contextmanager
@@ -147,7 +159,7 @@ class TestWire:
         allowances = [] if self.mode == "replay" else self._allowances
         for allowance in allowances:
             if allowance.usd <= 0:
-                raise Inconclusive(allowance.spent)
+                raise Inconclusive(allowance.spent, OUT_OF_BUDGET)
         limit = min([usd, *(allowance.usd for allowance in allowances)])
         spending = RunSpending(limit, limit)  # until the run says what it cost
         for allowance in allowances:
@@ -219,7 +231,7 @@ def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.Excep
     if crash is not None:  # of the class's module, nothing fits into the short summary's line
         crash.message = f"{type(error).__name__}: {error}"
     if isinstance(error, Inconclusive):
-        report.vibe_undecided = True  # type: ignore[attr-defined]
+        report.vibe_undecided = error.kind  # type: ignore[attr-defined]
     else:
         report.vibe_error = True  # type: ignore[attr-defined]
     if isinstance(error, Inconclusive) and not item.config.getoption("--vibe-strict"):
