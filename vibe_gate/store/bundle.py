@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -22,13 +22,11 @@ from vibe_gate.domain.bundles import impossible
 from vibe_gate.domain.event import MAX_EVENTS, Event
 from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
-
-if TYPE_CHECKING:
-    from vibe_gate.domain.upkeep import SealedDocuments
 
 _BLOCK = 1 << 16
 
@@ -338,8 +336,6 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
         raise corrupt(bare.path(min(missing)), "it is missing")
     bare.parsed(names.SUMMARY, document, read_summary)
     files.pop(names.RECEIPT, None)
-    from vibe_gate.domain.upkeep import SealedDocuments
-
     return SealedDocuments(document, files, vouching)
 
 

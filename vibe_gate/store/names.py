@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -83,8 +84,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def run_id(now: datetime, seed: bytes, attempt: int) -> str:
     """`YYYYMMDDTHHMMSSmmmZ-` and eight digits that distinguish runs of one millisecond."""
-    import hashlib  # only who begins a run needs it
-
     return f"{stamp(now)}-{hashlib.sha256(b'%d ' % attempt + seed).hexdigest()[:8]}"
 
 

@@ -250,7 +250,7 @@ def _damage(error: BaseException) -> str:
 
 def _warn(sentence: str) -> None:
     """Log a warning; Python shows it on stderr unless the program has configured logging."""
-    import logging
+    import logging  # 5 ms that every other start saves
 
     logging.getLogger("vibe_gate").warning("vibe-gate: %s", safe(sentence))
 
@@ -463,9 +463,6 @@ class AnswerCache(_Table):
         A claim is a locked file, so it ends with the process. Does not wait. True also if no file can be made: then
         a question may be paid for twice.
         """
-
-        from vibe_gate.store.log import Lock
-
         wanted = sorted(set(keys))
         try:
             folder = Folder.at(Path(self._file.folder).parent).folder(FOLDER, create=True).folder(CLAIMS, create=True)
