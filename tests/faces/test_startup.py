@@ -57,7 +57,6 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
     assert sessions <= asked
     assert not known & {
         *sessions,
-        "importlib.metadata",
         "pydantic",
         "vibe_gate.gateway.server",
         "vibe_gate.agent.turns",

@@ -72,7 +72,7 @@ def _paths(name: str, tool_input: Mapping[str, Any]) -> list[object]:
 
 
 def _literal_part(pattern: str) -> str:
-    """The folder that a pattern starts from; all of it where ".." could climb out behind a wildcard."""
+    """The folder that a pattern starts from; "/" if ".." could climb out behind a wildcard."""
     if ".." in PurePosixPath(pattern).parts and _WILDCARD.search(pattern):
         return "/"
     start = _WILDCARD.split(pattern, maxsplit=1)[0]

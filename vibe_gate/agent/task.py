@@ -117,7 +117,7 @@ class Stop:
             self._loop.call_soon_threadsafe(self._wanted.set)
 
     async def wanted(self) -> None:
-        """Wait until somebody wants it."""
+        """Wait until `abort` is called."""
         self._loop = asyncio.get_running_loop()
         if not self.reason:
             await self._wanted.wait()

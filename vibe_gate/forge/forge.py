@@ -126,7 +126,7 @@ class Forge:
         return shapes.pull_of(self._rest.get(f"{self._root}/pulls/{number:d}", f"read pull request {number}"))
 
     def pull_if_any(self, number: int) -> Pull | None:
-        """The pull request of that number; None if there is none, as of an issue's."""
+        """The pull request of that number; None if there is none, or if it is an issue's."""
         try:
             return self.pull(number)
         except ForgeError as error:
@@ -210,7 +210,7 @@ class Forge:
         return next((each for each in self.comments(number) if each.ours and each.body.startswith(marker)), None)
 
     def put_comment(self, number: int, body: str, *, marker: str) -> Comment:
-        """Let our comment say this: changed where it stands, made if there is none, left if it says so already.
+        """Make our comment say this: update it, create it if there is none, leave it if it says so already.
 
         It is looked for before each try, so what took effect without an answer is not made twice.
         """
@@ -237,7 +237,7 @@ class Forge:
         return self._put_comment(number, body, marker)
 
     def _refuse_a_second(self, number: int, marker: str) -> None:
-        """If nobody knows who we are, a comment of an app with our marker may be ours: then none is made."""
+        """If our login is not known, an app's comment with our marker may be ours: then none is created."""
         if self.login():
             return
         for each in self.comments(number):

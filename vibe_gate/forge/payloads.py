@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 Json = Any
 
 Conclusion = Literal["success", "failure", "action_required", "neutral"]
-"""Never skipped, and neutral only where the verdict is not to block: both satisfy a required check."""
+"""Never skipped, and neutral only if the verdict is not to block: both satisfy a required check."""
 
 DiffSide = Literal["LEFT", "RIGHT"]
 """Before or after."""

@@ -36,10 +36,10 @@ MAX_PAGES = 50
 """GitHub closes a conversation at 2,500 comments; twice that is never read on."""
 
 REPEATS_S = (1.0, 3.0, 9.0)
-"""Before each further try where there was no answer, or a 5xx."""
+"""Before each further try, after no answer or a 5xx."""
 
 SECONDARY_S = 60.0
-"""GitHub's own advice where a secondary limit names no time."""
+"""GitHub's own advice if a secondary limit names no time."""
 
 _HEADERS = {
     "Accept": "application/vnd.github+json",
@@ -114,7 +114,7 @@ class RestClient:
         return self.again(doing, lambda: _json(self._patiently("POST", url, body, doing), doing))
 
     def again(self, doing: str, act: Callable[[], T]) -> T:
-        """What `act` gives; where there was no answer, or a 5xx, it waits and acts again."""
+        """What `act` gives; after no answer, or a 5xx, it waits and acts again."""
         for seconds in REPEATS_S:
             try:
                 return act()

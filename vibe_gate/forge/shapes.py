@@ -78,7 +78,7 @@ class PullReview(Struct, frozen=True):
 
 
 def at(value: Json, *keys: str) -> Json:
-    """What stands below the keys; None where there is nothing."""
+    """The value below the keys; None if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -169,7 +169,7 @@ def same_login(one: str, other: str) -> bool:
 
 
 def last_words(listed: Iterable[Json]) -> list[PullReview]:
-    """The last word of everybody, by account: a login can be given up and taken by somebody else."""
+    """The last review of each account that approves, asks for changes or was dismissed. A login can change hands."""
     with_account = (each for each in listed if isinstance(at(each, "user"), dict))  # an account that is gone: no word
     reviews = [review for review in map(_review_of, with_account) if review.state in _LAST_WORDS]
     reviews.sort(key=lambda review: (review.submitted_at, review.id))

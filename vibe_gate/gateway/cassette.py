@@ -74,7 +74,7 @@ class Cassette:
         """Where a command, a page or a server said something else than in the recording, which is no reason to fail."""
 
     def load(self) -> None:
-        """Read every exchange. GatewayError where the directory or a file cannot be used."""
+        """Read every exchange. GatewayError if the directory or a file cannot be used."""
         if not self._directory.is_dir():
             raise GatewayError(f"There is no cassette at {self._directory}; record one with --wire record.")
         for path in sorted(self._directory.glob("*.json")):

@@ -137,7 +137,7 @@ class Exchange:
             waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
 
     def _attempt(self, client: Client) -> Unavailable | None:
-        """Ask once and hand the answer on, or say why there is none."""
+        """Ask once and hand the answer on, or return why there is none."""
         self._meter = Meter()
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
         ledger = self._relay.ledger
@@ -275,7 +275,7 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing on stderr."""
 
     def do_HEAD(self) -> None:
-        """A look whether somebody is there."""
+        """A check whether the server is there."""
         self.send_whole(200, {}, b"")
 
     def do_POST(self) -> None:

@@ -188,7 +188,7 @@ class Ledger:
             self._on_settled(usd, account.node_id)
 
     def count_replayed(self, account: Account, model: str, used: Usage) -> None:
-        """Count a recorded answer for its session, whose account is none of the run's: nothing is paid."""
+        """Count a recorded answer for its session, whose account is not one of the run's: nothing is paid."""
         with self._changed:
             account.add(model, *self._cost(model, used), used)
 

@@ -125,7 +125,7 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
 
 
 def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """What is set, as (names, headers), chosen as the CLI does: a subscription only where there is nothing else."""
+    """What is set, as (names, headers), chosen as the CLI does: a subscription only if there is nothing else."""
     given = {name: environ.get(name, "").strip() for name in (_TOKEN, _KEY, _SUBSCRIPTION)}
     headers = _custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     if given[_TOKEN]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 CHARACTERS_PER_TOKEN = 3.0
-"""A cautious guess for text and code, where the API did not get to say."""
+"""A cautious guess for text and code, if the API did not get to say."""
 
 
 class Usage(Struct, frozen=True):
@@ -94,7 +94,7 @@ class Meter:
         self._merge(message.get("usage"))
 
     def _merge(self, counts: object) -> None:
-        """Later counts are totals: they replace earlier ones, where they say anything."""
+        """Later counts are totals: they replace earlier ones, unless they are null."""
         if isinstance(counts, dict):
             self._counts |= {name: value for name, value in counts.items() if value is not None}
 

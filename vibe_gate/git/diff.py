@@ -62,9 +62,9 @@ LINES_AROUND = 10
 """Unchanged lines that are shown around a change at least."""
 
 MAX_FOUND_BYTES = 2_000_000
-"""Of a search's output; whoever names a word more often than that tells nothing by it."""
+"""Of a search's output: a word with more occurrences tells a judge nothing."""
 
-_SEARCH_S = 10.0  # a tree that takes longer is told nothing about
+_SEARCH_S = 10.0  # a search that takes longer gives nothing
 
 _SCRIPT = (
     r"!^[ \t]*(if|for|while|switch|catch|return|else|do|await|throw|new)[ \t(]"

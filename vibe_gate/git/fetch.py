@@ -78,7 +78,7 @@ def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], cred
 
 
 def fetch_branch(git: Program, name: str, credentials: Credentials) -> None:
-    """Fetch a branch into its remote-tracking ref, where the checkout has only the commit it is about."""
+    """Fetch a branch into its remote-tracking ref, if the checkout has only the commit it is about."""
     ref = f"refs/heads/{name}"
     if not git.run("check-ref-format", ref).code and not git.run("remote", "get-url", REMOTE).code:
         depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
@@ -103,7 +103,7 @@ def _fetch(
 
 
 def _environ(git: Program, credentials: Credentials) -> dict[str, str]:
-    """What the call gets on top: the schemes that may be used, and the header where the remote is the token's."""
+    """What the call gets on top: the schemes that may be used, and the header if the remote is the token's."""
     pairs = [("http.followRedirects", "false")]
     if credentials.token and _leads_to(git.run("remote", "get-url", REMOTE).line, credentials.server):
         header = f"http.{credentials.server}/.extraheader"

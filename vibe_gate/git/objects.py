@@ -224,7 +224,7 @@ class Tree:
         self._parsed: dict[str, dict[bytes, TreeEntry]] = {}
 
     def read(self, path: str) -> bytes | None:
-        """Content of the regular file at `path`; None where there is none (a folder, a link, nothing)."""
+        """Content of the regular file at `path`; None if there is none (a folder, a link, nothing)."""
         entry = self.entry(paths.encode(path))
         if entry is None or not entry.is_regular:
             return None

@@ -97,7 +97,7 @@ class Program:
         )
 
     def bare(self, folder: Path, environ: Mapping[str, str]) -> Program:
-        """The program in a bare repository of our own; nothing of the user's environment but where programs are."""
+        """The program in a bare repository of our own; of the user's environment only where programs are."""
         kept = {name: value for name, value in self.environ.items() if name in ("PATH", "TMPDIR", "LD_LIBRARY_PATH")}
         own = os.fspath(folder)
         homes = {"GIT_DIR": own, "HOME": own, "XDG_CONFIG_HOME": own}

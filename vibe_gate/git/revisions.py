@@ -29,7 +29,7 @@ _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 _BEFORE_HEAD = ("HEAD~1", "HEAD~", "HEAD^", "HEAD^1", "@~1", "@~", "@^", "@^1")
 
 MAX_COMMITS = 10_000
-"""Commits of one range, newest first; whoever verifies more does so in parts."""
+"""Commits of one range that are read, the newest first; verify a longer one in parts."""
 
 MAX_SIGNED = 1_000
 """Commits of one change whose authors are looked at, newest first."""
@@ -43,7 +43,7 @@ MAX_NOTES = 10_000
 MAX_NOTE_BYTES = 4 << 20
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
-"""History as the commits themselves have it: a list of where it ends (.git/shallow) can be written by anybody."""
+"""History as the commits themselves have it: any process can write .git/shallow, the list of where it ends."""
 
 
 class ReflogEntry(Struct, frozen=True):
@@ -107,7 +107,7 @@ class Revisions:
         return self._objects.read(commit).data[5:45].decode("ascii") if commit else EMPTY_TREE
 
     def tree(self, treeish: str) -> Tree:
-        """The tree of a commit id or tree id (also one of ours), or of any revision. RevisionError."""
+        """The tree of a commit id, a tree id (also of a snapshot) or any other revision. RevisionError."""
         name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
         found = self._objects.find(name)
         if found is None:
@@ -142,7 +142,7 @@ class Revisions:
         return parent
 
     def merge_base(self, left: str, right: str, shown: str) -> str:
-        """Where `right` parted from `left`: their best common ancestor; `left` itself where there are several.
+        """Where `right` parted from `left`: their best common ancestor; `left` itself if there are several.
 
         Of several (after criss-cross merges) none will do: held against one, what another
         one brought and `right` takes back is no change, and merging takes it back all the
@@ -191,7 +191,7 @@ class Revisions:
         return self._git.run("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").line or None
 
     def upstream_base(self) -> str | None:
-        """Merge base of HEAD with the remote's default branch; its tip where there is none, or several.
+        """Merge base of HEAD with the remote's default branch; its tip if there is none, or several.
 
         None where no remote has a default branch that is known here.
         """
@@ -257,7 +257,7 @@ class Revisions:
         return {rest.rpartition(".")[0] for section, _, rest in names if section == "remote" and "." in rest}
 
     def _default_branch(self, remote: str) -> str | None:
-        """The remote's HEAD where it is known; else its main or master, for remotes that were added by hand."""
+        """The remote's HEAD if it is known; else its main or master, for remotes that were added by hand."""
         start = f"refs/remotes/{remote}"
         known = self._git.run("symbolic-ref", "--quiet", f"{start}/HEAD")
         if not known.code:

@@ -128,7 +128,7 @@ class Workspace:
             raise IntegrityError(f"The files in {self.root} are not those of the tree {tree}: the disk changed them.")
 
     def close(self, *, files: bool = True) -> None:
-        """Let go of it; it stays on disk for whoever resumes the run. Without `files` only the trees stay."""
+        """Let go of it; it stays on disk, so that the run can be resumed. Without `files` only the trees stay."""
         if not files:
             _remove(self.root, self._place)
         if self._lock >= 0:
@@ -305,7 +305,7 @@ def _locked(folder: Path) -> int:
 
 
 def _remove(folder: Path, place: Place) -> None:
-    """Delete a folder however deep it is; agents' tools leave folders that nobody may write to."""
+    """Delete a folder however deep it is; agents' tools leave folders without write permission."""
     for command in (["chmod", "-R", "u+rwX", "--"], ["rm", "-rf", "--"]):
         subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
     if os.path.lexists(folder):

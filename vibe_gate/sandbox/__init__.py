@@ -230,7 +230,7 @@ def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Have the launcher end what is left, then itself; it has ended before where all went well."""
+    """Ask the launcher to end the remaining processes, then itself. On success it has ended already."""
     try:
         process.terminate()
         process.wait(PATIENCE_S)

@@ -144,7 +144,7 @@ def _become(order: dict[str, Any], abi: int, report: int, launcher: int) -> None
 
 
 def _wall(order: dict[str, Any], abi: int) -> str:
-    """Build all of it; in words, what this system has none for. OSError where it has one that does not hold."""
+    """Build all of it; returns, in words, what this system lacks for it. OSError if a part exists and does not hold."""
     if sys.platform != "linux":
         return "there is none on this system"
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
@@ -166,7 +166,7 @@ def _wall(order: dict[str, Any], abi: int) -> str:
 
 
 def landlock_abi() -> int:
-    """The kernel's version of Landlock; 0 where there is none, or it is switched off."""
+    """The kernel's version of Landlock; 0 if there is none, or it is switched off."""
     return max(_call(_CREATE_RULESET, None, 0, 1), 0)
 
 
@@ -182,7 +182,7 @@ def _enclose(read: list[str], write: list[str], abi: int) -> None:
 
 
 def _own_terminals() -> tuple[str, ...]:
-    """The terminals' folder while nobody has one: those that come are the command's own (tests of terminals)."""
+    """The folder of terminals if none is open: those that appear are the command's own (tests of terminals)."""
     try:
         taken = [one for one in Path(_TERMINALS).iterdir() if one.name.isdigit()]
     except OSError:
@@ -196,7 +196,7 @@ def _ruleset(files: int, scoped: int) -> int:
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
-    """Access below `path`; nothing where it is not there."""
+    """Allow access below `path`, if it exists."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -227,7 +227,7 @@ def _drop_capabilities() -> None:
 
 
 def _filter_calls(families: tuple[int, ...]) -> bool:
-    """Only sockets of these families; no calls that go around a filter. False where this system has no filter."""
+    """Only sockets of these families; no calls that go around a filter. False if this system has no filter."""
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
@@ -323,7 +323,7 @@ class _Processes:
 
 
 def _descendants(pid: int) -> list[int]:
-    """The processes below `pid`; [] where the system does not show them."""
+    """The processes below `pid`; [] if the system does not show them."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
