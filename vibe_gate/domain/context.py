@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from vibe_gate.secrets import Redactor
     from vibe_gate.store import RunRecorder, State, Store
 
+WireMode = Literal["live", "record", "replay"]
+"""How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
+
 CHECKS_NODE = "checks"
 """The graph's node of the checks, which every judge's node comes after."""
 
@@ -65,7 +68,7 @@ class ReviewRequest(Struct, frozen=True):
     definitions: str | None = None
     max_cost_usd: float | None = None
     deadline_s: float | None = None
-    wire: Literal["live", "record", "replay"] | None = None
+    wire: WireMode | None = None
     cassette: Path | None = None
     strict: bool = False
     force: bool = False

@@ -46,8 +46,7 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         "wait some minutes, then re-run this job",
     ),
 )
-"""By why a run did not decide, as reasons say it, what helps; `{0}` is what the expression caught."""
-
+"""The reason why a run did not decide -> what helps; `{0}` is what the expression caught in it."""
 
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
 

@@ -1,4 +1,4 @@
-"""What reports ask of a summary: which criteria, findings, places and votes are meant by what they say."""
+"""What reports ask of a summary: which findings come first, what was not asked, not judged, waived, removed. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 
 
 def criteria(summary: Summary) -> list[CriterionResult]:
-    """Those of all rubrics, in their order."""
+    """The criteria of all rubrics, in their order."""
     return [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
 
 

@@ -6,15 +6,14 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast, get_args
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.source import is_identifier
 
-WIRES = ("live", "record", "replay")
-Wire = Literal["live", "record", "replay"]
+WIRES: tuple[WireMode, ...] = get_args(WireMode)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -103,7 +102,7 @@ def _may_be_rubric(name: str) -> bool:
     return is_identifier(name) and ".." not in name
 
 
-def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | None, Path | None]:
+def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[WireMode | None, Path | None]:
     wire = args.wire or environ.get("VIBE_GATE_WIRE") or None
     cassette = args.cassette or environ.get("VIBE_GATE_CASSETTE") or None
     if wire is not None and wire not in WIRES:
@@ -112,7 +111,7 @@ def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wire | 
         raise UsageError(f"--wire {wire} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
     if args.cassette and wire in (None, "live"):
         raise UsageError("--cassette DIR needs --wire record or --wire replay.")
-    return cast(Wire | None, wire), Path(cassette) if cassette else None
+    return cast(WireMode | None, wire), Path(cassette) if cassette else None
 
 
 def _positive(text: str) -> float:
