@@ -311,6 +311,16 @@ def test_a_file_that_another_process_has_begun_since_is_not_put_aside(folder):
         assert state.hook_records.all() == [SEEN] * 3
 
 
+def test_who_has_the_file_open_when_another_process_puts_it_aside_goes_on_in_the_new_one(folder):
+    path = folder / "state.db"
+    with open_state(folder.parent) as early:
+        early.hook_records.append(SEEN)
+        path.rename(folder / "state.db.damaged-20260304T050607000Z")
+        open_state(folder.parent).spending.add(0.5, "run", NOW)
+        early.hook_records.append(SEEN)
+        assert (early.hook_records.all(), early.spending.spent(NOW)) == ([SEEN], 0.5)
+
+
 WITHOUT_RIGHTS = """
 import os
 if os.getuid() == 0:

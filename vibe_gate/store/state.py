@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import hmac
 import json
+import math
 import os
 import sqlite3
 import stat
@@ -183,6 +184,8 @@ class StateFile:
 
     def _connected(self) -> sqlite3.Connection:
         """The connection, opened if need be. OSError, sqlite3.Error."""
+        if self._connection is not None and _inode(self.path) != self._inode:
+            self.close()  # another process has put the file aside
         if self._connection is None:
             os.makedirs(self.folder, exist_ok=True)
             _require(self.folder, stat.S_ISDIR)
@@ -210,7 +213,7 @@ class StateFile:
         aside = f"{NAME}.damaged-{stamp(datetime.now(UTC))}"
         try:
             with self._locked(fcntl.LOCK_EX):
-                if not os.path.lexists(self.path) or _inode(self.path) != self._inode:
+                if _inode(self.path) != self._inode:
                     return  # another process was faster, and what it has begun is not damaged
                 for part in _PARTS:
                     with suppress(FileNotFoundError):
@@ -256,8 +259,11 @@ def _warn(sentence: str) -> None:
 
 
 def _inode(path: str) -> tuple[int, int]:
-    """Which file has this name. OSError."""
-    status = os.lstat(path)
+    """Which file has this name; (0, 0) if none has. OSError."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return 0, 0
     return status.st_dev, status.st_ino
 
 
@@ -499,7 +505,7 @@ class DaySpending(_Table):
 
     def add(self, usd: float, run_id: str, now: datetime) -> str:
         """Count what an answer of a run has cost; a correction may be negative. "", or why it is not counted."""
-        if not usd or usd != usd or usd in (float("inf"), float("-inf")):
+        if not usd or not math.isfinite(usd):
             return ""
         sql = "INSERT INTO spending VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd"
         counted = self._file.change(lambda db: db.execute(sql, (_day(now), run_id, usd)))
