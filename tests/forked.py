@@ -29,10 +29,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import asking
+import msgspec
 import sdk_alone  # noqa: F401 - before the SDK
+from msgspec import Struct
 
 import vibe_gate
-from vibe_gate.domain.model import Model
 from vibe_gate.faces.cli import main
 
 _PYTHON = ("-I", "-m", "vibe_gate")
@@ -116,14 +117,14 @@ def _load() -> None:
     for module in pkgutil.walk_packages(vibe_gate.__path__, "vibe_gate."):
         if not module.name.endswith(".__main__") and ".demo_data" not in module.name and ".install." not in module.name:
             importlib.import_module(module.name)
-    _build(Model)
+    _build(Struct)
 
 
-def _build(model: type[Model]) -> None:
-    """Build the schemas of all models, which pydantic would do when each is used first."""
-    for kind in model.__subclasses__():
-        with contextlib.suppress(ValueError):
-            kind.model_validate({})
+def _build(base: type[Struct]) -> None:
+    """Have msgspec look at the types of all documents, which it would do when each is read first."""
+    for kind in base.__subclasses__():
+        with contextlib.suppress(ValueError, TypeError, NameError):
+            msgspec.convert({}, kind)
         _build(kind)
 
 

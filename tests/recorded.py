@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Hush, summary_of
+from msgspec.structs import replace
 
 from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
 from vibe_gate.domain.verdict import RubricResult
@@ -47,7 +48,7 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
         ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=False)
         for path in kind.files
     )
-    change = base.change.model_copy(update={"head_commit": kind.key, "files": files, **kind.ids})
+    change = replace(base.change, **{"head_commit": kind.key, "files": files, **kind.ids})
     rubrics = tuple(
         RubricResult(id=name, digest="", outcome=kind.outcome, score=1.0, coverage=1.0, criteria=())
         for name in kind.rubrics
@@ -60,6 +61,6 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
         "agent_authored": AgentAuthored(decision=kind.agent, hints=tuple(kind.hints)),
         "cost": Cost(usd=0.0125, basis="known"),
     }
-    run.seal(base.model_copy(update=told))
+    run.seal(replace(base, **told))
     assert run.lost is None
     return run.run_id

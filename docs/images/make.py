@@ -12,6 +12,7 @@ from importlib import resources
 from io import StringIO
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -39,7 +40,7 @@ def picture() -> str:
         done = asyncio.run(walk)
     # The end of a run id is a hash that covers the versions of what ran; the picture must outlive those.
     run_id = re.sub(r"[0-9a-f]{8}$", "7c1e52d0", done.summary.run_id)
-    summary = done.summary.model_copy(update={"run_id": run_id})
+    summary = replace(done.summary, run_id=run_id)
     console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text("$ vibe-gate review --commit HEAD\n", style="bold"))
     console.print(terminal.render(summary, done.notes, WIDTH))

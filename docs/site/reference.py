@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
+from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.event import Event
-from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import IDENTIFIER
 from vibe_gate.domain.summary import Summary
 from vibe_gate.faces.cli import dispatch
@@ -37,7 +38,7 @@ from vibe_gate.store.turn_summary import TurnSummary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS: tuple[type[Model], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta)
+DOCUMENTS: tuple[type[Struct], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta)
 """What a bundle, a capture and a session hold as JSON."""
 
 MOST_WORDS = 12
@@ -141,9 +142,9 @@ def _keys(one: dict[str, Any], schema: dict[str, Any]) -> str:
     return _table(("key", "type", "default", "meaning"), rows)
 
 
-def _document(kind: type[Model]) -> str:
+def _document(kind: type[Struct]) -> str:
     """A document and the objects in it, each with its keys."""
-    schema = kind.model_json_schema(mode="serialization")
+    schema = schema_of(kind)
     parts = []
     for title, one in _objects(schema):
         rows = [(f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()]
@@ -204,7 +205,7 @@ def _number(key: dict[str, Any]) -> str:
 def _checks() -> str:
     rows = []
     for name, check in CHECKS.items():
-        schema = check.options.model_json_schema()
+        schema = schema_of(check.options)
         options = []
         for option, key in schema.get("properties", {}).items():
             told = "required" if option in schema.get("required", ()) else _default(key)

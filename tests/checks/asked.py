@@ -10,7 +10,9 @@ from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.conduct import Conduct
 from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun
 from vibe_gate.domain.change import FileDiff, Side
+from vibe_gate.domain.document import to_json
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.tables import read_table
 
 
 def _no_command(argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
@@ -36,7 +38,7 @@ def ask(
         id="asked", kind="check", check=None if command else check, command=command, must=must, paths=only,
         options=options,
     )  # fmt: skip
-    CHECKS[check].options.model_validate(options)
+    assert read_table(CHECKS[check].options, options, []) is not None
     result = run_check(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
@@ -50,7 +52,7 @@ def ask(
         assert finding.criterion == "asked"
         assert finding.level == ("failure" if must else "warning")
         assert finding.message.isprintable()
-        assert finding.model_dump_json()
+        assert to_json(finding)
         assert all(evidence.standing == "holds" for evidence in finding.evidence)
     return result
 

@@ -11,6 +11,7 @@ from domain.changes import added
 
 from vibe_gate.checks.command import OutputForm, remarks
 from vibe_gate.checks.contract import CommandRun
+from vibe_gate.domain.document import to_json
 
 OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
@@ -60,7 +61,7 @@ def test_a_secret_is_taken_out_before_a_limit_cuts_it() -> None:
     file = added("a.txt", b"z" * 390 + SECRET.encode())
     result = ask("command", file, **run, redact=lambda text: text.replace(SECRET, "[gone]"))
     assert places(result) == [("a.txt", 1)]
-    assert SECRET[:8] not in "".join(finding.model_dump_json() for finding in result.findings)
+    assert SECRET[:8] not in "".join(to_json(finding) for finding in result.findings)
 
 
 def test_remarks_are_findings_in_every_file_of_the_tree_with_the_line_of_a_changed_one() -> None:

@@ -8,6 +8,7 @@ from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
 from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.document import to_json
 
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
 TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
@@ -44,7 +45,7 @@ def test_a_secret_counts_where_this_change_adds_it(name: str, file: FileDiff, ex
 
 def test_a_secret_is_never_repeated() -> None:
     result = ask("no-secrets", added("a", b"a = '" + KEY + b"'; b = '" + TOKEN + b"'\n"))
-    shown = result.reason + "".join(finding.model_dump_json() for finding in result.findings)
+    shown = result.reason + "".join(to_json(finding) for finding in result.findings)
     assert KEY.decode() not in shown
     assert TOKEN.decode() not in shown
     assert result.findings[0].evidence[0].quote == "a = 'AKIA...'; b = 'ghp_...'"
@@ -84,7 +85,7 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
     assert_linear(lambda file: ask("no-secrets", file), keys, 40_000)
     result = ask("no-secrets", keys(40_000))
     assert result.reason.startswith("40,000 secrets: a.")
-    assert KEY.decode() not in "".join(finding.model_dump_json() for finding in result.findings)
+    assert KEY.decode() not in "".join(to_json(finding) for finding in result.findings)
 
 
 # no-conflict-markers

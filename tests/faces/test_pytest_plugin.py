@@ -394,9 +394,9 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
     done.stdout.fnmatch_lines_random(
         [
-            "E*repeet=2: Unexpected keyword argument. The marker is vibe(timeout_s=None, max_usd=None, repeat=1*",
-            "E*repeat='3': Input should be a valid integer; pass_rate=7: Input should be less than or equal to 1. *",
-            "E*5=5: Unexpected keyword*",
+            'E*repeet: unknown key; did you mean "repeat"? The marker is vibe(timeout_s=None, max_usd=None, repeat=1*',
+            'E*repeat: must be a whole number, not "3"; pass_rate: must be at most 1, not 7. The marker is *',
+            "E*5: unknown key; known keys here: max_usd, pass_rate, repeat, timeout_s. *",
             "ERROR test_plain.py::test_no_such_agent - UsageError: There is no agent 'fixr*",
             "E*Definitions are read in */suite/.vibe-gate.",
             "*1 of 3 passed; 2 must*",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from bundle_words import summary_of
 from command import Done, on_a_terminal, started, vibe_gate
+from msgspec.structs import replace
 from program import ROOT
 from recorded import begun
 
@@ -36,7 +37,7 @@ def viz(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
 def sealed(repo: Path) -> RunRecorder:
     run = staged(begun(repo))
     run.event("node.status", "fix", status="DONE", outcome="pass")
-    run.seal(summary_of(run).model_copy(update={"workflow": "repair"}))
+    run.seal(replace(summary_of(run), workflow="repair"))
     return run
 
 

@@ -12,7 +12,7 @@ from text_tree import FileTree
 
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model import keys_of
+from vibe_gate.domain.tables import keys_of
 from vibe_gate.domain.workflow import StageRule
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.advice import warnings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import convert
 
 from vibe_gate.domain.workflow import StageRule
 from vibe_gate.gate.graph import problems
@@ -11,7 +12,7 @@ from vibe_gate.gate.graph import problems
 def stage(name: str, needs: str = "", when: str = "", *, does: str = "writer", **more: object) -> StageRule:
     """A stage whose needs and conditions are words; `does`: its agent, or "rubrics"."""
     work = {"rubrics": ["quality"]} if does == "rubrics" else {"agent": does, "prompt": "Go."}
-    return StageRule.model_validate({"id": name, "needs": needs.split(), "when": when.split()} | work | more)
+    return convert({"id": name, "needs": needs.split(), "when": when.split()} | work | more, StageRule)
 
 
 def read(name: str, needs: str = "", when: str = "", **more: object) -> StageRule:
@@ -24,7 +25,7 @@ def gate(name: str = "gate", needs: str = "", when: str = "") -> StageRule:
 
 def said(*stages: StageRule | None) -> list[str]:
     found = problems(stages, {"writer": True, "reader": False})
-    return [f"{stages[location[0]].id}{location[1:] or ''}: {what}" for location, what in found]  # type: ignore
+    return [f"{stages[one.location[0]].id}{one.location[1:] or ''}: {one.what}" for one in found]  # type: ignore
 
 
 ROUTES = (gate(), stage("fix", "gate", "gate.failed"), stage("polish", "gate", "gate.passed"))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from gitbench import Bench, fingerprint
 
+from vibe_gate.domain.document import plain
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.git import Workspace
 
@@ -72,7 +73,7 @@ def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:
         assert inside.git("tag") == "v1"
         assert inside.git("remote") == ""
         assert inside.git("status", "--porcelain").splitlines() == ["M a.txt", "?? new.txt"]
-        assert workspace.state().model_dump() == {"head": head, "dirty": True}
+        assert plain(workspace.state()) == {"head": head, "dirty": True}
         inside.git("commit", "-qam", "an agent commits")
         assert workspace.tree() == seeded.snapshot()
 
@@ -240,7 +241,7 @@ def test_before_the_first_commit_and_in_a_shallow_clone(bench: Bench, seeded: Be
     unborn.write("a", "a\n")
     with working(unborn) as workspace:
         assert workspace.tree() == unborn.snapshot()
-        assert workspace.state().model_dump() == {"head": "", "dirty": True}
+        assert plain(workspace.state()) == {"head": "", "dirty": True}
         assert agent(workspace).git("symbolic-ref", "HEAD") == "refs/heads/trunk"
     seeded.commit("second", b="b\n")
     shallow = Bench(tmp_path / "shallow", bench.environ)

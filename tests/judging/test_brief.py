@@ -8,8 +8,10 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, Hunk, HunkLine
+from vibe_gate.domain.document import read
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.judging import brief
@@ -38,7 +40,7 @@ def rubric(*paths: tuple[str, ...]) -> Rubric:
         {"id": f"c{i}", "kind": "judge", "question": "Is it right?", "paths": list(globs)}
         for i, globs in enumerate(paths or ((),))
     ]
-    return Rubric.model_validate({"schema": 1, "id": "r", "criterion": listed})
+    return read(Rubric, {"schema": 1, "id": "r", "criterion": listed})
 
 
 def only_prompt(made: Change) -> str:
@@ -101,7 +103,7 @@ def test_a_binary_file_without_text_form_is_listed_as_unreviewed():
 
 def test_what_one_rubric_missed_and_another_judged_names_the_rubric():
     place = Unreviewed(path="a.py", line=1, end_line=2, reason="the budget was reached")
-    everywhere = place.model_copy(update={"path": "b.py"})
+    everywhere = replace(place, path="b.py")
     votes = {
         "quality": (RubricVotes(votes={}, unreviewed=(place, everywhere)),),
         "safety": (RubricVotes(votes={}, unreviewed=(everywhere,)),),
@@ -170,7 +172,7 @@ def every_word() -> str:
         {"id": "plain", "kind": "judge", "question": "Q?", "good": "good", "bad": "bad"},
         {"id": "narrow", "kind": "judge", "question": "Q?", "paths": ["*.py", "*.sh", "*.bin"]},
     ]
-    held = Rubric.model_validate({"schema": 1, "id": "r", "criterion": asked})
+    held = read(Rubric, {"schema": 1, "id": "r", "criterion": asked})
     parts, _ = brief.parts(change(*files), held, {}, "It is\nright.")
     prompts = [brief.prompt(change(*files), part, ["a fact"], NONCE) for part in parts]
     return "\n".join([brief.system_prompt(NONCE), json.dumps(brief.answer_schema(held.judged)), *prompts])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from vibe_gate.domain.document import read
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, RubricResult, Vote
 from vibe_gate.judging.decide import (
@@ -85,7 +87,7 @@ def test_the_parts_of_a_large_change_give_the_worst_of_their_answers(parts, wors
 
 def test_what_the_change_makes_different_is_told_of_all_its_parts_once():
     parts = zip(votes("pass", "fail", "pass"), ("It reads.", "It writes.", "It reads."), strict=True)
-    told = combine([part.model_copy(update={"changes": changes}) for part, changes in parts]).changes
+    told = combine([replace(part, changes=changes) for part, changes in parts]).changes
     assert told == "It reads. It writes."
 
 
@@ -137,8 +139,8 @@ def rubric(*criteria: tuple[bool, float], threshold: float = 0.7, coverage: floa
         {"id": f"c{i}", "kind": "judge", "question": "?", "must": must, "weight": weight}
         for i, (must, weight) in enumerate(criteria)
     ]
-    return Rubric.model_validate(
-        {"schema": 1, "id": "r", "pass_threshold": threshold, "min_coverage": coverage, "criterion": listed}
+    return read(
+        Rubric, {"schema": 1, "id": "r", "pass_threshold": threshold, "min_coverage": coverage, "criterion": listed}
     )
 
 

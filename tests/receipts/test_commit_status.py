@@ -34,7 +34,7 @@ ADA = SignatureCheck("listed", "SHA256:ada", ("ada@example.org",))
 
 
 def receipt(**changes: object) -> Receipt:
-    return RECEIPT.model_copy(update=changes)
+    return replace(RECEIPT, **changes)
 
 
 ELSEWHERE = {"before": "1" * 40, "after": "2" * 40, "head_commit": "3" * 40}

@@ -63,7 +63,7 @@ def edited(**changes: object) -> bytes:
     ("raw", "why"),
     [
         (b"", "JSON"),
-        (b"null", "Input should be"),
+        (b"null", "expected `object`"),
         (wrapped(b"{}"), "_type"),
         (edited(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
         (edited(subject=[]), "the subject contradicts the predicate"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
@@ -64,8 +65,12 @@ def _findings() -> tuple[Finding, ...]:
     quote = evidence("src/ledger/transfer.py", 43, 44, "    except BankError:\n        return 0")
     hides = "The line 13 of this file holds bidirectional control U+202E RIGHT-TO-LEFT OVERRIDE (1)."
     return (
-        finding(SWALLOWED, path="src/ledger/transfer.py", line=43, fingerprint="3f9a1c2b4d5e6f70", evidence=quote)
-        .model_copy(update={"end_line": 44}),
+        replace(
+            finding(
+                SWALLOWED, path="src/ledger/transfer.py", line=43, fingerprint="3f9a1c2b4d5e6f70", evidence=quote
+            ),
+            end_line=44,
+        ),
         finding(hides, path="src/ledger/rights.py", line=13, criterion="no-invisible-unicode",
                 fingerprint="77aa001122334455"),
         finding("Can change what AI agents do; read this change yourself.", path="CLAUDE.md",
@@ -106,7 +111,7 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
                   by_model={"claude-sonnet-5": 0.0208, "house-model-1": 0.0104}),
         cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
-    return made.model_copy(update={"change": made.change.model_copy(update={"base_commit": BASE, "head_commit": head})})
+    return replace(made, change=replace(made.change, base_commit=BASE, head_commit=head))
 
 
 def links(head: str) -> Links:
@@ -151,14 +156,14 @@ def passed() -> Report:
     logged = criterion("errors-not-swallowed", kind="judge", reason=vote.reason, votes=(vote,))
     cost = Cost(usd=0.0041, basis="known", input_tokens=9_000, output_tokens=80)
     made = summary(findings=(), cost=cost, rubrics=(rubric(criterion("no-secrets"), logged),))
-    made = made.model_copy(update={"change": made.change.model_copy(update={"head_commit": FIRST}), "key": FIRST})
+    made = replace(made, change=replace(made.change, head_commit=FIRST), key=FIRST)
     return Report(made, (), first_round((), FIRST), links=links(FIRST))
 
 
 def told(made: Summary, **more: Any) -> Report:
     """The first comment about a summary."""
-    change = made.change.model_copy(update={"head_commit": FIRST, "base_commit": BASE})
-    made = made.model_copy(update={"change": change, "key": FIRST})
+    change = replace(made.change, head_commit=FIRST, base_commit=BASE)
+    made = replace(made, change=change, key=FIRST)
     review = f"{BASE[:12]}...{FIRST[:12]}"
     return Report(made, (), first_round(made.findings, FIRST), links(FIRST), review=review, **more)
 
@@ -218,10 +223,10 @@ CASES = {
         remarks=(f"1 approval does not count: @bob (of {BASE[:12]}: needs a new approval).",),
     ),
     "gate changed, no key": lambda: told(
-        undecided(NO_KEY).summary.model_copy(update={"exit_code": 4, "policy_changes": (policy(),)})
+        replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),))
     ),
     "gate changed, by a fork": lambda: told(
-        undecided(NO_KEY).summary.model_copy(update={"exit_code": 4, "policy_changes": (policy(),)}), fork=True
+        replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),)), fork=True
     ),
     "gate changed, failed": lambda: told(failed(1, policy_changes=(policy(),))),
     "gate changed and approved": lambda: told(

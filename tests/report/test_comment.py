@@ -139,7 +139,7 @@ def test_a_diff_of_the_gate_names_no_file_but_keeps_every_line_of_its_hunks():
     diff = (
         'diff --git "a/\\303\\244" "b/\\303\\244"\nindex 1..2\n--- "a/\\303\\244"\n+++ b/x\n@@ -1 +1 @@\n--- x\n+++ y\n'
     )
-    change = policy("ä").model_copy(update={"diff": diff})
+    change = replace(policy("ä"), diff=diff)
     body = comment(reports.told(summary(exit_code=4, policy_changes=(change,))))
     assert "```diff\n@@ -1 +1 @@\n--- x\n+++ y\n```" in body
     assert "<code>ä</code>" in body and "303" not in body.partition("<!-- vibe-gate:state")[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from bundle_words import summary_of
 from lxml import html
+from msgspec.structs import replace
 from recorded import begun
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
@@ -112,7 +113,7 @@ def test_a_judged_criterion_shows_its_question() -> None:
 def test_a_place_that_one_rubric_missed_names_it() -> None:
     told = summary(
         rubrics=(rubric(criterion("x", kind="judge")),),
-        unreviewed=(unseen("a.py").model_copy(update={"rubrics": ("safety",)}), unseen("b.py")),
+        unreviewed=(replace(unseen("a.py"), rubrics=("safety",)), unseen("b.py")),
     )
     shown = html.fromstring(body(View(told))).xpath("//ul[@class='unreviewed']/li")
     assert [item.text_content().partition(": ")[2] for item in shown] == [

@@ -92,7 +92,7 @@ def ours(github: LoopbackGitHub) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "lines", "checks"), [(0, 0, 1), (10, 10, 1), (60, 0, 2)])
 def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ, number, lines, checks):
-    equal = [finding(n).model_copy(update={"message": "Untidy."}) for n in range(1, number + 1)]
+    equal = [replace(finding(n), message="Untidy.") for n in range(1, number + 1)]
     posted = say(github, environ, equal)
     assert len(github.check_runs) == 1
     assert len(github.check_runs[0].annotations) == number - lines

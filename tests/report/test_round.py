@@ -9,6 +9,7 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult
@@ -93,9 +94,9 @@ def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():
 
 
 def test_findings_without_a_fingerprint_are_told_apart_by_their_words():
-    plain = found("1").model_copy(update={"fingerprint": ""})
-    hostile = found("1").model_copy(update={"fingerprint": "--> @user"})
-    told = first_round([plain, plain.model_copy(update={"line": 4}), hostile], A)
+    plain = replace(found("1"), fingerprint="")
+    hostile = replace(found("1"), fingerprint="--> @user")
+    told = first_round([plain, replace(plain, line=4), hostile], A)
     assert len({seen.fingerprint for seen in told.state.findings}) == 2
     assert load(dump(told.state)) == told.state
 
@@ -136,12 +137,12 @@ def test_a_run_can_tell_only_about_what_it_decided(made, answered):
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
     gone = first_round([found("1")], A).state.findings[0]
     many = [found("2", line=number, fingerprint=f"{number:016x}") for number in range(1, MAX_FINDINGS + 1)]
-    made = summary("fail", kind="check").model_copy(update={"findings": tuple(many)})
+    made = replace(summary("fail", kind="check"), findings=tuple(many))
     told = next_round(follow_state(None, [found("1")]).state, many, C, lambda _: True, lambda _: True,
                       answered=answered_by(made))  # fmt: skip
     assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
-    assert answered_by(made.model_copy(update={"findings": tuple(many[1:])}))(gone)
-    assert answered_by(made)(gone.model_copy(update={"path": "src/left.py"}))
+    assert answered_by(replace(made, findings=tuple(many[1:])))(gone)
+    assert answered_by(made)(replace(gone, path="src/left.py"))
 
 
 def test_a_criterion_that_is_asked_no_more_answers_nothing():
@@ -174,8 +175,8 @@ def random_message(index: int) -> str:
 @pytest.mark.parametrize("number", [400, 10_000])
 def test_a_state_that_is_too_large_loses_fixed_ones_then_words_and_the_last_ones_at_the_end(number):
     plain = state(number, fixed=True)
-    hostile = tuple(seen.model_copy(update={"message": random_message(n)}) for n, seen in enumerate(plain.findings))
-    text = dump(plain.model_copy(update={"findings": hostile}))
+    hostile = tuple(replace(seen, message=random_message(n)) for n, seen in enumerate(plain.findings))
+    text = dump(replace(plain, findings=hostile))
     assert len(text) <= MAX_STATE
     kept = load(text)
     assert kept is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
 
@@ -119,9 +120,9 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
 @pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])
 def test_of_a_secret_in_commits_next_says_to_rewrite_them(base, onto):
     made = failed(0, 0, found=(finding("a key", criterion="no-secrets"),))
-    change = made.change.model_copy(update={"base_commit": base, "head_commit": "b" * 40})
+    change = replace(made.change, base_commit=base, head_commit="b" * 40)
     assert "next    fix what is marked" in screen(made, width=300)
-    last = screen(made.model_copy(update={"change": change}), width=300).splitlines()[-1]
+    last = screen(replace(made, change=change), width=300).splitlines()[-1]
     assert "revoke it" in last
     assert f"git rebase -i {onto};" in last
 
@@ -153,7 +154,7 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     found = [finding("it is wrong", one.line, criterion="q", path="a.py", evidence=(one,)) for one in lines]
     made = failed(0, 0, found=tuple(found))
     judged = rubric(criterion("q", "fail", kind="judge", reason="it is wrong", votes=(vote,)), outcome="fail")
-    text = screen(made.model_copy(update={"rubrics": (judged,)}))
+    text = screen(replace(made, rubrics=(judged,)))
     assert "✗ q  must  fail     2 findings below" in text
     assert (
         "✗ a.py:7  q\n      7 |     line 7\n    it is wrong\n    e.g. f(0) -> crash\n"

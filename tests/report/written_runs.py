@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from msgspec.structs import replace
 from summaries import changed, criterion, finding, rubric
 
 from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
@@ -135,7 +136,7 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
     )
     base = summary_of(run, "fail", 1)
     told = {
-        "change": base.change.model_copy(update={"files": tuple(files)}),
+        "change": replace(base.change, files=tuple(files)),
         "rubrics": (rubric(*criteria, outcome="fail"),),
         "findings": (
             finding(reason, path=path, line=11, criterion="types", evidence=(_evidence(path),)),
@@ -144,4 +145,4 @@ def _summary(run: RunRecorder, files: list[ChangedFile], attack: str, voided: bo
         "unreviewed": (Unreviewed(path=files[0].path, line=9, end_line=12, reason=f"budget {attack}"),),
         "cost": Cost(usd=0.2625, basis="known", by_node={"judge-quality": 0.0125, "fix": 0.25}),
     }
-    return base.model_copy(update=told)
+    return replace(base, **told)

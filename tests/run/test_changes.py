@@ -8,6 +8,7 @@ from pathlib import Path
 from bundle_words import Clock, Ended, Hush, summary_of
 from repos import Repo
 
+from vibe_gate.domain.document import plain
 from vibe_gate.git import open_repository
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.store import open_store, read_bundle
@@ -43,8 +44,8 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, 
         assert large.after.sha256 == hashlib.sha256(huge).hexdigest()
         head = repo.git("rev-parse", "HEAD")
         assert read.git.before is not None and read.git.after is not None
-        assert read.git.before.model_dump() == {"head": head, "dirty": False}
-        assert read.git.after.model_dump() == {"head": head, "dirty": True}
+        assert plain(read.git.before) == {"head": head, "dirty": False}
+        assert plain(read.git.after) == {"head": head, "dirty": True}
         (done,) = [event for event in read_bundle(run.directory)._bundle.events() if event.type == "turn.completed"]
         assert (done.data["before"], done.data["after"]) == (begun, made.after)
         patch = run.directory / "nodes/fix/turn-001/turn.patch"

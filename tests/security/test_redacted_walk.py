@@ -19,6 +19,8 @@ from scripted_messages_api import ApiError, Text, Thinking, ToolUse, Turn
 from walks import walked
 from wire import answer, answering
 
+from vibe_gate.domain.document import to_json
+
 pytestmark = pytest.mark.slow
 
 TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
@@ -145,7 +147,7 @@ def test_nothing_secret_is_left_on_disk_by_a_review(tmp_path: Path, environ: dic
     with answering(*script(), repeat_last=True) as model:
         told = walked(repo.path, environ | model.environ)
     assert told.summary.outcome == "fail"
-    assert LONG[:12] not in told.summary.model_dump_json()
+    assert LONG[:12] not in to_json(told.summary)
     assert_clean(repo.path / ".vibe-artifacts")
     assert (repo.path / ".git/vibe-gate/state.db").exists()
     assert_clean(repo.path / ".git/vibe-gate")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.domain.model import MAX_VALUES
+from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state, open_store
 from vibe_gate.store.captures import CapturedEvent, blob_id, blobs_of

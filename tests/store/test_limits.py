@@ -24,11 +24,12 @@ from bundle_words import (
     summary_of,
     verify_bundles,
 )
+from msgspec.structs import replace
 from test_verify import NOW, sealed
 
 from vibe_gate import clean_bundles, find_bundles
 from vibe_gate.domain import receipt
-from vibe_gate.domain.model import MAX_VALUES, require_few
+from vibe_gate.domain.document import MAX_VALUES, require_few
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import RunRecorder, Store, open_store, read_bundle
@@ -67,7 +68,7 @@ def with_files(run: RunRecorder, names: list[str]) -> Any:
     files = tuple(
         ChangedFile(path=name, old_path=None, change_type="added", added=1, deleted=0, binary=False) for name in names
     )
-    return summary.model_copy(update={"change": summary.change.model_copy(update={"files": files})})
+    return replace(summary, change=replace(summary.change, files=files))
 
 
 def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None:

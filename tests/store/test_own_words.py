@@ -22,6 +22,7 @@ from bundle_words import (
     verify_bundles,
 )
 from golden.write_bundle import _summary, _turns
+from msgspec.structs import replace
 from test_verify import NOW
 
 from vibe_gate.domain.event import MAX_PARTS
@@ -102,9 +103,9 @@ def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_
     run = open_store(tmp_path, Redactor({"X_TOKEN": secret}), Clock()).begin(KEY, START, {})
     summary = _summary(run)
     message = "x" * 260 + " " + secret
-    finding = summary.findings[0].model_copy(update={"message": message})
+    finding = replace(summary.findings[0], message=message)
     run.event("verdict.decided", outcome="fail", exit_code=4)
-    run.seal(summary.model_copy(update={"findings": (finding,), "rubrics": ()}))
+    run.seal(replace(summary, findings=(finding,), rubrics=()))
     assert run.lost is None
     assert verify_bundles(tmp_path, NOW).is_sound
     told = find_run(tmp_path).summary.findings[0].message
@@ -133,7 +134,7 @@ WAYS = {
     "turn's denial": lambda run: run.turn("a").seal(Ended(permission_denials=[{"tool_use_id": "stumble"}])),
     "turn's odd denial": lambda run: run.turn("a").seal(Ended(permission_denials=["none"])),
     "abandon": lambda run: run.abandon("stumble"),
-    "seal": lambda run: run.seal(summary_of(run).model_copy(update={"workflow": "x", "agent_authored": _hint()})),
+    "seal": lambda run: run.seal(replace(summary_of(run), workflow="x", agent_authored=_hint())),
     "attest": lambda run: run.seal(summary_of(run), lambda document, digests: {}["s3cret"]),
 }
 

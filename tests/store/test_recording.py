@@ -25,6 +25,7 @@ from bundle_words import (
     tree,
 )
 
+from vibe_gate.domain.document import read
 from vibe_gate.domain.event import Event, fold
 from vibe_gate.errors import InfrastructureError, StorageError
 from vibe_gate.store import Store, open_store
@@ -78,7 +79,7 @@ def test_events_are_numbered_timed_and_fold_to_the_graph_on_disk(store: Store) -
     assert lines[0]["ts"] == "2026-01-02T03:04:05.678Z"
     assert "node_id" not in lines[0]
     assert lines[-1]["data"] == {"status": "completed", "outcome": "pass", "exit_code": 0}
-    graph = fold(Event.model_validate(line) for line in lines)
+    graph = fold(read(Event, line) for line in lines)
     assert (run.directory / "graph.json").read_text() == graph.to_json()
     assert [(node.id, node.status, node.turns) for node in graph.nodes] == [
         ("checks", "DONE", ()),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from msgspec import structs
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
@@ -77,7 +78,7 @@ def reviewed(repository: Path, tmp_path: Path) -> RunResult:
         for file in change.files
     )  # fmt: skip
     summary = summary_of(run)
-    run.seal(summary.model_copy(update={"change": summary.change.model_copy(update={"files": files})}))
+    run.seal(structs.replace(summary, change=structs.replace(summary.change, files=files)))
     assert run.lost is None
     return read_bundle(run.directory)
 

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from vibe_gate.checks import conduct, files, tests_kept, text
 from vibe_gate.checks.command import CommandOptions, command
 from vibe_gate.checks.contract import (
@@ -24,6 +26,7 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.domain.change import Change, FileDiff, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
+from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
@@ -98,7 +101,7 @@ def run_check(input: CheckInput) -> CheckResult:
     """The answer of the check that the criterion names; its name and options were validated with the definitions."""
     check = CHECKS[input.criterion.check_name]
     written = input.criterion.options
-    options = check.options.model_validate(written) if written else check.options()
+    options = read(check.options, written) if written else check.options()
     excluded = options.exclude if isinstance(options, Excluding) else ()
     files = input.selected(excluded)
     if check.of_text:
@@ -151,7 +154,7 @@ def run_checks(
     for rubric in rubrics:
         for criterion in rubric.checked:
             reach = gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()  # others do not ask for it
-            question = criterion.model_dump_json(exclude={"id", "weight"}), reach
+            question = to_json(replace(criterion, id="", weight=1.0)), reach
             if question not in known:
                 input = CheckInput(
                     change=change,

@@ -11,8 +11,10 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from urllib.parse import unquote
+
+from msgspec import Meta, Struct
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -28,7 +30,6 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import expression, listed
-from vibe_gate.domain.model import Field, Model
 
 DEFAULT_TIMEOUT_S = 300.0
 _SHELL = frozenset(("&&", "||", ";", "|", ">", ">>", "<", "&"))
@@ -38,14 +39,14 @@ MAX_LINE = 9_999_999
 OutputForm = Literal["auto", "ruff", "mypy", "pytest", "eslint", "sarif", "gcc", "none"]
 
 
-class CommandOptions(Model):
+class CommandOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a criterion may set beside its `command`."""
 
-    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=86_400, description="seconds until it is killed")
-    unix_sockets: bool = Field(default=False, description="whether it may open Unix sockets")
-    output: OutputForm = Field(default="auto", description="the form in which it speaks about lines")
-    new_only: bool = Field(default=False, description="whether a failure that the tree before has, too, passes")
-    fix: str = Field(default="", description="the command that repairs: shown, and suggested at a pull request")
+    timeout_s: Annotated[float, Meta(gt=0, le=86_400, description="seconds until it is killed")] = DEFAULT_TIMEOUT_S
+    unix_sockets: Annotated[bool, Meta(description="whether it may open Unix sockets")] = False
+    output: Annotated[OutputForm, Meta(description="the form in which it speaks about lines")] = "auto"
+    new_only: Annotated[bool, Meta(description="whether a failure that the tree before has, too, passes")] = False
+    fix: Annotated[str, Meta(description="the command that repairs: shown, and suggested at a pull request")] = ""
 
 
 class Remark(NamedTuple):

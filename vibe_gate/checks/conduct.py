@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+
+from msgspec import Meta, Struct
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -24,7 +26,6 @@ from vibe_gate.checks.contract import (
     failed,
 )
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
 if TYPE_CHECKING:
@@ -44,35 +45,38 @@ NAMED = 3
 """Pieces of evidence that a sentence names; the findings have all of them."""
 
 
-class ToolsOnlyOptions(Model):
+class ToolsOnlyOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `tools-only`."""
 
-    tools: tuple[str, ...] = Field(description="names of tools; `*` and `?` as in file names, such as `mcp__docs__*`")
+    tools: Annotated[
+        tuple[str, ...], Meta(description="names of tools; `*` and `?` as in file names, such as `mcp__docs__*`")
+    ]
 
 
-class ToolUsedOptions(Model):
+class ToolUsedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `tool-used`."""
 
-    tool: str = Field(min_length=1, description="the tool's name")
-    min: int = Field(default=1, strict=True, ge=0, description="how often at least")
-    max: int | None = Field(default=None, strict=True, ge=0, description="how often at most")
+    tool: Annotated[str, Meta(min_length=1, description="the tool's name")]
+    min: Annotated[int, Meta(ge=0, description="how often at least")] = 1
+    max: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="how often at most")] = None
 
 
-class CostOptions(Model):
+class CostOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `cost-under`."""
 
-    max_usd: float = Field(ge=0, description="US dollars that the agents' turns may cost together")
+    max_usd: Annotated[float, Meta(ge=0, description="US dollars that the agents' turns may cost together")]
 
 
-class LogOptions(Model):
+class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `no-errors-in-logs`."""
 
-    patterns: tuple[RegularExpression, ...] = Field(
-        default=LOG_ERRORS, min_length=1, description="regular expressions of errors, by default of common loggers"
-    )
-    ignore: tuple[RegularExpression, ...] = Field(
-        default=(), description="regular expressions of lines that do not count"
-    )
+    patterns: Annotated[
+        tuple[RegularExpression, ...],
+        Meta(min_length=1, description="regular expressions of errors, by default of common loggers"),
+    ] = LOG_ERRORS
+    ignore: Annotated[
+        tuple[RegularExpression, ...], Meta(description="regular expressions of lines that do not count")
+    ] = ()
 
 
 class Call(Protocol):

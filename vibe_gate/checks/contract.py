@@ -9,10 +9,11 @@ from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
+from msgspec import Meta, Struct
+
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
-from vibe_gate.domain.model import Field, Model, checked_by
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
@@ -92,11 +93,11 @@ class CheckResult(NamedTuple):
     repairs: tuple[FileDiff, ...] = ()
 
 
-class NoOptions(Model):
+class NoOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For checks that have nothing to set."""
 
 
-Options = TypeVar("Options", bound=Model)
+Options = TypeVar("Options", bound=Struct)
 CheckFunction = Callable[[CheckInput, Options, Files], CheckResult]
 
 
@@ -154,15 +155,14 @@ def objections(
     return CheckResult("pass", f"No {noun} in {counted(len(files), 'changed file')}.")
 
 
-def _is_expression(source: str) -> str:
+def _require_expression(source: str) -> None:
     try:
         re.compile(source)
     except re.error as error:
         raise ValueError(f"is not a regular expression: {error}") from error
-    return source
 
 
-RegularExpression = Annotated[str, checked_by(_is_expression)]
+RegularExpression = Annotated[str, Meta(extra={"check": _require_expression})]
 
 
 def any_of(expressions: Iterable[RegularExpression]) -> Callable[[str], bool]:
@@ -180,10 +180,10 @@ _AROUND_CUT = 10_000
 """Characters of a line behind the cut in which a secret that begins before it is looked for."""
 
 
-class Excluding(Model):
+class Excluding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of a check that looks at files."""
 
-    exclude: tuple[Glob, ...] = Field(default=(), description="globs of files that it leaves alone")
+    exclude: Annotated[tuple[Glob, ...], Meta(description="globs of files that it leaves alone")] = ()
 
 
 def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REASON) -> str:

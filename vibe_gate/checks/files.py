@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
+from msgspec import Meta, Struct
+
 from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
@@ -19,48 +21,49 @@ from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
-from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.rubric import Glob
 
-Globs = Annotated[tuple[Glob, ...], Field(min_length=1)]
+Globs = Annotated[tuple[Glob, ...], Meta(min_length=1)]
 
 NUL_WINDOW = 8000
 """Bytes in which git looks for a NUL before it calls a content binary."""
 
 
-class OnlyPathsOptions(Model):
+class OnlyPathsOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `only-paths`."""
 
-    paths: Globs = Field(description="globs; nothing else may change")
+    paths: Annotated[Globs, Meta(description="globs; nothing else may change")]
 
 
-class ForbiddenPathsOptions(Excluding):
+class ForbiddenPathsOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `forbidden-paths`."""
 
-    paths: Globs = Field(description="globs of what must not change")
-    message: str = Field(default="", description="what to say of a file that changes")
+    paths: Annotated[Globs, Meta(description="globs of what must not change")]
+    message: Annotated[str, Meta(description="what to say of a file that changes")] = ""
 
 
-class CompanionOptions(Model):
+class CompanionOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `required-companion`."""
 
-    changed: Globs = Field(description="globs: if such a file changes ...")
-    companion: Globs = Field(
-        default=("tests/**", "test/**", *TEST_FILES), description="... one of these must change, by default a test"
+    changed: Annotated[Globs, Meta(description="globs: if such a file changes ...")]
+    companion: Annotated[Globs, Meta(description="... one of these must change, by default a test")] = (
+        "tests/**",
+        "test/**",
+        *TEST_FILES,
     )
-    message: str = Field(default="", description="what to say if none does")
+    message: Annotated[str, Meta(description="what to say if none does")] = ""
 
 
-class MaxLinesOptions(Excluding):
+class MaxLinesOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `max-changed-lines`."""
 
-    max: int = Field(default=500, strict=True, ge=0, description="added and deleted lines together, binary files aside")
+    max: Annotated[int, Meta(ge=0, description="added and deleted lines together, binary files aside")] = 500
 
 
-class LargeFileOptions(Excluding):
+class LargeFileOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `no-large-files`."""
 
-    max_kb: int = Field(default=500, strict=True, ge=0, description="size of one file, in units of 1,024 bytes")
+    max_kb: Annotated[int, Meta(ge=0, description="size of one file, in units of 1,024 bytes")] = 500
 
 
 def no_deleted_files(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -25,7 +27,6 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, SUBMODULE_MODE, SYMLINK_MODE, FileDiff, Side
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.model import Field
 from vibe_gate.domain.rubric import Glob
 
 TEST_FILES = (
@@ -182,22 +183,23 @@ MAX_TEST_FILE = 5_000_000
 """Bytes of a file that is searched for tests; nobody writes a larger one by hand."""
 
 
-class TestOptions(Excluding):
+class TestOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of checks that keep tests."""
 
     __test__ = False  # pytest would collect the name
 
-    tests: tuple[Glob, ...] = Field(
-        default=TEST_FILES, description="globs of test files, by default the names that common runners look for"
-    )
+    tests: Annotated[
+        tuple[Glob, ...], Meta(description="globs of test files, by default the names that common runners look for")
+    ] = TEST_FILES
 
 
-class SkipOptions(TestOptions):
+class SkipOptions(TestOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `no-skipped-tests`."""
 
-    allow: tuple[RegularExpression, ...] = Field(
-        default=(), description="regular expressions of lines that may skip, such as `sys\\.platform`"
-    )
+    allow: Annotated[
+        tuple[RegularExpression, ...],
+        Meta(description="regular expressions of lines that may skip, such as `sys\\.platform`"),
+    ] = ()
 
 
 def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> Iterator[Hit]:

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import chain, groupby, islice
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from vibe_gate import secrets
 from vibe_gate.checks.contract import (
@@ -30,27 +32,29 @@ from vibe_gate.checks.contract import (
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
-from vibe_gate.domain.model import Field
 from vibe_gate.domain.verdict import MAX_FINDINGS
 
 AROUND_SECRET = 200
 """Characters shown before a secret, and after its start: a line may be a minified program full of them."""
 
 
-class SecretOptions(Excluding):
+class SecretOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `no-secrets`."""
 
-    allow: tuple[RegularExpression, ...] = Field(
-        default=(), description="regular expressions of values that are fine, such as test keys"
-    )
+    allow: Annotated[
+        tuple[RegularExpression, ...],
+        Meta(description="regular expressions of values that are fine, such as test keys"),
+    ] = ()
 
 
-class PatternOptions(Excluding):
+class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of `forbidden-pattern`."""
 
-    pattern: RegularExpression = Field(min_length=1, description="a regular expression, searched in each added line")
-    ignore_case: bool = Field(default=False, strict=True, description="whether capitals make no difference")
-    message: str = Field(default="", description="what to say of a line that matches")
+    pattern: Annotated[
+        RegularExpression, Meta(min_length=1, description="a regular expression, searched in each added line")
+    ]
+    ignore_case: Annotated[bool, Meta(description="whether capitals make no difference")] = False
+    message: Annotated[str, Meta(description="what to say of a line that matches")] = ""
 
 
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
 from vibe_gate.domain import nearest
-from vibe_gate.domain.model import CheckedModel, Field, checked_by, digest_of
+from vibe_gate.domain.document import digest_of
 from vibe_gate.domain.rubric import Identifier, ModelName, Schema
+from vibe_gate.domain.tables import require_right
 
 READ_ONLY_TOOLS = ("Read", "Grep", "Glob")
 """What an agent may use unless its definition names more, and all that a judge may use."""
@@ -30,51 +34,62 @@ Isolation = Literal["none", "clone", "sandbox"]
 """`none`: an export, reading only; `clone`: a shared clone; `sandbox`: the clone, with a wall around the process."""
 
 
-def _known(name: str) -> str:
-    """The name of a tool. ValueError, with the nearest name: there is no such tool."""
-    if name in KNOWN_TOOLS or name.startswith("mcp__"):
-        return name
-    near = nearest(name, KNOWN_TOOLS)
-    raise ValueError("is not a tool" + (f"; did you mean {near}?" if near else ""))
+def _require_known(name: str) -> None:
+    """ValueError, with the nearest name: there is no such tool."""
+    if name not in KNOWN_TOOLS and not name.startswith("mcp__"):
+        near = nearest(name, KNOWN_TOOLS)
+        raise ValueError("is not a tool" + (f"; did you mean {near}?" if near else ""))
 
 
-ToolName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}$"), checked_by(_known)]
+ToolName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,127}(?!\n)$", extra={"check": _require_known, "means": "the name of a tool"}
+    ),
+]
 
-
-def _with_todo_tools(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The tools, those for todos in place of TodoWrite, which would never be given."""
-    return tuple(dict.fromkeys(each for name in names for each in (_TODO_TOOLS if name == "TodoWrite" else (name,))))
-
-
-ToolNames = Annotated[tuple[ToolName, ...], checked_by(_with_todo_tools)]
-
-ToolRule = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?$")]
+ToolRule = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z][A-Za-z0-9_*-]{0,127}(\([^()]*\))?(?!\n)$",
+        extra={"means": "a tool or a rule, as in Bash(git push *)"},
+    ),
+]
 """A tool, or a use of one: `Bash(git push *)`. Half of one would forbid nothing."""
 
 
-class Agent(CheckedModel):
+class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One agent. None takes the gate's own setting."""
 
-    schema_: Schema = Field(default=1, alias="schema")
-    id: Identifier = Field(description="The file's name without `.toml`.")
-    description: str = Field(default="", description="For people.")
-    model: ModelName | None = Field(default=None, description="The model that it is (default: the gate's).")
-    system_prompt: str = Field(default="", description="What it is told before its prompt.")
-    tools: ToolNames = Field(default=READ_ONLY_TOOLS, description="What it may use, inside its workspace.")
-    disallowed_tools: tuple[ToolRule, ...] = Field(
-        default=(), description="What it may not, in Claude Code's form: `Bash(git push *)`."
-    )
-    mcp_servers: tuple[Identifier, ...] = Field(default=(), description="Servers of `[mcp.NAME]` in gate.toml.")
-    max_turns: int | None = Field(
-        default=None, ge=1, le=1000, description="Requests in a turn (default: the budget's)."
-    )
-    max_cost_usd: float | None = Field(default=None, gt=0, description="US dollars for one turn (default: the run's).")
-    timeout_s: float | None = Field(
-        default=None, gt=0, le=86_400, description="Seconds of wall clock for one turn (default: the run's)."
-    )
-    isolation: Isolation | None = Field(
-        default=None, description="Where it works (default: `clone` if it can write, else `none`)."
-    )
+    schema: Schema = 1
+    id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
+    description: Annotated[str, Meta(description="For people.")] = ""
+    model: Annotated[ModelName | None, Meta(description="The model that it is (default: the gate's).")] = None
+    system_prompt: Annotated[str, Meta(description="What it is told before its prompt.")] = ""
+    tools: Annotated[tuple[ToolName, ...], Meta(description="What it may use, inside its workspace.")] = READ_ONLY_TOOLS
+    disallowed_tools: Annotated[
+        tuple[ToolRule, ...], Meta(description="What it may not, in Claude Code's form: `Bash(git push *)`.")
+    ] = ()
+    mcp_servers: Annotated[tuple[Identifier, ...], Meta(description="Servers of `[mcp.NAME]` in gate.toml.")] = ()
+    max_turns: Annotated[
+        Annotated[int, Meta(ge=1, le=1000)] | None, Meta(description="Requests in a turn (default: the budget's).")
+    ] = None
+    max_cost_usd: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="US dollars for one turn (default: the run's).")
+    ] = None
+    timeout_s: Annotated[
+        Annotated[float, Meta(gt=0, le=86_400)] | None,
+        Meta(description="Seconds of wall clock for one turn (default: the run's)."),
+    ] = None
+    isolation: Annotated[
+        Isolation | None, Meta(description="Where it works (default: `clone` if it can write, else `none`).")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check what code gave. ValueError names the key. Tools for todos stand for TodoWrite, which is never given."""
+        require_right(self)
+        tools = (each for name in self.tools for each in (_TODO_TOOLS if name == "TodoWrite" else (name,)))
+        force_setattr(self, "tools", tuple(dict.fromkeys(tools)))
 
     @property
     def writes(self) -> bool:
@@ -89,4 +104,4 @@ class Agent(CheckedModel):
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self.model_dump())
+        return digest_of(self)

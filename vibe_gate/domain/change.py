@@ -7,6 +7,8 @@ from io import BytesIO
 from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
+from msgspec import Struct
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 
@@ -232,7 +234,7 @@ class Change(NamedTuple):
         return next((file for file in self.files if file.path == path), None)
 
 
-class Selection(NamedTuple):
+class Selection(Struct, frozen=True):
     """Which change a user asked for, before any revision is resolved.
 
     `worktree`: from `left` to the working tree, untracked files included. `range`: `left`..`right`. `merge_base`: from

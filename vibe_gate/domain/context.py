@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Budget, Gate, HookName, HookRule
@@ -84,7 +85,7 @@ class ReviewRequest(Struct, frozen=True):
     def budget_in(self, gate: Gate) -> Budget:
         """The gate's, with the request's own limit in USD."""
         budget = gate.file.budget
-        return budget.model_copy(update={"max_cost_usd": self.max_cost_usd or budget.max_cost_usd})
+        return replace(budget, max_cost_usd=self.max_cost_usd or budget.max_cost_usd)
 
     def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
         """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""

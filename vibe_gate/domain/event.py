@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from vibe_gate.domain.model import Field, Model, text_of
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.document import text_of
 from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
@@ -37,21 +39,22 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 _OF_A_NODE = frozenset({"node.added", "node.status", "turn.started", "turn.completed"})
 
 
-class Event(Model):
+class Event(Struct, frozen=True, kw_only=True):
     """One line of events.ndjson. `seq` counts from 1 without gaps; `ts` is ISO 8601 in UTC, with milliseconds.
 
     `type` is an EventType, or one of a later version.
     """
 
-    seq: int = Field(ge=1)
+    seq: Annotated[int, Meta(ge=1)]
     ts: str
-    type: str = Field(pattern=r"^[a-z]+(\.[a-z_]+)+$", max_length=64)
+    type: Annotated[str, Meta(pattern=r"^[a-z]+(\.[a-z_]+)+(?!\n)$", max_length=64)]
     run_id: str
     node_id: str | None = None
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        """Require what its type needs. ValueError."""
+        """Require what its type needs, and no half of a surrogate pair outside of the data. ValueError."""
+        "".join((self.ts, self.run_id, self.node_id or "")).encode()
         missing = [name for name in _NEEDS.get(self.type, ()) if not isinstance(self.data.get(name), str)]
         if missing:
             raise ValueError(f"{self.type} needs the text {' and '.join(missing)} in its data")

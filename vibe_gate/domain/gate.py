@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+from msgspec import Meta, Struct
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
 from vibe_gate.domain.verdict import Finding
@@ -17,22 +18,26 @@ if TYPE_CHECKING:
     from vibe_gate.domain.agent import Agent
     from vibe_gate.domain.workflow import WorkflowDefinition
 
-FINGERPRINT = r"^[0-9a-f]{16}$"
-Reason = Annotated[str, Field(min_length=1, max_length=2000, pattern=r"\S")]
+FINGERPRINT = r"^[0-9a-f]{16}(?!\n)$"
+Reason = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S", extra={"means": "more than white space"})]
 """Why; never blank."""
 
 
-class Suppression(Model):
+class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry of suppressions.toml: a finding by fingerprint, or what a criterion finds at some paths."""
 
-    finding: Annotated[str, Field(pattern=FINGERPRINT)] | None = Field(
-        default=None, description="The fingerprint of one finding."
-    )
-    criterion: Identifier | None = Field(default=None, description="What this criterion finds (default: any).")
-    paths: tuple[Glob, ...] = Field(default=(), description="Globs: what is found in these files.")
-    reason: Reason = Field(description="Why.")
-    by: str = Field(default="", description="Who decided.")
-    expires: date | None = Field(default=None, description="The last day on which it holds (default: for ever).")
+    finding: Annotated[
+        Annotated[
+            str, Meta(pattern=FINGERPRINT, extra={"means": "a whole fingerprint, 16 digits of 0 to 9 and a to f"})
+        ]
+        | None,
+        Meta(description="The fingerprint of one finding."),
+    ] = None
+    criterion: Annotated[Identifier | None, Meta(description="What this criterion finds (default: any).")] = None
+    paths: Annotated[tuple[Glob, ...], Meta(description="Globs: what is found in these files.")] = ()
+    reason: Annotated[Reason, Meta(description="Why.")]
+    by: Annotated[str, Meta(description="Who decided.")] = ""
+    expires: Annotated[date | None, Meta(description="The last day on which it holds (default: for ever).")] = None
 
     def __post_init__(self) -> None:
         """Refuse one about nothing, with ValueError."""
@@ -53,11 +58,11 @@ class Suppression(Model):
         return not self.paths or (finding.path != "" and paths.matches(paths.unquote(finding.path), self.paths))
 
 
-class SuppressionsFile(Model):
+class SuppressionsFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`.vibe-gate/suppressions.toml`."""
 
-    schema_: Schema = Field(alias="schema")
-    suppression: tuple[Suppression, ...] = Field(default=(), description="What is ignored.")
+    schema: Schema
+    suppression: Annotated[tuple[Suppression, ...], Meta(description="What is ignored.")] = ()
 
 
 DEFAULT_MODEL = "claude-sonnet-5"
@@ -79,67 +84,75 @@ JudgeWhen = Literal["always", "agent-authored", "never"]
 HookName = Literal["pre-commit", "pre-merge-commit", "pre-push", "commit-msg"]
 
 
-class Scope(Model):
+class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """More rubrics where paths match."""
 
-    paths: tuple[Glob, ...] = Field(min_length=1, description="Globs: if any changed path, old or new, matches ...")
-    rubrics: tuple[Identifier, ...] = Field(min_length=1, description="... these rubrics apply too, each once.")
+    paths: Annotated[
+        tuple[Glob, ...], Meta(min_length=1, description="Globs: if any changed path, old or new, matches ...")
+    ]
+    rubrics: Annotated[
+        tuple[Identifier, ...], Meta(min_length=1, description="... these rubrics apply too, each once.")
+    ]
 
 
-class Budget(Model):
+class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits. A run that reaches one has a partial verdict that lists what was not reviewed."""
 
-    max_cost_usd: float = Field(default=0.50, gt=0, description="US dollars for the model, in one run.")
-    per_day_usd: float | None = Field(default=None, gt=0, description="US dollars a day, over all runs (default: any).")
-    max_turns: int = Field(default=20, ge=1, le=1000, description="Requests to the model in one session.")
-    deadline_s: float = Field(default=300, gt=0, le=86_400, description="Seconds of wall clock for the run.")
+    max_cost_usd: Annotated[float, Meta(gt=0, description="US dollars for the model, in one run.")] = 0.50
+    per_day_usd: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="US dollars a day, over all runs (default: any).")
+    ] = None
+    max_turns: Annotated[int, Meta(ge=1, le=1000, description="Requests to the model in one session.")] = 20
+    deadline_s: Annotated[float, Meta(gt=0, le=86_400, description="Seconds of wall clock for the run.")] = 300.0
 
 
-class HookRule(Model):
+class HookRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a git hook's stage does. Checks run at every stage."""
 
-    judge: JudgeWhen = Field(default="agent-authored", description="Whether the judge is asked there.")
+    judge: Annotated[JudgeWhen, Meta(description="Whether the judge is asked there.")] = "agent-authored"
 
 
-class On(Model):
+class On(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a local hook does with an outcome; CI always blocks."""
 
-    inconclusive: Literal["pass", "warn", "block"] = Field(default="warn", description="If a run was not decided.")
+    inconclusive: Annotated[Literal["pass", "warn", "block"], Meta(description="If a run was not decided.")] = "warn"
 
 
-class Retention(Model):
+class Retention(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How long bundles stay."""
 
-    max_age_days: float = Field(default=30, ge=0, description="Days, by the time that the run recorded.")
-    min_free_disk_mb: float = Field(default=1000, ge=0, description="Megabytes of disk to keep free.")
+    max_age_days: Annotated[float, Meta(ge=0, description="Days, by the time that the run recorded.")] = 30.0
+    min_free_disk_mb: Annotated[float, Meta(ge=0, description="Megabytes of disk to keep free.")] = 1000.0
 
 
-class ModelChoice(Model):
+class ModelChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which language model is asked."""
 
-    default: ModelName = Field(default=DEFAULT_MODEL, description="If a rubric or agent names none.")
+    default: Annotated[ModelName, Meta(description="If a rubric or agent names none.")] = DEFAULT_MODEL
 
 
-class Policy(Model):
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes that need approval, or get a warning. Each list replaces its default; names match in any case."""
 
-    block: tuple[Glob, ...] = Field(default=POLICY_BLOCK, description="Exit code 4 until a human approves.")
-    warn: tuple[Glob, ...] = Field(default=POLICY_WARN, description="A warning finding.")
+    block: Annotated[tuple[Glob, ...], Meta(description="Exit code 4 until a human approves.")] = POLICY_BLOCK
+    warn: Annotated[tuple[Glob, ...], Meta(description="A warning finding.")] = POLICY_WARN
 
 
-class Trust(Model):
+class Trust(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a judge without calibration counts. Not in effect yet."""
 
-    uncalibrated: Literal["block", "advise"] = Field(default="block", description="Whether its `must` questions block.")
+    uncalibrated: Annotated[Literal["block", "advise"], Meta(description="Whether its `must` questions block.")] = (
+        "block"
+    )
 
 
-class McpServer(Model):
+class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server for agents that list its name: a program, or an address."""
 
-    command: str | None = Field(default=None, description="This or `url`: the program, which speaks MCP on stdio.")
-    args: tuple[str, ...] = Field(default=(), description="The program's arguments.")
-    env: tuple[str, ...] = Field(default=(), description="Names of the variables that the program is given.")
-    url: str | None = Field(default=None, description="The address of a server, `http://` or `https://`.")
+    command: Annotated[str | None, Meta(description="This or `url`: the program, which speaks MCP on stdio.")] = None
+    args: Annotated[tuple[str, ...], Meta(description="The program's arguments.")] = ()
+    env: Annotated[tuple[str, ...], Meta(description="Names of the variables that the program is given.")] = ()
+    url: Annotated[str | None, Meta(description="The address of a server, `http://` or `https://`.")] = None
 
     def __post_init__(self) -> None:
         """Refuse neither and both of command and url, with ValueError."""
@@ -151,27 +164,27 @@ class McpServer(Model):
             raise ValueError("the url of an MCP server must be a web address")
 
 
-class AgentRule(Model):
+class AgentRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How agents are walled in."""
 
-    allow_unwalled: bool = Field(default=False, description='Run `isolation = "sandbox"` on a kernel without a wall.')
+    allow_unwalled: Annotated[bool, Meta(description='Run `isolation = "sandbox"` on a kernel without a wall.')] = False
 
 
-class GateFile(Model):
+class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`gate.toml` as written."""
 
-    schema_: Schema = Field(alias="schema")
-    rubrics: tuple[Identifier, ...] = Field(default=(), description="Rubrics for every change, in this order.")
-    scope: tuple[Scope, ...] = Field(default=(), description="More rubrics for changes of matching paths.")
+    schema: Schema
+    rubrics: Annotated[tuple[Identifier, ...], Meta(description="Rubrics for every change, in this order.")] = ()
+    scope: Annotated[tuple[Scope, ...], Meta(description="More rubrics for changes of matching paths.")] = ()
     budget: Budget = Budget()
-    hooks: dict[HookName, HookRule] = Field(default_factory=dict, description="By stage, what a git hook does.")
+    hooks: Annotated[dict[HookName, HookRule], Meta(description="By stage, what a git hook does.")] = {}
     on: On = On()
     retention: Retention = Retention()
     model: ModelChoice = ModelChoice()
     policy: Policy = Policy()
     trust: Trust = Trust()
     agent: AgentRule = AgentRule()
-    mcp: dict[Identifier, McpServer] = Field(default_factory=dict, description="By name, servers for agents.")
+    mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
 
 
 Origin = Literal["trusted", "bootstrap", "built-in"]
@@ -222,13 +235,13 @@ class Gate(NamedTuple):
 POLICY = "policy-"
 """Before the fingerprint of changes of the gate itself: what an override of an exit code 4 names."""
 
-Fingerprint = Annotated[str, Field(pattern=r"^(?:policy-)?[0-9a-f]{16}$")]
+Fingerprint = Annotated[str, Meta(pattern=r"^(?:policy-)?[0-9a-f]{16}(?!\n)$")]
 
 
-class Override(Model):
+class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An override as the shared state keeps it: who let what pass, why, until when, and the run that showed it."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     ts: str
     finding: Fingerprint
     reason: Reason

@@ -11,10 +11,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from msgspec import Meta, Struct, field
+
+from vibe_gate.domain.document import decode, first_mistake, plain
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Field, Model, first_mistake
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
 
@@ -37,7 +39,7 @@ MAX_BYTES = 4 << 20
 """Size limit of a receipt: hundreds of times what a review of many rubrics needs."""
 
 
-class Waiver(Model):
+class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding that was allowed to pass: by an override (`local`: one person, in one clone) or a suppression.
 
     Also a change of the gate itself that a maintainer approved at the forge; that is not local.
@@ -59,7 +61,7 @@ class Waiver(Model):
         return f"{how} by {self.by}{until}: {self.reason}".replace("|", "/")
 
 
-class RubricClaim(Model):
+class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The outcome of one rubric; `digest` is that of its definition."""
 
     id: str
@@ -68,7 +70,7 @@ class RubricClaim(Model):
     score: float
 
 
-class Receipt(Model):
+class Receipt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The predicate: what was reviewed, against which definitions, and the outcome.
 
     `exact`: sha-256 of the change (see `receipts.issue.exact`); unlike a patch-id it counts white space. `votes`,
@@ -79,7 +81,7 @@ class Receipt(Model):
     there is nothing to say, a text is "".
     """
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     run_id: str
     key: str
     created_at: str
@@ -102,37 +104,37 @@ class Receipt(Model):
     exit_code: int
     policy: str = ""
     unasked: str = ""
-    questions: dict[str, str] = Field(default_factory=dict)
+    questions: dict[str, str] = {}
     agent_authored: bool = False
     waivers: tuple[Waiver, ...] = ()
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()
-    versions: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = {}
     signer: str = ""
     """git's user.email at the review: a claim, unlike the key of the signature."""
 
 
-class _ResourceDescriptor(Model):
+class _ResourceDescriptor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     digest: dict[str, str]
 
 
-class _Statement(Model):
-    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
+class _Statement(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type_: Literal["https://in-toto.io/Statement/v1"] = field(name="_type")
     subject: tuple[_ResourceDescriptor, ...]
-    predicate_type: Literal["urn:vibe-gate:receipt:v1"] = Field(alias="predicateType")
+    predicate_type: Literal["urn:vibe-gate:receipt:v1"] = field(name="predicateType")
     predicate: Receipt
 
 
-class _Signature(Model):
+class _Signature(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keyid: str = ""
     sig: str
 
 
-class _Envelope(Model):
-    payload_type: Literal["application/vnd.in-toto+json"] = Field(alias="payloadType")
+class _Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    payload_type: Literal["application/vnd.in-toto+json"] = field(name="payloadType")
     payload: str
-    signatures: tuple[_Signature, ...] = Field(max_length=1)
+    signatures: Annotated[tuple[_Signature, ...], Meta(max_length=1)]
 
 
 class SignedReceipt(NamedTuple):
@@ -180,7 +182,7 @@ def statement(receipt: Receipt) -> bytes:
             "_type": STATEMENT_TYPE,
             "subject": _subject(receipt),
             "predicateType": PREDICATE_TYPE,
-            "predicate": receipt.model_dump(),
+            "predicate": plain(receipt),
         }
     )
 
@@ -204,17 +206,17 @@ def parse(raw: bytes) -> SignedReceipt:
     if len(raw) > MAX_BYTES:
         raise ValueError(f"larger than {MAX_BYTES:,} bytes")
     try:
-        read = _Envelope.model_validate_json(raw)
+        read = decode(_Envelope, raw)
         payload = base64.b64decode(read.payload, validate=True)
         signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
-        stated = _Statement.model_validate_json(payload)
+        stated = decode(_Statement, payload)
     except binascii.Error:
         raise ValueError("the payload is not base64") from None
     except ValueError as error:
         raise ValueError(first_mistake(error)) from None
     if read.signatures and not signature:
         raise ValueError("the signature is empty")
-    if [resource.model_dump() for resource in stated.subject] != _subject(stated.predicate):
+    if [plain(resource) for resource in stated.subject] != _subject(stated.predicate):
         raise ValueError("the subject contradicts the predicate")
     if payload != canonical(json.loads(payload)):  # a repeated name, say: two readers could understand two things
         raise ValueError("the statement is not canonical JSON")

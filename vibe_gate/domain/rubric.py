@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.document import digest_of
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.model import Field, Model, checked_by, digest_of
 from vibe_gate.domain.paths import is_plain
 
 if TYPE_CHECKING:
     from vibe_gate.domain.change import FileDiff
 
-IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-Identifier = Annotated[str, Field(pattern=IDENTIFIER)]
+IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}(?!\n)$"
+Identifier = Annotated[
+    str, Meta(pattern=IDENTIFIER, extra={"means": 'lower-case letters, digits, ".", "_" and "-", at most 64'})
+]
 """What names a rubric, criterion, agent or workflow; it becomes part of paths and node ids."""
 
 _RANGE = expression(r"\[[^\]]*?([^\[\]!^])-([^\]])")
 """The first range of a set in a glob, as its two ends."""
 
 
-def _matching(pattern: str) -> str:
+def _require_matching(pattern: str) -> None:
     if not pattern.strip("/ "):
         raise ValueError("matches no file; leave the key out to mean every file")
     if pattern != pattern.strip():
@@ -32,10 +36,9 @@ def _matching(pattern: str) -> str:
         raise ValueError("leaves the repository; globs start at its root")
     if any(low > high for low, high in _RANGE.findall(pattern)):
         raise ValueError("has a set [...] whose range runs backwards; nothing would match it")
-    return pattern
 
 
-Glob = Annotated[str, checked_by(_matching)]
+Glob = Annotated[str, Meta(extra={"check": _require_matching})]
 """A pattern that can match (`paths.matches`)."""
 
 
@@ -46,36 +49,48 @@ def model_name(name: str) -> str:
     return name
 
 
-def _argument(word: str) -> str:
+def _require_argument(word: str) -> None:
     if "\0" in word:
         raise ValueError("holds a NUL character, which no argument can")
-    return word
 
 
-ModelName = Annotated[str, checked_by(model_name)]
-Schema = Annotated[int, Field(ge=1, le=1, description="The format's version. A higher one asks for a newer vibe-gate.")]
+ModelName = Annotated[str, Meta(extra={"check": model_name})]
+WRITE_SCHEMA = "write schema = 1 at the top of the file\na higher number asks for a newer vibe-gate"
+
+Schema = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=1,
+        description="The format's version. A higher one asks for a newer vibe-gate.",
+        extra={"says": WRITE_SCHEMA},
+    ),
+]
 
 Sight = Literal["message"]
 
 
-class Criterion(Model):
+class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
-    id: Identifier = Field(description="Names the criterion in findings; once in a rubric.")
-    kind: Literal["judge", "check"] = Field(description="A model answers, or deterministic code.")
-    must: bool = Field(default=False, description="A fail blocks whatever the score.")
-    weight: float = Field(default=1, gt=0, le=1000, description="What it counts in the score.")
-    question: str | None = Field(default=None, description='Of a judge: one question that "yes" passes.')
-    good: str | None = Field(default=None, description="Of a judge: an example that passes.")
-    bad: str | None = Field(default=None, description="Of a judge: an example that fails.")
-    paths: tuple[Glob, ...] = Field(
-        default=(), description="Globs: only these files are looked at. A rename counts under both names."
+    id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
+    kind: Annotated[Literal["judge", "check"], Meta(description="A model answers, or deterministic code.")]
+    must: Annotated[bool, Meta(description="A fail blocks whatever the score.")] = False
+    weight: Annotated[float, Meta(gt=0, le=1000, description="What it counts in the score.")] = 1.0
+    question: Annotated[str | None, Meta(description='Of a judge: one question that "yes" passes.')] = None
+    good: Annotated[str | None, Meta(description="Of a judge: an example that passes.")] = None
+    bad: Annotated[str | None, Meta(description="Of a judge: an example that fails.")] = None
+    paths: Annotated[
+        tuple[Glob, ...], Meta(description="Globs: only these files are looked at. A rename counts under both names.")
+    ] = ()
+    check: Annotated[str | None, Meta(description="Of a check, this or `command`: the name of a built-in check.")] = (
+        None
     )
-    check: str | None = Field(default=None, description="Of a check, this or `command`: the name of a built-in check.")
-    command: tuple[Annotated[str, checked_by(_argument)], ...] | None = Field(
-        default=None, description="Of a check: a program and its arguments, run in an export of the reviewed tree."
-    )
-    options: dict[str, Any] = Field(default_factory=dict, description="The check's own settings.")
+    command: Annotated[
+        tuple[Annotated[str, Meta(extra={"check": _require_argument})], ...] | None,
+        Meta(description="Of a check: a program and its arguments, run in an export of the reviewed tree."),
+    ] = None
+    options: Annotated[dict[str, Any], Meta(description="The check's own settings.")] = {}
 
     def __post_init__(self) -> None:
         """Refuse keys that contradict the kind or each other, with ValueError."""
@@ -104,23 +119,23 @@ class Criterion(Model):
         return not (self.kind == "judge" and file.is_case) and (not self.paths or file.touches(self.paths))
 
 
-class Rubric(Model):
+class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named set of criteria with a threshold."""
 
-    schema_: Schema = Field(alias="schema")
-    id: Identifier = Field(description="The file's name without `.toml`.")
-    pass_threshold: float = Field(
-        default=0.7, ge=0, le=1, description="Least score: weight that passed / weight that was decided."
-    )
-    min_coverage: float = Field(
-        default=0.5, ge=0, le=1, description="Least share of the weight that must be decided, else inconclusive."
-    )
-    votes: int = Field(
-        default=1, ge=1, le=9, description="How often each question is asked, until the outcome cannot change."
-    )
-    model: ModelName | None = Field(default=None, description="The model for this rubric (default: the gate's).")
-    sees: tuple[Sight, ...] = Field(default=(), description="What of the author's prose the judge is shown, too.")
-    criterion: tuple[Criterion, ...] = Field(min_length=1, description="The questions and checks.")
+    schema: Schema
+    id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
+    pass_threshold: Annotated[
+        float, Meta(ge=0, le=1, description="Least score: weight that passed / weight that was decided.")
+    ] = 0.7
+    min_coverage: Annotated[
+        float, Meta(ge=0, le=1, description="Least share of the weight that must be decided, else inconclusive.")
+    ] = 0.5
+    votes: Annotated[
+        int, Meta(ge=1, le=9, description="How often each question is asked, until the outcome cannot change.")
+    ] = 1
+    model: Annotated[ModelName | None, Meta(description="The model for this rubric (default: the gate's).")] = None
+    sees: Annotated[tuple[Sight, ...], Meta(description="What of the author's prose the judge is shown, too.")] = ()
+    criterion: Annotated[tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")]
 
     def __post_init__(self) -> None:
         """Refuse criteria of the same id, with ValueError."""
@@ -132,7 +147,7 @@ class Rubric(Model):
     @property
     def digest(self) -> str:
         """sha-256 of what it demands."""
-        return digest_of(self.model_dump())
+        return digest_of(self)
 
     @property
     def judged(self) -> tuple[Criterion, ...]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from msgspec import Struct
+
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Field, Many, Model, Named
+from vibe_gate.domain.document import Named, to_json
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 
 CostBasis = Literal["known", "unknown", "none"]
 """`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no model was asked."""
 
 
-class Trusted(Model):
+class Trusted(Struct, frozen=True, kw_only=True):
     """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: there, as `branch` has none yet."""
 
     revision: str
@@ -21,7 +23,7 @@ class Trusted(Model):
     branch: str = ""
 
 
-class ChangedFile(Model):
+class ChangedFile(Struct, frozen=True, kw_only=True):
     """One changed path, as shown (`paths.quote`)."""
 
     path: str
@@ -32,7 +34,7 @@ class ChangedFile(Model):
     binary: bool
 
 
-class ChangeSummary(Model):
+class ChangeSummary(Struct, frozen=True, kw_only=True):
     """The change by ids; `base_commit` and `head_commit` are "" where that side is no commit."""
 
     before: str
@@ -41,10 +43,10 @@ class ChangeSummary(Model):
     head_commit: str
     patch_id: str
     range_patch_id: str
-    files: Many[ChangedFile]
+    files: tuple[ChangedFile, ...]
 
 
-class PolicyChange(Model):
+class PolicyChange(Struct, frozen=True, kw_only=True):
     """A change to the gate itself or to what steers it. `diff` is unified text."""
 
     path: str
@@ -53,7 +55,7 @@ class PolicyChange(Model):
     diff: str
 
 
-class Unreviewed(Model):
+class Unreviewed(Struct, frozen=True, kw_only=True):
     """Changed lines that judges did not see: after-side lines (before-side if deleted); 0, 0 the whole file.
 
     `rubrics`: whose judges did not see them; () of every rubric.
@@ -63,25 +65,25 @@ class Unreviewed(Model):
     line: int
     end_line: int
     reason: str
-    rubrics: Many[str] = ()
+    rubrics: tuple[str, ...] = ()
 
 
-class AgentAuthored(Model):
+class AgentAuthored(Struct, frozen=True, kw_only=True):
     """Whether an agent wrote the change, and what says so."""
 
     decision: bool = False
-    hints: Many[str] = ()
+    hints: tuple[str, ...] = ()
 
 
-class Cost(Model):
+class Cost(Struct, frozen=True, kw_only=True):
     """What the run's models cost. USD and tokens; by node id and by model name, USD."""
 
     usd: float = 0.0
     basis: CostBasis = "none"
     input_tokens: int = 0
     output_tokens: int = 0
-    by_node: Named[float] = Field(default_factory=dict)
-    by_model: Named[float] = Field(default_factory=dict)
+    by_node: Named[float] = {}
+    by_model: Named[float] = {}
 
 
 def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
@@ -90,17 +92,17 @@ def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
     return "unknown" if "unknown" in found else "known" if "known" in found else "none"
 
 
-class CacheUse(Model):
+class CacheUse(Struct, frozen=True, kw_only=True):
     """Questions answered from earlier verdicts, and questions that had to be asked."""
 
     hits: int = 0
     misses: int = 0
 
 
-class Summary(Model):
+class Summary(Struct, frozen=True, kw_only=True):
     """The document. `bundle` is relative to the repository's root, "" if nothing was recorded."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     run_id: str
     key: str
     workflow: str
@@ -109,10 +111,10 @@ class Summary(Model):
     bundle: str
     trusted: Trusted
     change: ChangeSummary
-    rubrics: Many[RubricResult] = ()
-    findings: Many[Finding] = ()
-    policy_changes: Many[PolicyChange] = ()
-    unreviewed: Many[Unreviewed] = ()
+    rubrics: tuple[RubricResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    policy_changes: tuple[PolicyChange, ...] = ()
+    unreviewed: tuple[Unreviewed, ...] = ()
     agent_authored: AgentAuthored = AgentAuthored()
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()
@@ -120,4 +122,4 @@ class Summary(Model):
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""
-        return self.model_dump_json(indent=2) + "\n"
+        return to_json(self, indent=2) + "\n"

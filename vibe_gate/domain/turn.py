@@ -6,45 +6,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Model
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed")
 
 
-class SeedModel(Model):
+class SeedModel(Struct, frozen=True, kw_only=True, rename="camel"):
     """Held in snake_case, written in the seed's camelCase."""
 
-    @staticmethod
-    def key_in_documents(name: str) -> str:
-        """`test_id` is `testId`."""
-        first, *others = name.split("_")
-        return first + "".join(map(str.title, others))
 
-
-class GitState(SeedModel):
+class GitState(SeedModel, frozen=True, kw_only=True):
     """HEAD's commit id ("" while unborn) and whether the working tree differed from it."""
 
     head: str
     dirty: bool
 
 
-class TurnGit(SeedModel):
+class TurnGit(SeedModel, frozen=True, kw_only=True):
     """The repository before and after the turn."""
 
     before: GitState | None = None
     after: GitState | None = None
 
 
-class Content(SeedModel):
+class Content(SeedModel, frozen=True, kw_only=True):
     """One side of a file: sha-256 of the stored bytes (of the bytes themselves above the limit), and its size."""
 
     sha256: str
     size: int
 
 
-class TurnFile(SeedModel):
+class TurnFile(SeedModel, frozen=True, kw_only=True):
     """A file that the agent changed; `path` as shown (`paths.quote`)."""
 
     path: str
@@ -56,7 +51,7 @@ class TurnFile(SeedModel):
     deleted: int = 0
 
 
-class TurnTodo(SeedModel):
+class TurnTodo(SeedModel, frozen=True, kw_only=True):
     """One item of the agent's own list."""
 
     text: str

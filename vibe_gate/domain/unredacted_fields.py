@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
 from vibe_gate.domain.bundles import CHANGE_IDS
-from vibe_gate.domain.model import Model
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_REASON, short
 
@@ -103,8 +105,8 @@ def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any
         return value
     if isinstance(value, (list, tuple)):
         return type(value)(redacted(item, own, redact) for item in value)
-    if isinstance(value, Model):
-        return value.model_copy(update=redacted(vars(value), own, redact))
+    if isinstance(value, Struct):
+        return replace(value, **redacted(asdict(value), own, redact))
     if not isinstance(own, Mapping) or not isinstance(value, Mapping):
         return redact(value)
     if UNDER in own:
@@ -128,7 +130,6 @@ def summary(summary: Summary, redact: Redact) -> Summary:
     safe: Summary = redacted(summary, SUMMARY, redact)
     # A placeholder may be longer than what it stands for.
     findings = (
-        one.model_copy(update={"message": short(one.message)}) if len(one.message) > MAX_REASON else one
-        for one in safe.findings
+        replace(one, message=short(one.message)) if len(one.message) > MAX_REASON else one for one in safe.findings
     )
-    return safe.model_copy(update={"findings": tuple(findings)})
+    return replace(safe, findings=tuple(findings))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import Field, Many, Model
 from vibe_gate.domain.rubric import Identifier
 
 NO_KEY = "not asked: no API key"
@@ -29,7 +30,7 @@ FINGERPRINT_DIGITS = 16
 Standing = Literal["holds", "relocated", "void"]
 
 
-class CheckedEvidence(Model):
+class CheckedEvidence(Struct, frozen=True, kw_only=True):
     """A quoted line after our own look: where it stands, and why it is void if it is.
 
     Lines `line`..`end_line` (one, but for bundles of older versions) count from 1. `path` is as shown
@@ -64,7 +65,7 @@ DecidedBy = Literal["check", "unanimous", "majority", "cache", "none"]
 Level = Literal["notice", "warning", "failure"]
 
 
-class Vote(Model):
+class Vote(Struct, frozen=True, kw_only=True):
     """One answer to one criterion, after its evidence was checked.
 
     `said` is what the model answered, `outcome` what that counts for; they differ
@@ -78,12 +79,12 @@ class Vote(Model):
     said: Outcome | None
     reason: str
     counterexample: str | None = None
-    evidence: Many[CheckedEvidence] = ()
+    evidence: tuple[CheckedEvidence, ...] = ()
     turn: str = ""
     changes: str = ""
 
 
-class Finding(Model):
+class Finding(Struct, frozen=True, kw_only=True):
     """Something to show at a line. `line` 0: about the file as a whole.
 
     `path` is as shown (`paths.quote`), "" for the change as a whole. A check may put into `fingerprint` what tells
@@ -95,12 +96,12 @@ class Finding(Model):
     end_line: int
     level: Level
     criterion: str
-    message: str = Field(max_length=280)
-    evidence: Many[CheckedEvidence] = ()
+    message: Annotated[str, Meta(max_length=280)]
+    evidence: tuple[CheckedEvidence, ...] = ()
     fingerprint: str = ""
 
 
-class CriterionResult(Model):
+class CriterionResult(Struct, frozen=True, kw_only=True):
     """How one criterion came out."""
 
     id: Identifier
@@ -109,7 +110,7 @@ class CriterionResult(Model):
     weight: float
     outcome: Outcome
     decided_by: DecidedBy
-    votes: Many[Vote] = ()
+    votes: tuple[Vote, ...] = ()
     reason: str = ""
 
 
@@ -120,7 +121,7 @@ def whole_change(failed: CriterionResult) -> Finding:
     return Finding(path="", line=0, end_line=0, level=level, criterion=failed.id, message=message)
 
 
-class RubricResult(Model):
+class RubricResult(Struct, frozen=True, kw_only=True):
     """How one rubric came out. `score` and `coverage` are shares between 0 and 1."""
 
     id: Identifier
@@ -128,7 +129,7 @@ class RubricResult(Model):
     outcome: RunOutcome
     score: float
     coverage: float
-    criteria: Many[CriterionResult]
+    criteria: tuple[CriterionResult, ...]
 
 
 def short(text: str) -> str:

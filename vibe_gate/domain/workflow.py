@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from vibe_gate.domain.model import Field, Model, checked_by
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
 from vibe_gate.domain.rubric import Identifier, Schema
 
 UntilEnd = Literal["passed", "capped", "stalled", "oscillating"]
@@ -25,59 +27,63 @@ MAX_STAGES = 200
 """Of one workflow: people write it, and whether two stages can meet is asked of every pair."""
 
 
-def _as_list(value: object) -> object:
-    """TOML's array, or its one item, as what converts nothing reads it."""
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+def _require_join(value: object) -> None:
+    if value not in ("all", "any") and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise ValueError('must be "all", "any" or the number of stages in needs that must have passed')
 
 
-def _join(value: object) -> object:
-    if value in ("all", "any") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise ValueError('must be "all", "any" or the number of stages in needs that must have passed')
-
-
-_WORDS = {"type": "union", "choices": [{"type": "str"}, {"type": "list", "items_schema": {"type": "str"}}]}
-
-
-class UntilRule(Model):
+class UntilRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Repeat the stage until its rubrics pass on what it made."""
 
-    rubrics: tuple[Identifier, ...] = Field(min_length=1, description="Rubrics that must pass.")
-    max_iterations: int = Field(default=3, ge=1, le=100, description="How often the agent works at most.")
+    rubrics: Annotated[tuple[Identifier, ...], Meta(min_length=1, description="Rubrics that must pass.")]
+    max_iterations: Annotated[int, Meta(ge=1, le=100, description="How often the agent works at most.")] = 3
 
 
-class StageRule(Model):
+class StageRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An agent with a prompt, or rubrics. It is skipped if too few of `needs` passed, or if `when` does not hold."""
 
-    id: Identifier = Field(description="Names the stage; once in a workflow.")
-    agent: Identifier | None = Field(default=None, description="This or `rubrics`: the agent that works.")
-    rubrics: tuple[Identifier, ...] = Field(
-        default=(), description="This or `agent`: checks and judges of the change as it is by then."
-    )
-    prompt: str | None = Field(default=None, description="One of three for an agent: what it is asked.")
-    prompt_file: str | None = Field(default=None, description="One of three: the path of a file that has the prompt.")
-    prompt_command: tuple[str, ...] | None = Field(
-        default=None, description="One of three: a command that prints the prompt; it runs behind the wall."
-    )
-    images: Annotated[tuple[str, ...], Field(max_length=20)] = Field(
-        default=(), description="Paths of at most 20 png, jpeg, gif or webp files, each up to 5 MB, shown to the agent."
-    )
-    needs: tuple[Identifier, ...] = Field(
-        default=(), description="Stages that must have ended, or were skipped, before it begins."
-    )
-    join: Annotated[Literal["all", "any"] | int, checked_by(_join, "before")] = Field(
-        default="all",
-        description="How many of `needs` must have passed; one that `when` names counts whatever its outcome.",
-    )
-    when: Annotated[tuple[str, ...], checked_by(_as_list, "before")] = Field(
-        default=(),
-        json_schema_input_schema=_WORDS,
-        description="`STAGE.passed`, or another outcome; of several all must hold.",
-    )
-    context: tuple[Identifier, ...] = Field(
-        default=(), description="Stages whose last message, todos, patch and verdict the agent is given."
-    )
-    until: UntilRule | None = Field(default=None, description="Repeats an agent.")
+    id: Annotated[Identifier, Meta(description="Names the stage; once in a workflow.")]
+    agent: Annotated[Identifier | None, Meta(description="This or `rubrics`: the agent that works.")] = None
+    rubrics: Annotated[
+        tuple[Identifier, ...], Meta(description="This or `agent`: checks and judges of the change as it is by then.")
+    ] = ()
+    prompt: Annotated[str | None, Meta(description="One of three for an agent: what it is asked.")] = None
+    prompt_file: Annotated[str | None, Meta(description="One of three: the path of a file that has the prompt.")] = None
+    prompt_command: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="One of three: a command that prints the prompt; it runs behind the wall."),
+    ] = None
+    images: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=20,
+            description="Paths of at most 20 png, jpeg, gif or webp files, each up to 5 MB, shown to the agent.",
+        ),
+    ] = ()
+    needs: Annotated[
+        tuple[Identifier, ...], Meta(description="Stages that must have ended, or were skipped, before it begins.")
+    ] = ()
+    join: Annotated[
+        Literal["all", "any"] | int,
+        Meta(
+            description="How many of `needs` must have passed; one that `when` names counts whatever its outcome.",
+            extra={"check": _require_join},
+        ),
+    ] = "all"
+    when: Annotated[
+        tuple[str, ...] | str,
+        Meta(description="`STAGE.passed`, or another outcome; of several all must hold."),
+    ] = ()
+    context: Annotated[
+        tuple[Identifier, ...],
+        Meta(description="Stages whose last message, todos, patch and verdict the agent is given."),
+    ] = ()
+    until: Annotated[UntilRule | None, Meta(description="Repeats an agent.")] = None
+
+    def __post_init__(self) -> None:
+        """Of one condition, which may stand without brackets, make a list."""
+        if isinstance(self.when, str):
+            force_setattr(self, "when", (self.when,))
 
     @property
     def conditions(self) -> tuple[tuple[str, str], ...]:
@@ -92,15 +98,16 @@ class StageRule(Model):
         return len(self.needs) if self.join == "all" else min(1, len(self.needs))
 
 
-class WorkflowFile(Model):
+class WorkflowFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`workflows/ID.toml` as written."""
 
-    schema_: Schema = Field(alias="schema")
-    id: Identifier = Field(description="The file's name without `.toml`.")
-    timeout_s: float | None = Field(
-        default=None, gt=0, le=86_400, description="Seconds of wall clock for a run (default: the budget's)."
-    )
-    stage: tuple[StageRule, ...] = Field(min_length=1, max_length=MAX_STAGES, description="The stages.")
+    schema: Schema
+    id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
+    timeout_s: Annotated[
+        Annotated[float, Meta(gt=0, le=86_400)] | None,
+        Meta(description="Seconds of wall clock for a run (default: the budget's)."),
+    ] = None
+    stage: Annotated[tuple[StageRule, ...], Meta(min_length=1, max_length=MAX_STAGES, description="The stages.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
 from msgspec import Struct
-from pydantic_core import ValidationError
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
 from vibe_gate.checks.conduct import Conduct, of_stages, of_turn
@@ -20,6 +19,7 @@ from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.context import repeated
 from vibe_gate.domain.escape import listed, safe
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import UsageError
 from vibe_gate.store import FileChange, RunResult
 
@@ -139,11 +139,10 @@ class Expectation:
 
     def _answer(self, check: str, files: tuple[FileDiff, ...] = (), **options: object) -> CheckResult:
         entry = CHECKS[check]
-        try:
-            chosen = entry.options.model_validate(options)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise UsageError(f"The check {check} does not take {first['input']!r:.80}: {first['msg']}.") from None
+        wrong: list[WrongKey] = []
+        chosen = read_table(entry.options, options, wrong)
+        if chosen is None:
+            raise UsageError(f"The check {check} does not take these options ({sentence(wrong[0])}).")
         input = CheckInput(
             change=Change("range", "", "", "", "", "", "", files),
             criterion=Criterion(id="expected", kind="check", check=check, options=options),

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
+from vibe_gate.domain.tables import quoted, suggestion
 from vibe_gate.gate import loading
-from vibe_gate.gate.source import DefinitionTree, Mistake, Source, quoted, suggestion
+from vibe_gate.gate.source import DefinitionTree, Mistake, Source
 
 _GLOBS = (
     ("scope", None, "paths", None), ("policy", "block", None), ("policy", "warn", None),

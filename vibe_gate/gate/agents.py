@@ -12,20 +12,9 @@ from typing import Any
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import HARMLESS_TOOLS, Agent
 from vibe_gate.domain.escape import expression
-from vibe_gate.gate.source import (
-    MISTAKES_SHOWN,
-    WRITE_SCHEMA,
-    Mistake,
-    Source,
-    check_id,
-    did_you_mean,
-    digest_of,
-    is_identifier,
-    quoted,
-    read_text,
-    stem,
-    validated,
-)
+from vibe_gate.domain.rubric import WRITE_SCHEMA
+from vibe_gate.domain.tables import MISTAKES_SHOWN, did_you_mean, quoted
+from vibe_gate.gate.source import Mistake, Source, check_id, digest_of, is_identifier, read_text, stem, validated
 
 AGENTS = ".vibe-gate/agents/"
 CLAUDE_AGENTS = ".claude/agents/"

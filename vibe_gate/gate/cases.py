@@ -11,36 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
-from vibe_gate.domain.model import Field, Model
 from vibe_gate.domain.rubric import Identifier, Rubric, Schema
-from vibe_gate.gate.source import (
-    DefinitionTree,
-    Mistake,
-    Source,
-    is_identifier,
-    missing,
-    quoted,
-    read_toml,
-    suggestion,
-    validated,
-)
+from vibe_gate.domain.tables import quoted, suggestion
+from vibe_gate.gate.source import DefinitionTree, Mistake, Source, is_identifier, missing, read_toml, validated
 
 SIDES = ("before", "after")
 
 
-class CaseFile(Model):
+class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`case.toml`: how a rubric must answer. What neither `outcome` nor `expect` names is not compared."""
 
-    schema_: Schema = Field(alias="schema")
-    rubric: Identifier = Field(description="The rubric that is asked.")
-    outcome: Literal["pass", "fail", "inconclusive"] | None = Field(default=None, description="The rubric's outcome.")
-    expect: dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]] = Field(
-        default_factory=dict, description="By id, outcomes of criteria. Without `outcome` at least one."
-    )
+    schema: Schema
+    rubric: Annotated[Identifier, Meta(description="The rubric that is asked.")]
+    outcome: Annotated[Literal["pass", "fail", "inconclusive"] | None, Meta(description="The rubric's outcome.")] = None
+    expect: Annotated[
+        dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]],
+        Meta(description="By id, outcomes of criteria. Without `outcome` at least one."),
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import tomli_w
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.document import plain, read, without_none
 from vibe_gate.domain.gate import Gate, HookName, HookRule
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.workflow import WorkflowDefinition
@@ -21,8 +22,8 @@ def effective_toml(gate: Gate) -> str:
     A rubric or agent without a model of its own shows the gate's. What has no value (no
     `budget.per_day_usd`) is left out, as TOML has no null.
     """
-    tables: dict[str, Any] = gate.file.model_dump(exclude_none=True)
-    tables["hooks"] = {name: gate.file.hooks.get(name, HookRule()).model_dump() for name in get_args(HookName)}
+    tables: dict[str, Any] = without_none(plain(gate.file))
+    tables["hooks"] = {name: plain(gate.file.hooks.get(name, HookRule())) for name in get_args(HookName)}
     tables["rubric"] = {rubric.id: _rubric(rubric, gate.file.model.default) for rubric in gate.rubrics}
     tables["agents"] = {agent.id: _agent(agent, gate) for agent in gate.agents}
     tables["workflows"] = {workflow.id: _workflow(workflow) for workflow in gate.workflows}
@@ -32,28 +33,31 @@ def effective_toml(gate: Gate) -> str:
 def _agent(agent: Agent, gate: Gate) -> dict[str, Any]:
     """The agent with the gate's settings where it has none of its own."""
     default = {"model": gate.file.model.default, "isolation": agent.level, "max_turns": gate.file.budget.max_turns}
-    return default | agent.model_dump(exclude_none=True)
+    tables: dict[str, Any] = without_none(plain(agent))
+    return default | tables
 
 
 def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
     """The stages of a workflow in TOML; the file of one in Python, which only a run executes."""
     if workflow.file is None:
         return {"python": workflow.path, "sha256": workflow.digest}
-    return workflow.file.model_dump(exclude_none=True)
+    tables: dict[str, Any] = without_none(plain(workflow.file))
+    return tables
 
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
-    tables: dict[str, Any] = rubric.model_dump(exclude_none=True, exclude={"criterion"})
+    tables: dict[str, Any] = without_none(plain(rubric))
     return {"model": default_model} | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:
     """The criterion with its check's own defaults; a judge has no options to show."""
-    tables: dict[str, Any] = criterion.model_dump(exclude_none=True, exclude={"options"})
+    tables: dict[str, Any] = without_none(plain(criterion))
+    del tables["options"]
     if criterion.kind == "judge":
         return tables
-    options = CHECKS[criterion.check_name].options.model_validate(criterion.options)
-    return tables | {"options": options.model_dump(exclude_none=True)}
+    options = read(CHECKS[criterion.check_name].options, criterion.options)
+    return tables | {"options": without_none(plain(options))}
 
 
 def _header(gate: Gate) -> str:

@@ -11,8 +11,8 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import get_args
 
+from vibe_gate.domain.tables import WrongKey
 from vibe_gate.domain.workflow import Condition, StageRule
-from vibe_gate.gate.source import Location
 
 Facts = frozenset[tuple[str, str]]
 """Pairs of a stage's id and a condition that holds for it."""
@@ -20,43 +20,40 @@ Facts = frozenset[tuple[str, str]]
 ENDINGS = ("passed", "failed", "inconclusive", "error", "skipped")
 """Conditions of which a stage meets exactly one."""
 
-Problem = tuple[Location, str]
-"""Where, from the array of stages, and what; a line break begins the suggestion."""
 
-
-def problems(stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> Iterator[Problem]:
+def problems(stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> Iterator[WrongKey]:
     """Every mistake in the stages; None stands for a stage that could not be read.
 
     `writes` says of each agent whether it can change files; one that is not in it has a mistake of its own.
     """
     for at, stage in enumerate(stages):
-        for location, what in _alone(stage) if stage else ():
-            yield (at, *location), what
-    yield from _Graph(stages, writes).problems()
+        for one in _alone(stage) if stage else ():
+            yield WrongKey((at, *one.location), one.what)
+    yield from _Order(stages, writes).problems()
 
 
-def _alone(stage: StageRule) -> Iterator[Problem]:
+def _alone(stage: StageRule) -> Iterator[WrongKey]:
     """What is wrong with a stage whatever the others are."""
     if stage.agent and stage.rubrics:
-        yield (), "has an agent and rubrics\nmake it two stages, of which one needs the other"
+        yield WrongKey((), "has an agent and rubrics\nmake it two stages, of which one needs the other")
     if not stage.agent and not stage.rubrics:
-        yield (), "needs an agent or rubrics"
+        yield WrongKey((), "needs an agent or rubrics")
     prompts = [key for key in ("prompt", "prompt_file", "prompt_command") if getattr(stage, key) is not None]
     if stage.agent and len(prompts) != 1:
         have = " and ".join(prompts) or "none"
-        yield (), f"an agent needs exactly one of prompt, prompt_file and prompt_command, and this has {have}"
+        yield WrongKey((), f"an agent needs exactly one of prompt, prompt_file and prompt_command, and this has {have}")
     if stage.prompt_command == ():
-        yield ("prompt_command",), "needs at least the program's name"
+        yield WrongKey(("prompt_command",), "needs at least the program's name")
     if not stage.agent:
         of_agents = [*prompts, *(key for key in ("images", "context", "until") if getattr(stage, key))]
-        yield from (((key,), "belongs to a stage with an agent") for key in of_agents)
+        yield from (WrongKey((key,), "belongs to a stage with an agent") for key in of_agents)
     if stage.id in stage.needs:
-        yield ("needs", stage.needs.index(stage.id)), "is this stage itself"
+        yield WrongKey(("needs", stage.needs.index(stage.id)), "is this stage itself")
     if isinstance(stage.join, int) and stage.join > len(stage.needs):
-        yield ("join",), f"{stage.join} is more than needs has ({len(stage.needs)})"
+        yield WrongKey(("join",), f"{stage.join} is more than needs has ({len(stage.needs)})")
 
 
-class _Graph:
+class _Order:
     def __init__(self, stages: Sequence[StageRule | None], writes: Mapping[str, bool]) -> None:
         self._at = {stage.id: at for at, stage in reversed([*enumerate(stages)]) if stage}
         self._stages = {stage.id: stage for stage in reversed(stages) if stage}
@@ -70,18 +67,18 @@ class _Graph:
         }
         self._whole = len(self._stages) == len(stages)
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[WrongKey]:
         cycles = sorted(self._cycles(), key=lambda cycle: self._at[cycle[0]])
         for cycle in cycles:
             chain = " needs ".join(f'"{name}"' for name in (*cycle, cycle[0]))
-            yield (self._at[cycle[0]], "needs"), f"a cycle: {chain}"
+            yield WrongKey((self._at[cycle[0]], "needs"), f"a cycle: {chain}")
         before = {name: self._before(name) for name in self._ids}
         if self._whole:  # a stage that could not be read may be the missing link
             yield from self._not_before(before)
         facts = {name: self._facts(stage) for name, stage in self._stages.items()}
         for name in self._ids:
             if why := self._never(facts[name]):
-                yield (self._at[name],), f"never runs: {why}"
+                yield WrongKey((self._at[name],), f"never runs: {why}")
         if self._whole and not cycles:
             yield from self._meetings(before, facts)
 
@@ -107,14 +104,14 @@ class _Graph:
                 waiting += self._needs[one]
         return found
 
-    def _not_before(self, before: dict[str, set[str]]) -> Iterator[Problem]:
+    def _not_before(self, before: dict[str, set[str]]) -> Iterator[WrongKey]:
         for name, stage in self._stages.items():
             asked = [("context", at, other) for at, other in enumerate(stage.context)]
             asked += [("when", at, other) for at, (other, _) in enumerate(stage.conditions)]
             for key, at, other in asked:
                 if other in self._stages and other not in before[name]:
                     advice = "" if other == name else f'\nadd "{other}" to needs'
-                    yield (self._at[name], key, at), f'"{other}" does not come before this stage{advice}'
+                    yield WrongKey((self._at[name], key, at), f'"{other}" does not come before this stage{advice}')
 
     def _facts(self, stage: StageRule) -> Facts:
         """What is true if the stage runs: its conditions, and if it needs all of its needs, that the others passed."""
@@ -138,14 +135,14 @@ class _Graph:
             return f'"{name}" never fails: without until, an agent passes or ends with error or inconclusive'
         return ""
 
-    def _meetings(self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]) -> Iterator[Problem]:
+    def _meetings(self, before: Mapping[str, set[str]], facts: Mapping[str, Facts]) -> Iterator[WrongKey]:
         """Pairs of writing stages, neither of which waits for the other, that may both run."""
         for one, other in combinations(self._writing, 2):
             apart = one in before[other] or other in before[one]
             if not apart and not _contradiction(facts[one] | facts[other]):
                 what = f'writes, and so does "{one}": both could run at the same time'
                 advice = f'add needs = ["{one}"], or a `when` that excludes the other\'s'
-                yield (self._at[other],), f"{what}\n{advice}"
+                yield WrongKey((self._at[other],), f"{what}\n{advice}")
 
 
 def _contradiction(facts: Facts) -> str:

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
+from vibe_gate.domain.document import read
 from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
-from vibe_gate.domain.model import shape_of
 from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, keys_of, quoted, suggestion
 from vibe_gate.errors import DefinitionError
 from vibe_gate.gate.source import (
-    MISTAKES_SHOWN,
     DefinitionTree,
-    Location,
     Mistake,
     Source,
     check_id,
@@ -27,10 +26,8 @@ from vibe_gate.gate.source import (
     digest_of,
     is_identifier,
     missing,
-    quoted,
     read_toml,
     stem,
-    suggestion,
     validated,
 )
 
@@ -114,20 +111,18 @@ def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
 def built_in_gate(tree: DefinitionTree) -> Gate:
     """The gate for a repository without one: offline checks and a small general rubric; agents and workflows as in
     its tree. Raises DefinitionError for mistakes there."""
-    read = _read(tree, "", "built-in")
-    if read.mistakes:
-        raise DefinitionError(read.mistakes)
+    own = _read(tree, "", "built-in")
+    if own.mistakes:
+        raise DefinitionError(own.mistakes)
     files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
-    tables = tomllib.loads(files["gate.toml"].decode())
-    file = GateFile(**tables | {"rubrics": tuple(tables["rubrics"])})
+    file = read(GateFile, tomllib.loads(files["gate.toml"].decode()))
     digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
-    return read.gate._replace(file=file, rubrics=built_in_rubrics(), digests=digests + read.gate.digests)
+    return own.gate._replace(file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests)
 
 
 def built_in_rubrics() -> tuple[Rubric, ...]:
-    """Those of the built-in gate; a part of the package, they are not checked again."""
-    read = [tomllib.loads(path.read_text()) for path in sorted(BUILT_IN.glob("rubrics/*.toml"))]
-    return tuple(Rubric(**one | {"criterion": tuple(Criterion(**each) for each in one["criterion"])}) for one in read)
+    """Those of the built-in gate."""
+    return tuple(read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
 
 
 class _Read(NamedTuple):
@@ -245,8 +240,8 @@ def _rubric(source: Source, found: list[Mistake]) -> Rubric | None:
 
 
 def _contradiction(criterion: dict[str, Any], location: Location, source: Source, found: list[Mistake]) -> None:
-    """Add what is wrong with a criterion as a whole: pydantic does not say it while one of its keys is wrong."""
-    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= shape_of(Criterion).names.keys():
+    """Add what is wrong with a criterion as a whole, which is not said while one of its keys is wrong."""
+    if criterion.get("kind") not in ("judge", "check") or not criterion.keys() <= keys_of(Criterion).keys():
         return  # what was meant is not known
     try:
         Criterion(**{"id": ""} | criterion)

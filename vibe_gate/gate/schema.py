@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
-from pydantic.json_schema import GenerateJsonSchema
+from msgspec import Struct
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.gate import GateFile, SuppressionsFile
-from vibe_gate.domain.model import Model
+from vibe_gate.domain.document import schema_of
+from vibe_gate.domain.gate import GateFile, HookName, SuppressionsFile
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.gate.cases import CaseFile
 
-MODELS: dict[str, type[Model]] = {
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+MODELS: dict[str, type[Struct]] = {
     "gate": GateFile,
     "rubric": Rubric,
     "agent": Agent,
@@ -26,10 +29,12 @@ MODELS: dict[str, type[Model]] = {
 
 def json_schema(name: str) -> str:
     """The schema of one of MODELS, as JSON text. Editors see keys, types and names; `config check` sees more."""
-    schema = MODELS[name].model_json_schema()
+    schema = schema_of(MODELS[name])
     if name == "rubric":
         check = schema["$defs"]["Criterion"]["properties"]["check"]
         check |= {"anyOf": [{"type": "string", "enum": sorted(CHECKS.keys() - {"command"})}]}
     if name == "agent":  # in Python it may be left out
         schema["required"].append("schema")
-    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **schema}, indent=2) + "\n"
+    if name == "gate":
+        schema["properties"]["hooks"]["propertyNames"] = {"enum": list(get_args(HookName))}
+    return json.dumps({"$schema": DIALECT, **schema}, indent=2) + "\n"

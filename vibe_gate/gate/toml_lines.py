@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import expression
-
-if TYPE_CHECKING:
-    from vibe_gate.gate.source import Location
+from vibe_gate.domain.tables import Location
 
 _STRING = r'''"""(?:\\.|[^\\])*?"""(?!")|"(?:\\.|[^"\\])*"|\'\'\'.*?\'\'\'(?!\')|'[^']*\''''
 _STATEMENT = expression(rf"(?s)(?:\s|#[^\n]*+)*+(\[*)[ \t]*((?:{_STRING}|[^\s\]=#\"']|[ \t])+)(?:=|\]+)")

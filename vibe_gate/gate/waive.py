@@ -11,12 +11,14 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import tomli_w
-from pydantic_core import ValidationError
+from msgspec.structs import asdict
 
-from vibe_gate.domain import model, nearest, paths
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.document import read
 from vibe_gate.domain.gate import POLICY, Override, Suppression, SuppressionsFile
 from vibe_gate.domain.receipt import parse
+from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
@@ -122,11 +124,10 @@ def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: 
             hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
             raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
         said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
-        try:
-            rule = Suppression.model_validate(said | aim)
-        except ValidationError as error:
-            why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
-            raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {why}.") from error
+        wrong: list[WrongKey] = []
+        rule = read_table(Suppression, said | aim, wrong)
+        if rule is None:
+            raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {wrong[0].what}.")
         return rule, add_suppression(repository.root, rule)
 
 
@@ -170,7 +171,7 @@ def _finding(repository: Repository, ask: WaiverAsked, now: datetime) -> _Found:
             "(`vibe-gate bundles show --json` has them)."
         )
     for entry, papers in _runs(repository, now):
-        findings = [model.read(Finding, finding) for finding in papers.document["findings"]]
+        findings = [read(Finding, finding) for finding in papers.document["findings"]]
         found = [finding for finding in findings if finding.fingerprint.startswith(ask.what)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:
@@ -220,7 +221,7 @@ def add_suppression(root: Path, rule: Suppression) -> str:
         raise UsageError(f"{paths.quote(SUPPRESSIONS)}: is a symbolic link; move it away.")
     try:
         old = target.read_bytes() if target.exists() else _HEAD.encode()
-        table = rule.model_dump(exclude_none=True, exclude_defaults=True)
+        table = {name: value for name, value in asdict(rule).items() if value not in (None, "", ())}
         text = "\n" + tomli_w.dumps({"suppression": [table]}, multiline_strings=False)
         new = old + (b"" if old.endswith(b"\n") else b"\n") + text.encode()
         source = read_toml(SUPPRESSIONS, new)

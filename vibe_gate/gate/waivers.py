@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date
 
+from msgspec.structs import replace
+
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
@@ -35,4 +37,4 @@ def waivers_in_force(
     word = approval() if needed and approval is not None else None
     if word is None:
         return waivers
-    return waivers._replace(approval=word.model_copy(update={"finding": POLICY + named}))
+    return waivers._replace(approval=replace(word, finding=POLICY + named))

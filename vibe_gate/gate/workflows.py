@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
-from pydantic_core import ValidationError
-
 from vibe_gate.domain import paths
+from vibe_gate.domain.tables import MISTAKES_SHOWN, quoted, read_table, suggestion
 from vibe_gate.domain.workflow import (
     IMAGE_TYPES,
     MAX_IMAGE_BYTES,
@@ -24,20 +22,16 @@ from vibe_gate.domain.workflow import (
 from vibe_gate.gate import graph
 from vibe_gate.gate.agents import AGENTS, CLAUDE_AGENTS, read_agent, read_claude_agent
 from vibe_gate.gate.source import (
-    MISTAKES_SHOWN,
     DefinitionTree,
     Mistake,
     Source,
-    as_json,
     check_id,
     check_unique,
     digest_of,
     is_identifier,
     missing,
-    quoted,
     read_text,
     stem,
-    suggestion,
     validated,
 )
 
@@ -123,8 +117,8 @@ def read_workflow(
     files = dict(_files(source, tree, found))
     stages = list(file.stage) if file else _readable(source)
     writes = {name: agent.writes for name, agent in agents.items() if agent}
-    for location, what in graph.problems(stages, writes):
-        found.append(source.mistake(("stage", *location), what))
+    for one in graph.problems(stages, writes):
+        found.append(source.mistake(("stage", *one.location), one.what))
         if len(found) > MISTAKES_SHOWN:
             break
     if file is None:
@@ -156,9 +150,7 @@ def _readable(source: Source) -> list[StageRule | None]:
     """The stages of a file with mistakes, None for those that have one."""
     stages: list[StageRule | None] = []
     for _, table in source.values("stage", None)[:MAX_STAGES]:
-        stages.append(None)
-        with suppress(ValidationError):
-            stages[-1] = StageRule.model_validate_json(as_json(table), strict=True)
+        stages.append(read_table(StageRule, table, []) if isinstance(table, dict) else None)
     return stages
 
 

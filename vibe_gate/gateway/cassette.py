@@ -23,10 +23,13 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from vibe_gate.domain.document import parse_object, plain, read
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.model import Field, Model, parse_object, read
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.normal import Json, digest, filled, loose_results, mapped
 
@@ -42,18 +45,18 @@ _KIND_OF_ID = re.compile(r"[a-z]{1,10}(?=_)")
 _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-class RecordedResponse(Model):
+class RecordedResponse(Struct, frozen=True, kw_only=True):
     """A recorded answer: `events` of a stream, or the `body` of one that came in one piece."""
 
-    status: int = Field(ge=200, le=599)  # after a lower one the agent's program waits for another
+    status: Annotated[int, Meta(ge=200, le=599)]  # after a lower one the agent's program waits for another
     events: tuple[Json, ...] | None = None
     body: Any = None
 
 
-class RecordedExchange(Model):
+class RecordedExchange(Struct, frozen=True, kw_only=True):
     """One file."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema: Literal[1]
     digest: str
     number: int
     node: str = ""
@@ -182,7 +185,9 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
     def restore(text: str, field: str) -> str:
         return (escaped if field == "partial_json" else fill)(text)
 
-    return response.model_copy(update=mapped(response.model_dump(exclude=("status",)), restore))
+    return replace(
+        response, **mapped({name: value for name, value in plain(response).items() if name != "status"}, restore)
+    )
 
 
 def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:

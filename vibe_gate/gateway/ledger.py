@@ -232,7 +232,7 @@ class Ledger:
             read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
             written = earlier.output_tokens + sum(account.output_tokens for account in self._accounts)
             basis = least_certain([earlier.basis, *bases])
-            usd = round(sum(by_node.values()), 6)
+            usd = round(sum(by_node.values(), 0.0), 6)
             return Cost(
                 usd=usd, basis=basis, input_tokens=read, output_tokens=written, by_node=by_node, by_model=by_model
             )

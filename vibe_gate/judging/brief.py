@@ -9,16 +9,15 @@ prefix, so that it can neither end its fence nor begin a line of the brief.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
-from vibe_gate.domain.model import Field, Model, told_by
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import MAX_REASON
+from vibe_gate.domain.verdict import MAX_REASON, Outcome
 
 TEMPLATE_VERSION = 4
 """Part of a verdict's cache key: raise it whenever the words below change."""
@@ -91,50 +90,56 @@ class BriefPart(Struct, frozen=True):
     message: str
 
 
-class QuotedLine(Model):
+class QuotedLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line that the model quotes; `path` as shown, `line` counted from 1 on that side."""
 
     path: str
-    line: int = Field(ge=1)
+    line: Annotated[int, Meta(ge=1)]
     quote: str
     side: Side
 
 
-class PassAnswer(Model):
-    """A criterion that is met, or that concerns nothing in the change."""
+class PassAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="pass"):
+    """A criterion that is met."""
 
+    outcome: ClassVar[Outcome] = "pass"
     criterion: str
-    outcome: Literal["pass", "not_applicable"]
     reason: str
 
 
-class FailAnswer(Model):
+class NotApplicableAnswer(PassAnswer, frozen=True, kw_only=True, tag="not_applicable"):
+    """A criterion that concerns nothing in the change."""
+
+    outcome: ClassVar[Outcome] = "not_applicable"
+
+
+class FailAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="fail"):
     """A criterion that is not met: why, for which input, and the lines that show it."""
 
+    outcome: ClassVar[Outcome] = "fail"
     criterion: str
-    outcome: Literal["fail"]
     reason: str
     counterexample: str
-    evidence: tuple[QuotedLine, ...] = Field(max_length=100)
+    evidence: Annotated[tuple[QuotedLine, ...], Meta(max_length=100)]
 
 
-class AbstainAnswer(Model):
+class AbstainAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="abstain"):
     """A criterion that cannot be decided, and what would decide it."""
 
+    outcome: ClassVar[Outcome] = "abstain"
     criterion: str
-    outcome: Literal["abstain"]
     reason: str
     missing: str
 
 
-CriterionAnswer = PassAnswer | FailAnswer | AbstainAnswer
+CriterionAnswer = PassAnswer | NotApplicableAnswer | FailAnswer | AbstainAnswer
 
 
-class JudgeAnswers(Model):
+class JudgeAnswers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The judge's whole answer. `changes`: what the change makes different for whoever uses the code."""
 
     changes: str = ""
-    answers: tuple[Annotated[CriterionAnswer, told_by("outcome")], ...]
+    answers: tuple[CriterionAnswer, ...]
 
 
 def answer_schema(criteria: Sequence[Criterion]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate import errors
 from vibe_gate.domain.gate import Waivers
@@ -45,7 +46,7 @@ def check_vote(vote: Vote) -> Vote:
 
 def _demote(vote: Vote, why: str) -> Vote:
     reason = short(f'answered "fail", but {why}: {vote.reason}')
-    return vote.model_copy(update={"outcome": "abstain", "reason": reason})
+    return replace(vote, outcome="abstain", reason=reason)
 
 
 def combine(parts: Sequence[Vote]) -> Vote:
@@ -54,7 +55,7 @@ def combine(parts: Sequence[Vote]) -> Vote:
     deciding = [part for part in parts if part.outcome == worst]
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
-    return deciding[0].model_copy(update={"evidence": evidence, "changes": changes})
+    return replace(deciding[0], evidence=evidence, changes=changes)
 
 
 def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
@@ -96,7 +97,7 @@ def worst(results: Sequence[CriterionResult]) -> CriterionResult:
     """The worst result of a criterion that was asked with and without the message; every vote is kept."""
     chosen = min(results, key=lambda result: _WORST_FIRST.index(result.outcome))
     others = (vote for result in results if result is not chosen for vote in result.votes)
-    return chosen.model_copy(update={"votes": (*chosen.votes, *others)})
+    return replace(chosen, votes=(*chosen.votes, *others))
 
 
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
@@ -137,7 +138,7 @@ def levelled(
     failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"}
     blocking = {name for rubric, result in zip(rubrics, results, strict=True) for name in _blocking(rubric, result)}
     return tuple(
-        finding.model_copy(update={"level": "failure" if finding.criterion in blocking else "warning"})
+        replace(finding, level="failure" if finding.criterion in blocking else "warning")
         if finding.level != "notice" and finding.criterion in failed
         else finding
         for finding in findings
@@ -214,16 +215,14 @@ def _without(rubric: Rubric, result: RubricResult, spared: dict[str, str]) -> Ru
     waived = {one.id for one in result.criteria if one.outcome == "fail" and one.id in spared}
     if not waived:
         return result
-    counted = [
-        one.model_copy(update={"outcome": "not_applicable"}) if one.id in waived else one for one in result.criteria
-    ]
+    counted = [replace(one, outcome="not_applicable") if one.id in waived else one for one in result.criteria]
     shown = [
-        one.model_copy(update={"reason": short(f"{spared[one.id]} | {one.reason}")}) if one.id in waived else one
+        replace(one, reason=short(f"{spared[one.id]} | {one.reason}")) if one.id in waived else one
         for one in result.criteria
     ]
-    return decide(rubric, counted).model_copy(update={"criteria": tuple(shown)})
+    return replace(decide(rubric, counted), criteria=tuple(shown))
 
 
 def _noticed(finding: Finding, waiver: Waiver) -> Finding:
     message = short(f"{waiver.sentence} | {finding.message}")
-    return finding.model_copy(update={"level": "notice", "message": message})
+    return replace(finding, level="notice", message=message)

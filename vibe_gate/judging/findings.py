@@ -6,6 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -75,7 +77,7 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), *own))
         seen[basis] += 1
         digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT_DIGITS]
-        made.append(finding.model_copy(update={"fingerprint": digest}))
+        made.append(replace(finding, fingerprint=digest))
     return tuple(made)
 
 

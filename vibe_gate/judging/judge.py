@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from pydantic_core import ValidationError
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
+from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import find_upstream, wire_from
 from vibe_gate.git import Repository
@@ -138,8 +138,8 @@ class _KeptAnswers:
 
     def _votes(self, key: str, now: datetime) -> RubricVotes | None:
         answer = self._run.state.answers.get(key, now)
-        with suppress(ValidationError):  # written by another version, or by someone else: a miss
-            return None if answer is None else RubricVotes.model_validate(answer)
+        with suppress(ValueError):  # written by another version, or by someone else: a miss
+            return None if answer is None else read(RubricVotes, answer)
         return None
 
     def keep(self, asked: CastVotes, briefs: Iterable[RubricBrief]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class _KeptAnswers:
         for each in briefs:
             votes = asked.votes[each.question.key]
             if asked.intact and votes.is_final:
-                entry = run.redactor.value(votes.from_bundle(run.record.relative).model_dump())
+                entry = run.redactor.value(plain(votes.from_bundle(run.record.relative)))
                 for key in (each.question.key,) if votes.used_tools else (each.question.key, each.key):
                     problem = run.state.answers.put(key, entry, now) or problem
         run.state.answers.prune(now)

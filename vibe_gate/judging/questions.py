@@ -15,7 +15,6 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.context import Facts
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model import Model
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
@@ -90,7 +89,7 @@ class RubricBrief(Struct, frozen=True):
         )
 
 
-class RubricVotes(Model):
+class RubricVotes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
 
     `used_tools`: whether a judge looked beyond its brief, so that the answer may depend on all of both trees.
@@ -117,10 +116,9 @@ class RubricVotes(Model):
             return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
 
         votes = {
-            name: tuple(vote.model_copy(update={"turn": moved(vote.turn)}) for vote in votes)
-            for name, votes in self.votes.items()
+            name: tuple(replace(vote, turn=moved(vote.turn)) for vote in votes) for name, votes in self.votes.items()
         }
-        return self.model_copy(update={"votes": votes})
+        return replace(self, votes=votes)
 
 
 def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:

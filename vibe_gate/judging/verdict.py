@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import Change, FileDiff
@@ -89,7 +90,7 @@ def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers
     ]
     decided = decide(rubric, results)
     if rubric.id in answers.reused and decided.outcome == "pass":
-        return decided.model_copy(update={"score": answers.reused[rubric.id]})
+        return replace(decided, score=answers.reused[rubric.id])
     return decided
 
 
@@ -99,9 +100,9 @@ def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers:
     votes = answers.votes.get(rubric.id)
     if votes is None:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
-        return result.model_copy(update={"decided_by": "cache"}) if rubric.id in answers.reused else result
+        return replace(result, decided_by="cache") if rubric.id in answers.reused else result
     result = worst([judged(criterion, one.votes.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes])
-    return result if rubric.id in answers.asked else result.model_copy(update={"decided_by": "cache"})
+    return result if rubric.id in answers.asked else replace(result, decided_by="cache")
 
 
 def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:

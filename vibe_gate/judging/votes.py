@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic_core import ValidationError
 
 from vibe_gate import agent
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.context import Facts, RunContext, repeated
+from vibe_gate.domain.document import first_mistake, read
+from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Outcome, Vote, short
@@ -167,9 +168,10 @@ def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
 
 def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
     try:
-        given = brief.JudgeAnswers.model_validate(answer)
-    except ValidationError as error:
-        return _no_answer(part, "no_answer", f"the answer does not fit its form ({error.error_count()} faults)", turn)
+        given = read(brief.JudgeAnswers, answer)
+    except ValueError as error:
+        why = show_text(first_mistake(error))
+        return _no_answer(part, "no_answer", f"the answer does not fit its form ({why})", turn)
     if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
     votes = {criterion.id: _vote(criterion, given, change, turn, context) for criterion in part.criteria}

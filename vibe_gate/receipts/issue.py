@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
@@ -112,7 +113,7 @@ class ReceiptIssuer(Struct, frozen=True):
     def _redacted(self, waiver: Waiver) -> Waiver:
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
         redact = self.run.redactor.text
-        return waiver.model_copy(update={"reason": redact(waiver.reason), "by": redact(waiver.by)})
+        return replace(waiver, reason=redact(waiver.reason), by=redact(waiver.by))
 
 
 def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:

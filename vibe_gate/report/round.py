@@ -21,9 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from vibe_gate.domain.model import Field, Model
+from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
 from vibe_gate.report.queries import is_approval
@@ -54,44 +55,44 @@ _MAX_QUOTE = 400
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
 
-Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$")]
-Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Commit = Annotated[str, Meta(pattern=r"^[0-9a-f]{40}(?:[0-9a-f]{24})?(?!\n)$")]
+Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
 
 
-class ReportedVote(Model):
+class ReportedVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One answer to the question that a finding is about."""
 
     outcome: Outcome
-    reason: str = Field(max_length=MAX_REASON)
+    reason: Annotated[str, Meta(max_length=MAX_REASON)]
 
 
-class ReportedFinding(Model):
+class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
     `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room.
     """
 
     fingerprint: Fingerprint
-    criterion: str = Field(max_length=64)
-    path: str = Field(max_length=4096)
-    line: int = Field(ge=0, le=_MAX_LINE)
+    criterion: Annotated[str, Meta(max_length=64)]
+    path: Annotated[str, Meta(max_length=4096)]
+    line: Annotated[int, Meta(ge=0, le=_MAX_LINE)]
     level: Level
-    message: str = Field(max_length=280)
+    message: Annotated[str, Meta(max_length=280)]
     since: Commit
-    fixed: Commit | Literal[""] = ""
-    quote: str = Field(default="", max_length=_MAX_QUOTE)
-    counterexample: str = Field(default="", max_length=_MAX_QUOTE)
-    votes: tuple[ReportedVote, ...] = Field(default=(), max_length=MAX_VOTES)
+    fixed: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?(?!\n)$")] = ""
+    quote: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
+    counterexample: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
+    votes: Annotated[tuple[ReportedVote, ...], Meta(max_length=MAX_VOTES)] = ()
 
 
-class RoundState(Model):
+class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
-    number: int = Field(ge=1, le=MAX_NUMBER)
+    schema: Literal[1] = 1
+    number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     head: Commit
-    run: int = Field(default=0, ge=0, lt=1 << 53)
-    findings: tuple[ReportedFinding, ...] = Field(default=(), max_length=MAX_SEEN)
+    run: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
+    findings: Annotated[tuple[ReportedFinding, ...], Meta(max_length=MAX_SEEN)] = ()
 
 
 class Round(Struct, frozen=True):
@@ -162,7 +163,7 @@ def next_round(
         new=tuple(said.values()),
         open=tuple(found for name, found in here.items() if name in still),
         fixed=(
-            *(seen.model_copy(update={"fixed": head}) for seen in missing),
+            *(replace(seen, fixed=head) for seen in missing),
             *(seen for name, seen in known.items() if seen.fixed and name not in here),
         ),
         held=tuple(found for name, found in fresh.items() if name not in said),
@@ -219,11 +220,11 @@ def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundSta
             "counterexample": against[:_MAX_QUOTE],
             "votes": tuple(ReportedVote(outcome=one.outcome, reason=one.reason[:MAX_REASON]) for one in answers),
         }
-        return seen.model_copy(update=more)
+        return replace(seen, **more)
 
-    plain = state.model_copy(update={"run": run})
-    full = plain.model_copy(update={"findings": tuple(map(with_reasons, state.findings))})
-    return full if len(_packed(full)) <= MAX_EXPLAINED else plain
+    short = replace(state, run=run)
+    full = replace(short, findings=tuple(map(with_reasons, state.findings)))
+    return full if len(_packed(full)) <= MAX_EXPLAINED else short
 
 
 def identity(finding: Finding) -> str:
@@ -241,9 +242,9 @@ def dump(state: RoundState) -> str:
     """
     text = _packed(state)
     there, fixed = ([seen for seen in state.findings if bool(seen.fixed) is gone] for gone in (False, True))
-    kept = [seen.model_copy(update={"message": seen.message[:_SHORT_MESSAGE]}) for seen in (*there, *fixed)]
+    kept = [replace(seen, message=seen.message[:_SHORT_MESSAGE]) for seen in (*there, *fixed)]
     while len(text) > MAX_STATE:
-        text = _packed(state.model_copy(update={"findings": tuple(kept)}))
+        text = _packed(replace(state, findings=tuple(kept)))
         kept = kept[: len(kept) * 3 // 4]
     return text
 
@@ -258,15 +259,15 @@ def load(text: str) -> RoundState | None:
         raw = unpacking.decompress(packed, _MAX_JSON)
         if not unpacking.eof or unpacking.unused_data:
             return None
-        state = RoundState.model_validate(json.loads(raw))
+        state = read(RoundState, json.loads(raw))
     except (binascii.Error, zlib.error, ValueError, RecursionError):
         return None
     return state if len({seen.fingerprint for seen in state.findings}) == len(state.findings) else None
 
 
 def _packed(state: RoundState) -> str:
-    plain = json.dumps(state.model_dump(exclude_defaults=True), separators=(",", ":"), sort_keys=True)
-    return base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
+    text = json.dumps(plain(state), separators=(",", ":"), sort_keys=True)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _seen(finding: Finding, head: str) -> ReportedFinding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus, Status
 from vibe_gate.receipts.verify import Verification
@@ -73,7 +74,7 @@ def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:
         "worktree": safe(found.worktree) if found and found.worktree else None,
         "outcome": receipt.outcome if receipt else None,
         "signature": _signature(status),
-        "overrides": [waiver.model_dump() for waiver in receipt.waivers] if receipt else [],
+        "overrides": [plain(waiver) for waiver in receipt.waivers] if receipt else [],
     }
 
 

@@ -19,11 +19,12 @@ from msgspec import Struct
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.tables import did_you_mean
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.cases import SIDES, Case, read_cases
 from vibe_gate.gate.loading import built_in_gate, load_gate
-from vibe_gate.gate.source import Mistake, did_you_mean
+from vibe_gate.gate.source import Mistake
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.run.result import Used, used_in

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import CacheUse, Summary
@@ -131,18 +132,15 @@ def _summary(
     run = stages.run
     worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.outcome))  # of a rubric asked twice
     parts = [summary_of(one, run) for one in worst_last]
-    return summary_before_answers(id, stages.facts, run, change, outcome).model_copy(
-        update={
-            "exit_code": exit_code(outcome, policy_blocks=any(one.needs_approval for one in gates), intact=intact),
-            "rubrics": tuple({rubric.id: rubric for part in parts for rubric in part.rubrics}.values()),
-            "findings": tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
-            "policy_changes": tuple({one.path: one for part in parts for one in part.policy_changes}.values()),
-            "unreviewed": tuple(dict.fromkeys(one for part in parts for one in part.unreviewed)),
-            "cache": CacheUse(
-                hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)
-            ),
-            "cost": stages.model.cost,
-        }
+    return replace(
+        summary_before_answers(id, stages.facts, run, change, outcome),
+        exit_code=exit_code(outcome, policy_blocks=any(one.needs_approval for one in gates), intact=intact),
+        rubrics=tuple({rubric.id: rubric for part in parts for rubric in part.rubrics}.values()),
+        findings=tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
+        policy_changes=tuple({one.path: one for part in parts for one in part.policy_changes}.values()),
+        unreviewed=tuple(dict.fromkeys(one for part in parts for one in part.unreviewed)),
+        cache=CacheUse(hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)),
+        cost=stages.model.cost,
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from vibe_gate.agent import Conversation, TurnEnd, sessions
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.context import RunContext
@@ -27,7 +29,7 @@ def session_before(run: RunContext, root: Path, name: str) -> tuple[Sessions, Se
     kept = sessions_of(run, root)
     meta = kept.find(name)
     own = run.record.run_id
-    return kept, meta.model_copy(update={"turns": tuple(turn for turn in meta.turns if turn.run != own)})
+    return kept, replace(meta, turns=tuple(turn for turn in meta.turns if turn.run != own))
 
 
 class KeptConversation:
@@ -70,7 +72,7 @@ class KeptConversation:
                 self._id,
                 before=result.before,
                 after=result.after,
-                usd=cost.usd,
+                usd=float(cost.usd),
                 input_tokens=cost.input_tokens,
                 output_tokens=cost.output_tokens,
                 status=result.status,

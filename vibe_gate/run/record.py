@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
@@ -15,6 +15,7 @@ from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Change, FileVersion, Side
 from vibe_gate.domain.context import Facts, RunContext, World
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, InfrastructureError
@@ -96,6 +97,6 @@ def seal(summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | No
     """Write the verdict down; the summary comes back as it may be shown."""
     run.record.event("verdict.decided", outcome=summary.outcome, exit_code=summary.exit_code)
     for waiver in waivers:
-        run.record.event("override.recorded", **waiver.model_dump())
+        run.record.event("override.recorded", **plain(waiver))
     written = run.record.seal(summary, issuer.make if issuer else None)
-    return written or unredacted_fields.summary(summary, run.redactor.value).model_copy(update={"bundle": ""})
+    return written or replace(unredacted_fields.summary(summary, run.redactor.value), bundle="")

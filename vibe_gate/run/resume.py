@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.document import Named, first_mistake, read
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.model import Field, Model, Named, first_mistake, read
 from vibe_gate.domain.rubric import ModelName
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
@@ -25,14 +27,14 @@ OWN = ("agent", "session", "model", "reviewing", "apply")
 """Fields of a RunRequest that it keeps."""
 
 
-class KeptRequest(Model):
+class KeptRequest(Struct, frozen=True, kw_only=True):
     """What run.json keeps of a RunRequest, so that it can be made again."""
 
     selection: Selection
     base: str | None
     definitions: str | None
-    max_cost_usd: float | None = Field(gt=0)
-    deadline_s: float | None = Field(gt=0)
+    max_cost_usd: Annotated[float, Meta(gt=0)] | None
+    deadline_s: Annotated[float, Meta(gt=0)] | None
     agent: str
     session: str
     model: ModelName | None
@@ -44,14 +46,14 @@ class KeptRequest(Model):
         return ReviewRequest(self.selection, **{name: getattr(self, name) for name in LIMITS}, **more)
 
 
-class KeptTrees(Model):
+class KeptTrees(Struct, frozen=True, kw_only=True):
     """The trees of the change."""
 
     before: str
     after: str
 
 
-class KeptRun(Model):
+class KeptRun(Struct, frozen=True, kw_only=True):
     """What the run's folder and its run.json say that `resume` goes by; the file can have been edited since."""
 
     run_id: str

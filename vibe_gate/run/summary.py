@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from vibe_gate.checks import conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import Facts, RunContext
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import RunOutcome
@@ -32,8 +35,8 @@ def about(facts: Facts, versions: Mapping[str, str], more: Mapping[str, Any]) ->
         "prompt": f"review: {change.kind}",
         "isolation": "none",
         **more,
-        "budgets": gate.file.budget.model_dump(),
-        "change": of_change(change).model_dump(exclude={"files"}) | {"kind": change.kind},
+        "budgets": plain(gate.file.budget),
+        "change": {name: getattr(change, name) for name in CHANGE_IDS} | {"kind": change.kind},
         "trusted": {"revision": gate.revision, "origin": gate.origin},
         "definitions": dict(gate.digests),
         "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
@@ -60,16 +63,15 @@ def summary_of(verdict: RunVerdict, run: RunContext) -> Summary:
     """The summary of a review, as it is sealed."""
     facts = verdict.facts
     begun = summary_before_answers(WORKFLOW, facts, run, facts.change, verdict.outcome)
-    return begun.model_copy(
-        update={
-            "exit_code": verdict.exit_code,
-            "rubrics": verdict.rubrics,
-            "findings": verdict.findings,
-            "policy_changes": verdict.impact.changes,
-            "unreviewed": unreviewed(facts.change, facts.rubrics, verdict.answers),
-            "cost": verdict.answers.cost,
-            "cache": verdict.answers.cache,
-        }
+    return replace(
+        begun,
+        exit_code=verdict.exit_code,
+        rubrics=verdict.rubrics,
+        findings=verdict.findings,
+        policy_changes=verdict.impact.changes,
+        unreviewed=unreviewed(facts.change, facts.rubrics, verdict.answers),
+        cost=verdict.answers.cost,
+        cache=verdict.answers.cache,
     )
 
 
@@ -103,7 +105,7 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
         for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
             missed.setdefault(item, []).append(rubric)
     unanswered = (
-        item if len(names) == len(answers.votes) else item.model_copy(update={"rubrics": tuple(names)})
+        item if len(names) == len(answers.votes) else replace(item, rubrics=tuple(names))
         for item, names in missed.items()
     )
     return (*unanswered, *_whole(unconcerned, "no judge criterion concerns this path"))

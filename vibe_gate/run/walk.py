@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
@@ -140,7 +140,7 @@ def _kept(request: RunRequest) -> dict[str, Any]:
     """A KeptRequest as it is written."""
     limits = {name: getattr(request.review, name) for name in LIMITS}
     own = {name: getattr(request, name) for name in OWN}
-    return {"selection": request.review.selection._asdict(), **limits, **own}
+    return {"selection": asdict(request.review.selection), **limits, **own}
 
 
 def one_agent(

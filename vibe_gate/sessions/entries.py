@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain import model
+from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.escape import expression
 from vibe_gate.sessions.meta import is_uuid
 
@@ -43,7 +43,7 @@ class WorkspacePath:
 
     def decode(self, line: bytes) -> Entry:
         """The entry of a line, with this folder for the one that it had. ValueError with the reason."""
-        entry: Entry = _mapped(model.parse_object(line), lambda text: _WRITTEN.sub(self._found, text))
+        entry: Entry = _mapped(parse_object(line), lambda text: _WRITTEN.sub(self._found, text))
         return entry
 
     def _found(self, match: re.Match[str]) -> str:

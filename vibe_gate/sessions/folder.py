@@ -9,6 +9,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.escape import counted, show_text
 from vibe_gate.errors import UsageError
 from vibe_gate.sessions.entries import Redact
@@ -116,7 +118,7 @@ class SessionFolder:
                 try:
                     folder = self.folder.make(meta.id)
                 except FileExistsError:  # of another session whose id begins alike
-                    meta = meta.model_copy(update={"created_at": meta.created_at + timedelta(seconds=1)})
+                    meta = replace(meta, created_at=meta.created_at + timedelta(seconds=1))
                     continue
                 held = SessionWriter(meta.id, folder, redacted(meta, self.redact))
                 self._names[meta.session_id, meta.project] = meta.id

@@ -7,8 +7,9 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from vibe_gate.domain import model
-from vibe_gate.domain.model import Field, Many, Model, Timestamp, checked_by
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.document import Timestamp, first_mistake, parse_object, read
 
 META = "meta.json"
 
@@ -22,25 +23,23 @@ NAME = re.compile(r"vibe_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-_Tree = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")]
-_Run = Annotated[str, Field(pattern=r"^([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8})?$")]
-_Uuid = Annotated[str, Field(pattern=f"^({_UUID.pattern})?$")]
+_Tree = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?(?!\n)$")]
+_Run = Annotated[str, Meta(pattern=r"^([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8})?(?!\n)$")]
+_Uuid = Annotated[str, Meta(pattern=rf"^({_UUID.pattern})?(?!\n)$")]
 """A session may come from somebody else: these become arguments of git, and names of folders."""
-
-
-def _within_years(at: datetime) -> datetime:
-    if not FIRST_YEAR <= at.year <= LAST_YEAR:
-        raise ValueError(f"is not between {FIRST_YEAR} and {LAST_YEAR}")
-    return at
 
 
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 """Of a session's times: at the ends of the calendar a time has no other zone, and no second after it."""
 
-_Time = Annotated[Timestamp, checked_by(_within_years)]
+
+def _require_years(*times: datetime) -> None:
+    for at in times:
+        if not FIRST_YEAR <= at.year <= LAST_YEAR:
+            raise ValueError(f"{at} is not between {FIRST_YEAR} and {LAST_YEAR}")
 
 
-class SessionTurn(Model):
+class SessionTurn(Struct, frozen=True, kw_only=True):
     """One finished turn: `last` is the uuid of its last message, `before` and `after` are the workspace's trees.
 
     `run` and `node` say where it is recorded.
@@ -49,22 +48,26 @@ class SessionTurn(Model):
     last: _Uuid
     before: _Tree = ""
     after: _Tree = ""
-    usd: float = Field(default=0.0, ge=0)
-    input_tokens: int = Field(default=0, ge=0)
-    output_tokens: int = Field(default=0, ge=0)
+    usd: Annotated[float, Meta(ge=0)] = 0.0
+    input_tokens: Annotated[int, Meta(ge=0)] = 0
+    output_tokens: Annotated[int, Meta(ge=0)] = 0
     status: str = ""
     run: _Run = ""
     node: str = ""
-    ended_at: _Time
+    ended_at: Timestamp
+
+    def __post_init__(self) -> None:
+        """ValueError for a time out of any calendar."""
+        _require_years(self.ended_at)
 
 
-class SessionMeta(Model):
+class SessionMeta(Struct, frozen=True, kw_only=True):
     """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
 
     `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it.
     """
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     session_id: str
     parent_session_id: str = ""
     title: str = ""
@@ -74,9 +77,13 @@ class SessionMeta(Model):
     run: str = ""
     node: str = ""
     project: str = ""
-    created_at: _Time
-    updated_at: _Time
-    turns: Many[SessionTurn] = ()
+    created_at: Timestamp
+    updated_at: Timestamp
+    turns: tuple[SessionTurn, ...] = ()
+
+    def __post_init__(self) -> None:
+        """ValueError for a time out of any calendar."""
+        _require_years(self.created_at, self.updated_at)
 
     @property
     def id(self) -> str:
@@ -97,9 +104,9 @@ def parse_meta(data: bytes, name: str) -> SessionMeta:
     if len(data) > MAX_META_BYTES:
         raise ValueError(f"{META} is larger than {MAX_META_BYTES:,} bytes")
     try:
-        meta = model.read(SessionMeta, model.parse_object(data))
+        meta = read(SessionMeta, parse_object(data))
     except ValueError as error:
-        raise ValueError(f"{META}: {model.first_mistake(error)}") from error
+        raise ValueError(f"{META}: {first_mistake(error)}") from error
     if meta.id != name or not (meta.project or is_uuid(meta.session_id)):
         raise ValueError(f"{META} is of {meta.id}, session {meta.session_id!r}")
     return meta

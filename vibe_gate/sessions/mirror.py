@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from vibe_gate.errors import StorageError
 from vibe_gate.sessions import writer
 from vibe_gate.sessions.entries import Entry, WorkspacePath, is_message, prompt_of
@@ -103,7 +105,7 @@ class SessionMirror:
         """Change what meta.json says. StorageError."""
         held = self._of(session_id)
         with storing(held.meta.id):
-            held.save(held.meta.model_copy(update=fields), self._sessions.redact)
+            held.save(replace(held.meta, **fields), self._sessions.redact)
         return held.meta
 
     def close(self) -> None:
@@ -146,7 +148,7 @@ class SessionMirror:
                 title = self._titled(str(entry.get("customTitle") or ""))
             title = title or self._titled(prompt_of(entry))
         with storing(held.meta.id):
-            held.save(held.meta.model_copy(update={"title": title}), self._sessions.redact)
+            held.save(replace(held.meta, title=title), self._sessions.redact)
 
     def _titled(self, text: str) -> str:
         """Redacted before it is cut: what a limit leaves of a secret is not known as one any more."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain import model
+from vibe_gate.domain.document import parse_object
 from vibe_gate.sessions.entries import Entry, blocks
 from vibe_gate.sessions.meta import FIRST_YEAR, LAST_YEAR, is_uuid
 
@@ -26,7 +26,7 @@ def read_older(path: Path, now: datetime) -> tuple[dict[str, Any], list[Entry]]:
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"it is larger than {MAX_FILE_BYTES:,} bytes")
-    document = model.parse_object(data)
+    document = parse_object(data)
     about, messages = document.get("metadata"), document.get("messages")
     if not isinstance(about, dict) or not isinstance(messages, list) or not messages:
         raise ValueError('it is not {"metadata": {...}, "messages": [...]} with at least one message')

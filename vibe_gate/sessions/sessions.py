@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.escape import counted, show_text
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.sessions.folder import SessionFolder
@@ -39,7 +41,7 @@ class Sessions(SessionFolder):
         about = {name: getattr(source, name) for name in ("agent", "model", "run", "node", "cwd")}
         with closing(self.open(self.place(source.id), parent_session_id=source.session_id, **about)) as mirror:
             session_id, uuids = await copier(mirror, source.session_id, kept[-1].last if kept else "")
-            copied = tuple(turn.model_copy(update={"last": uuids.get(turn.last, "")}) for turn in kept)
+            copied = tuple(replace(turn, last=uuids.get(turn.last, "")) for turn in kept)
             for turn in copied:
                 if patch := self.kept(source, f"{turn.after}.patch"):
                     mirror.keep(session_id, f"{turn.after}.patch", patch)

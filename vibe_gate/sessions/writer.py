@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 from urllib.parse import quote, unquote
 
-from vibe_gate.domain import model
+from msgspec.structs import replace
+
+from vibe_gate.domain.document import parse_object, plain
 from vibe_gate.errors import StorageError
 from vibe_gate.sessions.entries import Entry, Redact, WorkspacePath
 from vibe_gate.sessions.meta import MAX_META_BYTES, META, SessionMeta, parse_meta
@@ -119,7 +121,7 @@ class SessionWriter:
         self._logs.clear()
 
     def _place(self, meta: SessionMeta) -> None:
-        document = meta.model_dump()
+        document = plain(meta)
         self.folder.place(META, json.dumps(document, indent=2).encode() + b"\n")
         self.meta = meta
 
@@ -127,7 +129,7 @@ class SessionWriter:
 def redacted(meta: SessionMeta, redact: Redact) -> SessionMeta:
     """What meta.json may say."""
     texts = {name: getattr(meta, name) for name in ("title", "cwd", "agent", "model")}
-    return meta.model_copy(update=redact(texts))
+    return replace(meta, **redact(texts))
 
 
 class SessionLog:
@@ -142,7 +144,7 @@ class SessionLog:
         """The uuids of its entries; of a damaged line none."""
         for line in whole.splitlines():
             with contextlib.suppress(ValueError):
-                self.seen.add(model.parse_object(line).get("uuid"))
+                self.seen.add(parse_object(line).get("uuid"))
 
     def append(self, data: bytes) -> None:
         """Append lines, whole or not at all. OSError."""

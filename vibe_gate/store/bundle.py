@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
-from vibe_gate.domain import model, paths, receipt
+from vibe_gate.domain import paths, receipt
 from vibe_gate.domain.bundles import impossible
+from vibe_gate.domain.document import first_mistake, parse_object, read
 from vibe_gate.domain.event import MAX_EVENTS, Event
-from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
@@ -233,7 +233,7 @@ def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
         if number > MAX_EVENTS:
             raise ValueError(f"it has more than {MAX_EVENTS:,} events")
         try:
-            event = model.read(Event, parse_object(line))
+            event = convert(parse_object(line), Event)
         except ValueError as error:
             raise ValueError(f"entry {number}: {reason(error)}") from error
         if event.seq != number:
@@ -244,7 +244,7 @@ def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
 def read_summary(document: Mapping[str, Any]) -> Summary:
     """A run's summary.json as a model. ValueError, also for an exit code that no review writes."""
     known = {name: value for name, value in document.items() if name not in {"digests", "redacted"}}
-    summary = model.read(Summary, known)
+    summary = read(Summary, known)
     require_possible(summary)
     return summary
 
@@ -358,7 +358,7 @@ def reason(error: Exception) -> str:
     """Why a document was refused, in a few words."""
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) or not isinstance(error, ValueError):
         return "it is not a document of vibe-gate"
-    return model.first_mistake(error)
+    return first_mistake(error)
 
 
 def corrupt(path: Path, why: str) -> IntegrityError:

@@ -24,14 +24,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from vibe_gate.domain import model
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.document import Timestamp, iso, parse_object, plain, read, require_few
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.model import Field, Timestamp
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
@@ -84,20 +84,20 @@ class CapturedEvent(Struct, frozen=True):
         return str(self.data.get("hook_event_name", ""))
 
 
-class CaptureMeta(model.Model):
+class CaptureMeta(Struct, frozen=True, kw_only=True):
     """meta.json of a captured session.
 
     `bytes` is how far events.jsonl is finished, `folded` the file of raw events that was folded last.
     """
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     agent: str = AGENT
     session_id: str
     started_at: Timestamp
     updated_at: Timestamp
-    events: int = Field(default=0, ge=0)
-    bytes: int = Field(default=0, ge=0)
-    damaged: int = Field(default=0, ge=0)
+    events: Annotated[int, Meta(ge=0)] = 0
+    bytes: Annotated[int, Meta(ge=0)] = 0
+    damaged: Annotated[int, Meta(ge=0)] = 0
     ended: bool = False
     folded: str = ""
 
@@ -112,12 +112,12 @@ class CaptureMeta(model.Model):
                 "bytes": self.bytes + size,
                 "ended": event.kind == "SessionEnd" or (self.ended and event.kind != "SessionStart"),
             }
-        return self.model_copy(update=counted)
+        return replace(self, **counted)
 
 
 def read_meta(folder: Folder) -> CaptureMeta:
     """What meta.json of a captured session says. OSError, ValueError."""
-    return model.read(CaptureMeta, read_object(folder, META))
+    return read(CaptureMeta, read_object(folder, META))
 
 
 def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime) -> tuple[int, str]:
@@ -162,7 +162,7 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
     try:
         place, meta = _kept_session(Folder.at(root).below(f"{STORE}/{names.CAPTURES}"), session)
         for line in lines(place, EVENTS):
-            event = model.parse_object(line)
+            event = parse_object(line)
             data = event.get("data")
             if not isinstance(data, dict):
                 continue
@@ -292,7 +292,7 @@ class _Shelf(Struct, frozen=True):
                 line, damaged = self._line(event) if event else (b"", 1)
                 file.write(line)
                 meta = meta.with_event(event, len(line), damaged)
-        _write(place, meta.model_copy(update={"folded": taken}))
+        _write(place, replace(meta, folded=taken))
         return meta.events - before
 
     def _place(self, session: str, spool: Folder, taken: str) -> tuple[Folder, CaptureMeta]:
@@ -311,20 +311,20 @@ class _Shelf(Struct, frozen=True):
         """The event as a line, and 0; if it cannot be kept, one that says why, and 1: it costs no other event."""
         try:
             data = self.redact.value(dict(event.data))
-            line = encode_line({"ts": model.iso(event.at), "type": self.redact.value(event.kind), "data": data})
+            line = encode_line({"ts": iso(event.at), "type": self.redact.value(event.kind), "data": data})
             if len(line) > MAX_LINE_BYTES:
                 raise OverflowError
         except (OSError, GateError):
             raise
         except Exception as error:  # noqa: BLE001  hostile events may raise anything; a message may quote a secret
             why = "nested too deeply" if isinstance(error, RecursionError) else type(error).__name__
-            line = encode_line({"ts": model.iso(event.at), "type": "", "data": {"left_out": why}})
+            line = encode_line({"ts": iso(event.at), "type": "", "data": {"left_out": why}})
             return line, 1
         return line, 0
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:
-    place.place(META, encode_line(meta.model_dump()))
+    place.place(META, encode_line(plain(meta)))
 
 
 def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:
@@ -332,7 +332,7 @@ def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:
     with open(spool.reading(taken), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
             try:
-                model.require_few(line)
+                require_few(line)
                 document = json.loads(line)
                 at = datetime.fromtimestamp(document["ts"] / 1000, UTC)
                 yield CapturedEvent(at, dict(document["event"]))

@@ -10,8 +10,9 @@ import contextlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from vibe_gate.domain import model, receipt
+from vibe_gate.domain import receipt
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.document import read
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
@@ -186,7 +187,7 @@ class Audit:
                 if isinstance(name, str) and part_of(name) == "content":
                     self._named.add(_unsuffixed(name))
         elif entry.part == "document" and entry.base == names.SUMMARY and entry.name != names.SUMMARY:
-            for file in model.read(TurnSummary, read_object(entry.folder, entry.base)).files:
+            for file in read(TurnSummary, read_object(entry.folder, entry.base)).files:
                 for side, content in (("before", file.before), ("after", file.after)):
                     if content is not None and content.size <= LARGEST_CONTENT:
                         turn = entry.name.removesuffix(f"/{names.SUMMARY}")

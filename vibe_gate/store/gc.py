@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.document import first_mistake, read
 from vibe_gate.domain.gate import Retention
-from vibe_gate.domain.model import first_mistake
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
@@ -55,7 +55,7 @@ def clean_bundles(
     if now.utcoffset() is None:
         raise UsageError(f"now is a datetime with a time zone, not {now!r}.")
     try:
-        rules = Retention.model_validate({"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb})
+        rules = read(Retention, {"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb})
     except ValueError as error:
         raise UsageError(f"{first_mistake(error)}.") from error
     if provenance is not None and not dry_run:

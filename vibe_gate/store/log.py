@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vibe_gate.domain.model import require_few
+from vibe_gate.domain.document import require_few
 from vibe_gate.store.folder import LOCK, Folder, let_go, write_all
 
 MAX_DOCUMENT_BYTES = 64 << 20

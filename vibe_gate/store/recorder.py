@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
+from vibe_gate.domain.document import iso, plain, require_few
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
-from vibe_gate.domain.model import iso, require_few
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
@@ -233,7 +233,7 @@ class RunRecorder:
         self._append(parts, "run.completed", None, done)
         written = unredacted_fields.summary(summary, parts.redact.value)
         require_possible(written)
-        document = written.model_dump()
+        document = plain(written)
         events = list(own_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.event import Event, earlier
-from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -181,7 +181,7 @@ def _cost(turns: list[_RecordedTurn]) -> Cost:
     used, made = _tokens(turns)
     bases = {turn.basis for turn in turns if turn.usd}
     return Cost(
-        usd=round(sum(turn.usd for turn in turns), 6),
+        usd=round(sum((turn.usd for turn in turns), 0.0), 6),
         basis="unknown" if "unknown" in bases else "known" if bases else "none",
         input_tokens=used,
         output_tokens=made,

@@ -15,10 +15,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain import model
 from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.document import parse_object, read
 from vibe_gate.domain.event import Graph, fold
-from vibe_gate.domain.model import parse_object
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
 from vibe_gate.errors import StorageError, UsageError
@@ -306,7 +305,7 @@ class RunResult:
         return self._bundle.bare().document(names.SUMMARY, lambda data: read_summary(parse_object(data)))
 
     def _turn_summary(self) -> TurnSummary:
-        return self._bundle.document(names.SUMMARY, lambda data: model.read(TurnSummary, parse_object(data)))
+        return self._bundle.document(names.SUMMARY, lambda data: read(TurnSummary, parse_object(data)))
 
     def _turn_bundles(self) -> list[BundleLocation]:
         if not self.is_run:

@@ -13,9 +13,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from vibe_gate.domain import escape
-from vibe_gate.domain.model import text_of
+from vibe_gate.domain.document import text_of
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, Record, Reload, corrupt
 from vibe_gate.store.turn_summary import HookMark, HookRef, ToolCall, correlate
@@ -177,7 +178,7 @@ def calls_of(turn: BundleLocation, missing: Collection[str] | None) -> list[Capt
         is_denied = used in denied if missing is None else f"PostToolUse {used}" not in missing
         found.append(
             CapturedCall(
-                **vars(call),
+                **asdict(call),
                 state=_state(call, is_denied, missing is not None),
                 tool_use_id=used,
                 agent_id=first.agent_id,

@@ -28,6 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from vibe_gate.domain.document import decode, to_json
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Override
 from vibe_gate.domain.provenance import Mark, Record
@@ -403,7 +404,7 @@ class Overrides(_Table):
 
     def append(self, override: Override) -> None:
         """Add an override. StorageError."""
-        self._add("The override", "overrides (line) VALUES (?)", override.model_dump_json())
+        self._add("The override", "overrides (line) VALUES (?)", to_json(override))
 
     def remove(self, finding: str) -> None:
         """Take back every override of a finding. StorageError."""
@@ -411,7 +412,8 @@ class Overrides(_Table):
 
     def all(self) -> tuple[Override, ...]:
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
-        return tuple(_parsed(Override.model_validate_json, self._file.read("SELECT line FROM overrides ORDER BY id")))
+        rows = self._file.read("SELECT line FROM overrides ORDER BY id")
+        return tuple(_parsed(lambda line: decode(Override, line), rows))
 
 
 class AnswerCache(_Table):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vibe_gate.domain import unredacted_fields
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.model import iso
+from vibe_gate.domain.document import iso
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import store_folder

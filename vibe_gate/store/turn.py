@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.model import require_few, text_of
+from vibe_gate.domain.document import plain, read, require_few, text_of, without_none
 from vibe_gate.domain.turn import Content, TurnChange, TurnTodo
 from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
@@ -139,10 +141,10 @@ class TurnRecorder:
         calls, capture = correlate(self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied))
         if ending.status == "interrupted":  # what it did after its last recorded event, no hook told
             warnings = (*capture.warnings, f"cut off: {escape.show_text(ending.detail)}")
-            capture = capture.model_copy(update={"complete": False, "warnings": warnings})
+            capture = replace(capture, complete=False, warnings=warnings)
         metrics = TurnMetrics(
             total_tokens=ending.cost.input_tokens + ending.cost.output_tokens,
-            total_cost_usd=ending.cost.usd,
+            total_cost_usd=float(ending.cost.usd),
             cost_basis=ending.cost.basis,
             duration_ms=ending.duration_ms,
             tool_calls=len(calls),
@@ -161,10 +163,10 @@ class TurnRecorder:
             status=ending.status,
             detail=escape.show_text(ending.detail),
         )
-        document = summary.model_dump(exclude_none=True)
+        document = without_none(plain(summary))
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = tally(parts.redact)
-        TurnSummary.model_validate(safe)
+        read(TurnSummary, safe)
         parts.folder.place(names.SUMMARY, encode_line(safe))
         trees = {"before": made.before, "after": made.after} if made.after else {}
         parts.completed(

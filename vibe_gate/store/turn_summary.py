@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.model import Field, Many, Named
+from vibe_gate.domain.document import Named
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
 
 
-class TurnMetrics(SeedModel):
+class TurnMetrics(SeedModel, frozen=True, kw_only=True):
     """What the turn used. Tokens, USD, milliseconds, counts; None is "not known" and left out of the file.
 
     `cost_basis` "unknown": the USD are the most that it may have cost.
@@ -32,7 +33,7 @@ class TurnMetrics(SeedModel):
     files_changed: int | None = None
 
 
-class FileStats(SeedModel):
+class FileStats(SeedModel, frozen=True, kw_only=True):
     """Changed files by the kind of change."""
 
     added: int = 0
@@ -42,14 +43,14 @@ class FileStats(SeedModel):
     total: int = 0
 
 
-class HookRef(SeedModel):
+class HookRef(SeedModel, frozen=True, kw_only=True):
     """Lines of hooks.ndjson, counted from 0 (their `seq`)."""
 
     pre: int | None = None
     post: int | None = None
 
 
-class ToolCall(SeedModel):
+class ToolCall(SeedModel, frozen=True, kw_only=True):
     """One tool call. Times are milliseconds since 1970; no `ended_at`: it was denied, or its end was not captured."""
 
     name: str
@@ -64,12 +65,12 @@ MOST_LACKS = 3
 """Of what a capture lacks, in one line; the rest is in the turn's summary."""
 
 
-class HookCaptureStatus(SeedModel):
+class HookCaptureStatus(SeedModel, frozen=True, kw_only=True):
     """Whether every tool call was seen to start and to end, and what was not."""
 
     complete: bool = True
-    missing_events: Many[str] = ()
-    warnings: Many[str] = ()
+    missing_events: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def lacks(self) -> str:
@@ -78,24 +79,24 @@ class HookCaptureStatus(SeedModel):
         return "" if self.complete else escape.listed(every, MOST_LACKS) or "no reason recorded"
 
 
-class Redacted(SeedModel):
+class Redacted(SeedModel, frozen=True, kw_only=True):
     """How many secrets were replaced in what the turn wrote, in all and by kind."""
 
     count: int = 0
-    kinds: Named[int] = Field(default_factory=dict)
+    kinds: Named[int] = field(default_factory=dict)
 
 
-class TurnSummary(SeedModel):
+class TurnSummary(SeedModel, frozen=True, kw_only=True):
     """The document. `test_id` is `<run id>/<node id>/<turn>`, `status` and `detail` say how the session ended."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema: Literal[1] = 1
     test_id: str
     metrics: TurnMetrics = TurnMetrics()
     git: TurnGit | None = None
     file_stats: FileStats = FileStats()
-    files: Many[TurnFile] = ()
-    tool_calls: Many[ToolCall] = ()
-    todos: Many[TurnTodo] = ()
+    files: tuple[TurnFile, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    todos: tuple[TurnTodo, ...] = ()
     hook_capture_status: HookCaptureStatus = HookCaptureStatus()
     session_id: str = ""
     status: str = ""
@@ -185,7 +186,7 @@ def todos_after(todos: Sequence[TurnTodo], event: Mapping[str, Any]) -> list[Tur
     if status == "deleted":
         del after[place]
     else:
-        after[place] = after[place].model_copy(update={"status": _todo_status(status)})
+        after[place] = replace(after[place], status=_todo_status(status))
     return after
 
 

@@ -6,7 +6,6 @@ head and repository of the pull request are never taken from it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -14,11 +13,9 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from pydantic_core import ValidationError
-
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id
-from vibe_gate.domain.model import parse_object
+from vibe_gate.domain.document import first_mistake, parse_object, read
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.secrets import Redactor
@@ -84,11 +81,9 @@ def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
     """The summary; IntegrityError also for what the model allows and no review writes."""
     said = {name: value for name, value in document.items() if name not in ("redacted", "digests")}
     try:
-        summary = Summary.model_validate_json(json.dumps(said))
-    except (ValidationError, ValueError, RecursionError) as error:
-        first = error.errors(include_url=False, include_input=False)[0] if isinstance(error, ValidationError) else None
-        where = ".".join(str(part) for part in first["loc"])[:200] if first else "nested too deeply"
-        raise _refused(folder, f"summary.json: {paths.quote(where)} is not what a summary has") from None
+        summary = read(Summary, said)
+    except ValueError as error:
+        raise _refused(folder, f"summary.json: {paths.quote(first_mistake(error)[:200])}") from None
     commit, findings = summary.change.head_commit, summary.findings
     checks = {
         "its run id is malformed": is_run_id(summary.run_id),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
@@ -119,12 +121,12 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
 def unverified(summary: Summary) -> Summary:
     """The claim as it may be shown: a pass becomes inconclusive, and nobody approved."""
     kept = tuple(finding for finding in summary.findings if not is_approval(finding))
-    summary = summary.model_copy(update={"findings": kept})
+    summary = replace(summary, findings=kept)
     if summary.outcome != "pass" and summary.exit_code != PASS:
         return summary
     # If the gate itself changed, a person must approve all the same.
     code = POLICY_CHANGED if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
-    return summary.model_copy(update={"outcome": "inconclusive", "exit_code": code})
+    return replace(summary, outcome="inconclusive", exit_code=code)
 
 
 def _tell(runner: Runner, posted: Posted) -> None:

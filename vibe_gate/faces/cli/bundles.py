@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
@@ -87,7 +88,7 @@ def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> 
                 with suppress(GateError):  # the id of a run, or no commit yet
                     commit = repository.resolve(revision)
                     if repository.tree_of(commit) == summary.change.after:
-                        return summary.model_copy(update={"key": commit})
+                        return replace(summary, key=commit)
     return summary
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from vibe_gate.agent import sessions as by_sdk
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import run
@@ -40,7 +41,7 @@ def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
 
 
 def _document(meta: SessionMeta) -> dict[str, Any]:
-    return {"id": meta.id, **meta.model_dump(), "usd": meta.usd}
+    return {"id": meta.id, **plain(meta), "usd": meta.usd}
 
 
 def _line(meta: SessionMeta) -> str:

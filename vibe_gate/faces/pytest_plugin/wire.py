@@ -11,15 +11,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
-from msgspec import Struct
-from pydantic_core import ValidationError
+from msgspec import Meta, Struct
 
 from vibe_gate.domain import REPOSITORY_VARIABLES
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.model import Field, Model
+from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.pytest_plugin.marker import MARKER
 from vibe_gate.run.result import Used
@@ -79,13 +78,13 @@ def own_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in REPOSITORY_VARIABLES}
 
 
-class Limits(Model):
+class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the marker says: seconds for each run, USD for all of a repetition's runs, repetitions."""
 
-    timeout_s: float | None = Field(default=None, gt=0, strict=True)
-    max_usd: float | None = Field(default=None, gt=0, strict=True)
-    repeat: int = Field(default=1, ge=1, strict=True)
-    pass_rate: float = Field(default=1.0, gt=0, le=1, strict=True)
+    timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    max_usd: Annotated[float, Meta(gt=0)] | None = None
+    repeat: Annotated[int, Meta(ge=1)] = 1
+    pass_rate: Annotated[float, Meta(gt=0, le=1)] = 1.0
 
     @classmethod
     def of(cls, item: pytest.Item) -> Limits:
@@ -95,11 +94,11 @@ class Limits(Model):
             given = {**marker.kwargs, **{str(value): value for value in marker.args}, **given}
         if (times := item.config.getoption("--vibe-repeat")) is not None:
             given["repeat"] = times
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            wrong = "; ".join(f"{one['loc'][0]}={one['input']!r:.40}: {one['msg']}" for one in error.errors())
-            raise pytest.UsageError(f"{wrong}. The marker is {MARKER}") from None
+        wrong: list[WrongKey] = []
+        if limits := read_table(cls, given, wrong):
+            return limits
+        told = "; ".join(map(sentence, wrong))
+        raise pytest.UsageError(f"{told}{'' if told.endswith('?') else '.'} The marker is {MARKER}")
 
 
 class Allowance(Struct):

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, to_builtins
 
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries
@@ -111,7 +112,7 @@ def _data(view: View) -> dict[str, Any]:
         "files": to_builtins(view.files),
         "turns": to_builtins(view.turns),
         "findings": [_finding(number, summary) for number in range(len(summary.findings))] if summary else [],
-        "unreviewed": [each.model_dump() for each in summary.unreviewed] if summary else [],
+        "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
         "events": to_builtins(view.events),
     }
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+from vibe_gate.domain.document import text_of
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.model import text_of
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import POLICY_CHANGED

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from vibe_gate.domain.document import text_of
 from vibe_gate.domain.event import Graph, Node
-from vibe_gate.domain.model import text_of
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError

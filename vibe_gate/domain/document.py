@@ -1,0 +1,160 @@
+"""Documents: values that cross disk or wire as JSON, each a `msgspec.Struct`, which is read by its types.
+
+A class that forbids unknown fields is one whose keys a later version may not extend (receipts, definitions, a judge's
+answers); of the others, keys of later versions are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.escape import expression
+
+T = TypeVar("T")
+D = TypeVar("D", bound=Struct)
+
+Timestamp = Annotated[datetime, Meta(tz=True)]
+"""With a time zone."""
+
+MAX_NAMES = 100_000
+"""Of an object whose names a document chooses itself."""
+
+Named = Annotated[dict[str, T], Meta(max_length=MAX_NAMES)]
+"""Values of a document by name."""
+
+
+def read(kind: type[D], document: object) -> D:
+    """The value of a document that JSON text had. ValueError: it is not one; `first_mistake` says why."""
+    # Text may also spell half a surrogate pair and 1e999, which a str and a float hold, but no document of ours has.
+    json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    return msgspec.convert(document, kind)
+
+
+def decode(kind: type[D], text: str | bytes) -> D:
+    """The value of a document in JSON text. ValueError as of `read`."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """A document, or a part of one, as JSON has it."""
+    if isinstance(value, Struct):
+        value = msgspec.to_builtins(value, builtin_types=(datetime,))
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return iso(value) if isinstance(value, datetime) else value
+
+
+def without_none(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """What `plain` gives, without members that have no value."""
+    if isinstance(value, dict):
+        return {name: without_none(item) for name, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+def to_json(document: Struct, *, indent: int | None = None) -> str:
+    """The document as JSON text."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(plain(document), ensure_ascii=False, indent=indent, separators=separators)
+
+
+def schema_of(kind: type[Struct]) -> dict[str, Any]:
+    """The document's JSON Schema, with those of the documents within it as `$defs`."""
+    defs: dict[str, Any] = plain(msgspec.json.schema(kind)["$defs"])
+    own: dict[str, Any] = defs.pop(kind.__name__)
+    return own | ({"$defs": dict(sorted(defs.items()))} if defs else {})
+
+
+def iso(at: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds and Z."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+MAX_VALUES = 1_000_000
+"""Of one document or one line of a log: what a review of some 80,000 files leaves. 16 KB of a
+compressed `[{},{},...]` would otherwise be gigabytes of objects."""
+
+_ONE_MORE = expression(rb'(?s:(?:[^"{\[,]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[{\[,]|\Z))')
+"""Up to the next brace, bracket or comma outside of strings, each of which is one value more, or to the end:
+it matches wherever it begins, so that no text is looked at twice."""
+
+
+def require_few(data: bytes) -> None:
+    """ValueError if the JSON in `data` has more than MAX_VALUES values, counted before any of them is made."""
+    if len(data) > MAX_VALUES and sum(1 for _ in islice(_ONE_MORE.finditer(data), MAX_VALUES + 1)) > MAX_VALUES:
+        raise ValueError(f"it has more than {MAX_VALUES:,} values")
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """The object in UTF-8 JSON that two readers cannot understand differently. ValueError with the reason."""
+    require_few(data)
+    try:
+        value = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except json.JSONDecodeError:
+        raise ValueError("it is not JSON") from None
+    except _Ambiguous:
+        raise
+    except ValueError:  # whose own words are advice for programmers
+        raise ValueError("it has a number with too many digits") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is not a JSON object")
+    return value
+
+
+class _Ambiguous(ValueError):
+    """Two readers could understand it differently."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _Ambiguous("it has a name twice in one object")
+    return made
+
+
+def _no_number(name: str) -> NoReturn:
+    raise _Ambiguous(f"{name} is not JSON")
+
+
+_PLACE = re.compile(r" - at (`key` in )?`\$\.?(.*)`\Z", re.S)
+
+
+def first_mistake(error: ValueError) -> str:
+    """The first thing that is wrong with a document, as "where: what" if msgspec says it."""
+    said = str(error)
+    if isinstance(error, UnicodeEncodeError):
+        return "it has half a surrogate pair"
+    if not isinstance(error, msgspec.ValidationError):
+        return "it is not JSON" if isinstance(error, msgspec.DecodeError) else said
+    place = _PLACE.search(said)
+    what = _PLACE.sub("", said)
+    what = what[:1].lower() + what[1:]
+    return f"{place[2]}: {what}" if place and place[2] else what
+
+
+def text_of(document: Mapping[str, Any], name: str) -> str:
+    """The text of that name; "" if it is missing or anything else."""
+    value = document.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def digest_of(definition: Struct) -> str:
+    """sha-256 of its canonical JSON: the same demands, the same digest."""
+    return hashlib.sha256(json.dumps(plain(definition), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,268 @@
+"""What people write, as TOML or in Python: a table becomes a value, or every mistake in it at once, in plain words.
+
+A key's type says what it takes (`msgspec.Meta`: limits, patterns). What a type cannot say stands in its `Meta(extra=)`:
+`check` is a function that refuses a value with ValueError, `means` says in words what a pattern asks for, `says` is the
+whole sentence about a key that is missing or wrong. Keys and values may come from a hostile tree, so each is quoted
+before it becomes part of a sentence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields, force_setattr
+
+from vibe_gate.domain import nearest, paths
+from vibe_gate.domain.escape import expression
+
+T = TypeVar("T", bound=Struct)
+
+Location = tuple[int | str, ...]
+"""The way to a key of a document: names of tables and keys, numbers of items."""
+
+MISTAKES_SHOWN = 50
+"""Of one file; more help nobody."""
+
+SHOWN_CHARACTERS = 60
+"""Values and keys are cut here: a mistake is a sentence, not a copy of the file."""
+
+_BARE_KEY = expression(r"[A-Za-z0-9_-]{1,64}\Z")
+_EXPECTED = expression(r"Expected `(\w+)[^`]*`(?: (of length )?([<>]=?) (\S+))?")
+_TYPES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    date: "a date, such as 2026-01-31",
+}
+_UNIONS = (Union, UnionType)
+_LIMITS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+
+
+class WrongKey(Struct, frozen=True):
+    """What is wrong at a key of a table; in `what` a line break, which no quoted text holds, begins a suggestion."""
+
+    location: Location
+    what: str
+
+
+def read_table(kind: type[T], table: Mapping[str, Any], found: list[WrongKey], at: Location = ()) -> T | None:
+    """The table as a value of that class, or None, and what is wrong with it goes to `found`: MISTAKES_SHOWN and more.
+
+    Nothing is converted: `must = "yes"` is a mistake. What `__post_init__` refuses is told once all keys are right.
+    """
+    before, values, known = len(found), {}, {key.encode_name: key for key in _keys(kind)}
+    for name, key in known.items():
+        if name in table:
+            values[key.name] = _read(key.type, table[name], (*at, name), found)
+        elif key.required:
+            found.append(WrongKey((*at, name), _rule(key.type, "says") or "is missing"))
+    for name in table:
+        if name not in known and len(found) <= MISTAKES_SHOWN:
+            found.append(WrongKey((*at, name), f"unknown key\n{suggestion(name, list(known), 'known keys here')}"))
+    if len(found) > before:
+        return None
+    try:
+        return kind(**values)
+    except ValueError as error:
+        found.append(WrongKey(at, paths.quote(str(error))))
+        return None
+
+
+def require_right(value: Struct) -> None:
+    """Hold what code made against the types of its keys; a list becomes a tuple, for one. ValueError names the key."""
+    found: list[WrongKey] = []
+    for key in _keys(type(value)):
+        made = _read(key.type, getattr(value, key.name), (key.encode_name,), found)
+        if found:
+            raise ValueError(sentence(found[0]))
+        force_setattr(value, key.name, made)
+
+
+def sentence(problem: WrongKey) -> str:
+    """The key and what is wrong with it, on one line."""
+    return ": ".join(filter(None, (dotted(problem.location), problem.what.replace("\n", "; "))))
+
+
+def keys_of(kind: type[Struct]) -> dict[str, Any]:
+    """The types of a document's values, by its keys."""
+    return {key.encode_name: key.type for key in _keys(kind)}
+
+
+@cache
+def _keys(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    return fields(kind)
+
+
+# A value by its type
+
+
+def _read(hint: Any, value: Any, at: Location, found: list[WrongKey]) -> Any:  # noqa: ANN401 - values of any type
+    """The value as its type has it; what is wrong with it goes to `found`."""
+    inner = _chosen(_bare(hint), value)
+    if inner is None:
+        return None
+    if inner is not _bare(hint):
+        return _read(inner, value, at, found)
+    kind = get_origin(inner)
+    if isinstance(inner, type) and issubclass(inner, Struct):
+        if isinstance(value, Mapping):
+            return read_table(inner, value, found, at)
+        what = f"must be a table, not {_shown(value)}"
+    elif kind is tuple:
+        if isinstance(value, (list, tuple)):
+            return _items(hint, value, at, found)
+        what = f"must be an array, not {_shown(value)}\nwrite {_as_array(value, at)}"
+    elif kind is dict:
+        if isinstance(value, Mapping):
+            return {name: _member(inner, name, item, at, found) for name, item in value.items()}
+        what = f"must be a table, not {_shown(value)}"
+    else:
+        value, what = _scalar(hint, inner, value)
+    if what:
+        found.append(WrongKey(at, _rule(hint, "says") or what))
+    return value
+
+
+def _bare(hint: Any) -> Any:  # noqa: ANN401
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _rule(hint: Any, name: str) -> Any:  # noqa: ANN401
+    """What the type says of itself under that name, in the attributes of its `Meta` or in its `extra`."""
+    for rule in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+        value = rule.extra.get(name) if rule.extra else None
+        if (value := value or getattr(rule, name, None)) is not None:
+            return value
+    return None
+
+
+def _chosen(hint: Any, value: object) -> Any:  # noqa: ANN401
+    """Of a union the member that the value is meant for, None if it has no value: of an array or its one item, say."""
+    if get_origin(hint) not in _UNIONS:
+        return hint
+    kinds = [one for one in get_args(hint) if one is not NoneType]
+    if value is None and len(kinds) < len(get_args(hint)):
+        return None
+    arrays = [one for one in kinds if get_origin(one) is tuple]
+    return kinds[0] if len(kinds) == 1 else hint if not arrays else str if isinstance(value, str) else arrays[0]
+
+
+def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey]) -> tuple[Any, ...]:  # noqa: ANN401
+    item, _ = get_args(_bare(hint))
+    made = []
+    for number, one in enumerate(value):
+        made.append(_read(item, one, (*at, number), found))
+        if len(found) > MISTAKES_SHOWN:
+            break
+    if not value and _rule(hint, "min_length"):
+        found.append(WrongKey(at, "must not be empty"))
+    if (most := _rule(hint, "max_length")) and len(value) > most:
+        found.append(WrongKey(at, f"must have at most {most} items"))
+    return tuple(made)
+
+
+def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey]) -> Any:  # noqa: ANN401
+    """A value of a table whose keys are names; a wrong name is a mistake, too."""
+    key, inner = get_args(hint)
+    if get_origin(key) is Literal and name not in get_args(key):
+        found.append(WrongKey((*at, name), f"unknown name\n{suggestion(name, get_args(key), 'known names here')}"))
+    elif get_origin(key) is Annotated and (what := _scalar(key, str, name)[1]):
+        found.append(WrongKey((*at, name), what))
+    return _read(inner, value, (*at, name), found)
+
+
+def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:  # noqa: ANN401
+    """The value that msgspec makes of it, and what is wrong with it, or ""."""
+    if inner is float and isinstance(value, float) and not math.isfinite(value):
+        return value, f"must be a finite number, not {_shown(value)}"
+    check = _rule(hint, "check")
+    try:
+        if check and get_origin(inner) in _UNIONS:  # which has no type to name
+            check(value)
+        value = msgspec.convert(value, hint)
+        if check:
+            check(value)
+        if isinstance(value, str):
+            value.encode()
+    except msgspec.ValidationError as error:
+        return value, _refused(str(error), hint, inner, value)
+    except UnicodeEncodeError:
+        return value, "must be text, without half a surrogate pair"
+    except ValueError as error:
+        told = paths.quote(str(error))
+        return value, f"{quoted(value)} {told}" if isinstance(value, str) else told
+    return value, ""
+
+
+def _refused(said: str, hint: Any, inner: Any, value: object) -> str:  # noqa: ANN401
+    """msgspec's message in our words."""
+    if get_origin(inner) is Literal:
+        words = [f'"{word}"' for word in get_args(inner)]
+        expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+        return "\n".join(
+            filter(None, (f"must be {expected}, not {_shown(value)}", did_you_mean(value, get_args(inner))))
+        )
+    match = _EXPECTED.match(said)
+    limit = _LIMITS.get(match[3]) if match else None
+    if match and match[2]:
+        return "must not be empty" if match[4] == "1" else f"must have {limit} {int(match[4]):,} characters"
+    if match and limit:
+        return f"must be {limit} {float(match[4]):g}, not {_shown(value)}"
+    if "regex" in said and (means := _rule(hint, "means")):
+        return f"must be {means}, not {_shown(value)}"
+    return f"must be {_TYPES[inner]}, not {_shown(value)}"
+
+
+# Words
+
+
+def suggestion(word: str, known: Sequence[str], kind: str) -> str:
+    """`did you mean ...?`, or what could stand there."""
+    return did_you_mean(word, known) or f"{kind}: {', '.join(sorted(known))}"
+
+
+def did_you_mean(value: object, known: Sequence[str]) -> str:
+    """`did you mean ...?`, or "" if nothing is near."""
+    near = nearest(value, known) if isinstance(value, str) else ""
+    return f"did you mean {quoted(near)}?" if near else ""
+
+
+def quoted(text: str) -> str:
+    """Text from a file in double quotes: cut, and with nothing invisible left in it."""
+    cut = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+    shown = paths.quote(cut)
+    return shown if shown.startswith('"') else f'"{shown}"'
+
+
+def dotted(location: Location) -> str:
+    """A key as people write it: `scope[0].paths[1]`, counted from 0."""
+    parts = (
+        f"[{part}]" if isinstance(part, int) else f".{part}" if _BARE_KEY.match(part) else f".{quoted(part)}"
+        for part in location
+    )
+    return "".join(parts).removeprefix(".")
+
+
+def _shown(value: object) -> str:
+    """A value from a file as TOML would have it; an array or a table by its kind."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (list, tuple, Mapping)):
+        return "a table" if isinstance(value, Mapping) else "an array"
+    return paths.quote(str(value).lower()[:SHOWN_CHARACTERS])
+
+
+def _as_array(value: object, location: Location) -> str:
+    """How to write what is not an array as one."""
+    if not isinstance(value, str):
+        return f"[[{dotted(location)}]] with two brackets"
+    words = value.split() if location[-1] == "command" else [value]
+    return f"[{', '.join(map(quoted, words))}]"
