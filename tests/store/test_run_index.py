@@ -222,5 +222,5 @@ def test_what_no_run_can_be_is_refused_instead_of_not_found(tmp_path, wanted, wh
 
 
 def test_an_unknown_word_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="has no argument 'comit'"):
+    with pytest.raises(UsageError, match="takes no 'comit'; did you mean 'commit'"):
         find_bundles(tmp_path, comit=KEY)  # type: ignore[call-arg]

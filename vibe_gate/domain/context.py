@@ -40,9 +40,9 @@ def repeated(index: int) -> str:
 
 
 class Progress(Protocol):
-    """Hears what the walk is doing; `stage` is change, checks, judge or seal."""
+    """Hears what a walk is doing; `stage` is change, checks, judge or seal, or a node of a workflow."""
 
-    def __call__(self, stage: str, text: str) -> None:
+    def __call__(self, stage: str, text: str, /) -> object:
         """Tell people."""
         ...
 

@@ -1,25 +1,155 @@
-"""What Python scripts call: `run_agent`, with this process's environment and clock."""
+"""What Python scripts call, with this process's environment and clock: review, run_workflow, run_agent.
+
+Each takes plain words, with the meaning of the command line's options. A word that cannot be meant is a UsageError,
+which names the nearest right one.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Never, ParamSpec, TypeVar
 
 from vibe_gate.agent import Stop
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.faces import progress
+from vibe_gate.domain.context import Progress, ReviewRequest
+from vibe_gate.domain.rubric import model_name
+from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.cli.output import now
+from vibe_gate.faces.cli.request import base_of_pull_request, selection
+from vibe_gate.faces.progress import run as finished
+from vibe_gate.faces.progress import unheard
+from vibe_gate.git import open_repository
+from vibe_gate.run import review as review_walk
+from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.prompts import Context, Watcher
-from vibe_gate.run.walk import RunRequest, one_agent, run_workflow
+from vibe_gate.run.review import Review
 from vibe_gate.run.workflow import workflow
 
-__all__ = ["Agent", "AgentExecution", "run_agent", "workflow"]
+__all__ = [
+    "Agent", "AgentExecution", "Review", "WorkflowRun", "review", "review_sync", "run_agent",
+    "run_workflow", "workflow",
+]  # fmt: skip
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_INSTEAD = {
+    "staged": "staged=True",
+    "index": "staged=True",
+    "commit": "commit='REV'",
+    "worktree": "no revision, which is HEAD to the working tree",
+    "range": "'A..B'",
+    "merge_base": "'A...B'",
+}
+"""What selects a change, by words that people write for it as if they were revisions."""
+
+
+async def review(
+    revision: str | None = None,
+    *,
+    staged: bool = False,
+    commit: str | None = None,
+    repository: Path | str | None = None,
+    rubrics: Sequence[str] = (),
+    judge: bool = True,
+    base: str | None = None,
+    definitions: str | None = None,
+    max_cost_usd: float | None = None,
+    deadline_s: float | None = None,
+    progress: Progress | None = None,
+    environ: Mapping[str, str] | None = None,
+    **unknown: Never,
+) -> Review:
+    """Review a change of the repository around `repository` (default: the current folder).
+
+    `revision`: from REV to the working tree, or a range, "A..B" or "A...B"; without it HEAD to the working tree, unless
+    `staged` (the index against HEAD) or `commit` (one commit against its first parent) is given. `rubrics`: only
+    these, by id. `judge=False`: run checks only. `base`: the trusted base revision, where definitions are read;
+    `definitions`: read them at this revision, or from disk ("worktree"). US dollars and seconds; None takes the
+    gate's own. `progress(stage, text)` hears what is done. `environ`: in place of this process's, for tests.
+    Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
+    wrongly. A model that cannot be reached is no error but an outcome.
+    """
+    _refuse(unknown, review)
+    _check_words(revision=revision, commit=commit, base=base, definitions=definitions)
+    known = dict(os.environ if environ is None else environ)
+    request = ReviewRequest(
+        _selected(revision, staged, commit),
+        rubrics=_ids(rubrics),
+        judge=judge,
+        base=base or base_of_pull_request(known),
+        definitions=definitions,
+        max_cost_usd=_positive("max_cost_usd", max_cost_usd),
+        deadline_s=_positive("deadline_s", deadline_s),
+    )
+    start = _folder(repository)
+    with _advising(request, start, known):
+        return await review_walk.review(request, start=start, environ=known, clock=now, progress=progress or unheard)
+
+
+def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    @wraps(walk)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            name = walk.__name__
+            raise UsageError(f"{name}_sync cannot wait inside of a running event loop: await vibe_gate.{name} there.")
+        return finished(walk(*args, **kwargs))
+
+    run.__name__ = run.__qualname__ = f"{walk.__name__}_sync"
+    return run
+
+
+review_sync = _blocking(review)
+"""`review`, where no event loop runs."""
+
+
+async def run_workflow(
+    workflow: str,
+    revision: str | None = None,
+    *,
+    staged: bool = False,
+    repository: Path | str | None = None,
+    model: str | None = None,
+    apply: bool = False,
+    base: str | None = None,
+    definitions: str | None = None,
+    max_cost_usd: float | None = None,
+    deadline_s: float | None = None,
+    progress: Progress | None = None,
+    environ: Mapping[str, str] | None = None,
+    **unknown: Never,
+) -> WorkflowRun:
+    """Run the workflow of this id about a change, which is named as for `review`.
+
+    `model`: of all agents that name none. `apply`: put what the agents changed into the working tree, if the run
+    passes; otherwise it is in the patch alone. The rest, and what is raised, as of `review`.
+    """
+    _refuse(unknown, run_workflow)
+    _check_words(workflow=workflow, revision=revision, base=base, definitions=definitions)
+    known, start = dict(os.environ if environ is None else environ), _folder(repository)
+    asked = ReviewRequest(
+        _selected(revision, staged, None),
+        base=base or base_of_pull_request(known),
+        definitions=definitions,
+        max_cost_usd=_positive("max_cost_usd", max_cost_usd),
+        deadline_s=_positive("deadline_s", deadline_s),
+    )
+    request = workflow_walk.RunRequest(review=asked, workflow=workflow, model=_model(model), apply=apply)
+    with _advising(asked, start, known):
+        return await workflow_walk.run_workflow(
+            request, start=start, environ=known, clock=now, progress=progress or unheard
+        )
 
 
 def run_agent(
@@ -32,6 +162,7 @@ def run_agent(
     schema: Mapping[str, Any] | None = None,
     timeout_s: float | None = None,
     max_cost_usd: float | None = None,
+    **unknown: Never,
 ) -> AgentExecution:
     """Start an agent at once, as a run of its own; await what comes back for its turn's RunResult.
 
@@ -40,15 +171,103 @@ def run_agent(
     agent has a clone. `resume`: the session to go on with, by its id or an unambiguous beginning. `schema`: the JSON
     schema of an answer. USD and seconds; None takes the agent's own, then the gate's.
     """
-    start, environ = Path(workspace or Path.cwd()), dict(os.environ)
+    _refuse(unknown, run_agent)
+    start, environ = _folder(workspace), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
-        plan = one_agent(
+        plan = workflow_walk.one_agent(
             agent, prompt, context=context, resume=resume or "", schema=schema, timeout_s=timeout_s,
             max_cost_usd=max_cost_usd, watchers=watchers, stop=stop,
         )  # fmt: skip
         review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
-        request = RunRequest(review=review, plan=plan)
-        return await run_workflow(request, start=start, environ=environ, clock=now, progress=progress.unheard)
+        request = workflow_walk.RunRequest(review=review, plan=plan)
+        return await workflow_walk.run_workflow(request, start=start, environ=environ, clock=now, progress=unheard)
 
     return AgentExecution(begin)
+
+
+# What cannot be meant
+
+
+def _refuse(unknown: Iterable[str], function: Callable[..., object]) -> None:
+    """UsageError for the first of the unknown words, with the nearest that the function takes."""
+    for word in unknown:
+        near = nearest(word, function.__annotations__.keys() - {"return", "unknown"})
+        advice = f"; did you mean {near!r}?" if near else "."
+        raise UsageError(f"{function.__name__} takes no {word!r}{advice}")
+
+
+def _folder(named: Path | str | None) -> Path:
+    folder = Path.cwd() if named is None else Path(named)
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}.")
+    return folder
+
+
+def _check_words(**words: object) -> None:
+    for name, word in words.items():
+        if word is not None and not isinstance(word, str):
+            raise UsageError(f"{name} is text, not {word!r}.")
+        if word == "":
+            raise UsageError(f"{name} is empty; leave it out, or name one.")
+
+
+def _ids(rubrics: object) -> tuple[str, ...]:
+    if isinstance(rubrics, str) or not isinstance(rubrics, Iterable):
+        raise UsageError(f"rubrics is a list of ids: rubrics=[{rubrics!r}].")
+    ids = tuple(dict.fromkeys(rubrics))
+    for one in ids:
+        _check_words(rubrics=one)
+    return ids
+
+
+def _model(model: str | None) -> str | None:
+    try:
+        return None if model is None else model_name(model)
+    except ValueError as error:
+        raise UsageError(f"model: {model!r} {error}.") from None
+
+
+def _positive(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{name} is a number above zero, not {value!r}.")
+    return float(value)
+
+
+def _selected(revision: str | None, staged: bool, commit: str | None) -> Selection:
+    given = [f"{name}={word!r}" for name, word in (("revision", revision), ("commit", commit)) if word is not None]
+    given += ["staged=True"] if staged else []
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} select different changes; give one of them.")
+    if commit is not None:
+        if ".." in commit:
+            raise UsageError(f"commit takes one commit; for a range give it as the revision: {commit!r}.")
+        return Selection("commit", left=commit)
+    return Selection("staged") if staged else selection(revision or "HEAD")
+
+
+@contextmanager
+def _advising(request: ReviewRequest, start: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """Name, with an error about a revision that is not there, what is nearest to it."""
+    try:
+        yield
+    except RevisionError as error:
+        selected = request.selection
+        given = (selected.left, selected.right, request.base, request.definitions)
+        wrong = next((word for word in given if word and paths.quote(word) in str(error)), "")
+        if meant := _meant(wrong, start, environ, is_revision=wrong == selected.left):
+            raise RevisionError(f"{error} Did you mean {meant}?") from error
+        raise
+
+
+def _meant(wrong: str, start: Path, environ: Mapping[str, str], *, is_revision: bool) -> str:
+    """What is nearest to a word that names no revision: another way to select a change, a branch or a tag; or ""."""
+    if not wrong:
+        return ""
+    if is_revision and (near := nearest(wrong, _INSTEAD)):
+        return _INSTEAD[near]
+    with open_repository(start, environ) as repository:
+        near = nearest(wrong, repository.names())
+    return repr(near) if near else ""

@@ -66,7 +66,7 @@ class Relay:
         """Requests that the cassette had no answer to, each with its difference to the nearest one."""
         self.failures: list[GatewayError] = []
         """What went wrong in recording; the first is raised when the gateway closes."""
-        self.on_wait: Callable[[str], None] = lambda clause: None
+        self.on_wait: Callable[[str], object] = lambda clause: None
         """Hears, in threads of the gateway, why a request waits for the model's API."""
 
 

@@ -273,6 +273,10 @@ class Revisions:
             f"{paths.quote(name)} is ambiguous, it names {paths.quote(which)}: give the full name of the one you mean."
         )
 
+    def names(self) -> list[str]:
+        """The short names of branches, remote branches and tags."""
+        return self._git.run("for-each-ref", "--format=%(refname:short)").line.split("\n")
+
     def _no_revision(self, revision: str) -> str:
         said = f"{paths.quote(revision)} names no revision here."
         if os.path.lexists(revision) or os.path.lexists(self._place.root / revision):

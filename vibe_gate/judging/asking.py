@@ -36,7 +36,7 @@ async def ask(
     repository: Repository,
     run: RunContext,
     opened: AbstractContextManager[ModelSession],
-    tell: Callable[[str], None],
+    tell: Callable[[str], object],
 ) -> CastVotes:
     """Hold the conversations that answer what these briefs show. Raises GatewayError."""
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)

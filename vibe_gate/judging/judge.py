@@ -38,7 +38,7 @@ async def judge(
     facts: Facts,
     repository: Repository,
     run: RunContext,
-    tell: Callable[[str], None],
+    tell: Callable[[str], object],
     shared: OpenSession | None = None,
 ) -> Answers:
     """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
@@ -100,7 +100,7 @@ def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional:
 
 
 @asynccontextmanager
-async def _claimed(keys: list[str], run: RunContext, tell: Callable[[str], None]) -> AsyncIterator[None]:
+async def _claimed(keys: list[str], run: RunContext, tell: Callable[[str], object]) -> AsyncIterator[None]:
     """Be the only one who asks what these keys show, as far as that can be had in half of the time that is left.
 
     The other half is enough to ask after all if the other review gets stuck.

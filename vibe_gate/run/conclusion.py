@@ -52,6 +52,16 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     problem: str = ""
     """What went wrong outside of every stage, without secrets: the deadline, or an error of a Python workflow."""
 
+    @property
+    def outcome(self) -> RunOutcome:
+        """pass, fail, inconclusive or error."""
+        return self.review.outcome
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is left to do: exit code 0."""
+        return self.review.passed
+
 
 def concluded(
     id: str, stages: Stages, problem: tuple[RunOutcome, str] | None, *, reviewing: bool = False
@@ -90,7 +100,7 @@ def concluded(
     last = [result for result in results if result.message and result.node in stages.graph.latest()]
     return WorkflowRun(
         said=tuple((result.node, run.redactor.text(result.message)) for result in last),
-        review=Review(summary, notes, stages.facts.gate),
+        review=Review(summary, notes, stages.facts.gate, root=tree.repository.root),
         results=results,
         bundle=run.record.directory,
         unmatched=stages.model.unmatched,

@@ -24,7 +24,8 @@ from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import StorageError
+from vibe_gate.domain.verdict import Finding, RunOutcome
+from vibe_gate.errors import PASS, StorageError
 from vibe_gate.gate.authorship import writers
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.policy import policy_impact
@@ -37,20 +38,50 @@ from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.summary import capture_note, notes_on, nothing, summary_of
-from vibe_gate.store import State, captures
+from vibe_gate.store import RunResult, State, captures, read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.judging.session import OpenSession
 
 
 class Review(Struct, frozen=True):
-    """The outcome. `notes` are sentences for people; `summary.exit_code` is the process's; `gate` was in force;
-    `repairs` are what checks would write, as differences from the reviewed files."""
+    """How a review came out. `summary` is the document that `--json` prints; `notes` are sentences for people.
+
+    `gate` was in force; `repairs` are what checks would write, as differences from the reviewed files; `root` is the
+    top of the reviewed working tree.
+    """
 
     summary: Summary
     notes: tuple[str, ...] = ()
     gate: Gate | None = None
     repairs: tuple[FileDiff, ...] = ()
+    root: Path = Path()
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code 4)."""
+        return self.summary.outcome
+
+    @property
+    def exit_code(self) -> int:
+        """What `vibe-gate review` would return."""
+        return self.summary.exit_code
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is left to do: exit code 0."""
+        return self.summary.exit_code == PASS
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is objected to, with places and evidence, worst first."""
+        return self.summary.findings
+
+    @property
+    def bundle(self) -> RunResult | None:
+        """All that was recorded, opened now and read as it is asked for; None if there was nothing to review, or
+        nothing could be recorded. StorageError."""
+        return read_bundle(self.root / self.summary.bundle) if self.summary.bundle else None
 
 
 async def review(
@@ -85,11 +116,11 @@ async def review_in(
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
         if not change.files and not request.rubrics:
-            return Review(nothing(change), repository.remarks)
+            return Review(nothing(change), repository.remarks, root=repository.root)
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
         rubrics = rubrics_for(gate, change, request.rubrics)
         if not change.files:
-            return Review(nothing(change), repository.remarks)
+            return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
         facts = facts_of(change, gate, rubrics, request, repository, world)
         run = open_run(facts, world, Deadline(began, request.deadline_s or gate.file.budget.deadline_s))
@@ -104,7 +135,7 @@ async def review_in(
             summary = seal(summary, verdict.waivers, issuer, run)
             notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issuer.notes)
     shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
-    return Review(summary, shown, gate, verdict.repairs)
+    return Review(summary, shown, gate, verdict.repairs, repository.root)
 
 
 async def reach_verdict(

@@ -12,11 +12,12 @@ import re
 import time
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple, replace
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import UsageError
 from vibe_gate.store import names
@@ -26,7 +27,6 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Unpack
 
     from vibe_gate.domain.bundles import Provenance
@@ -41,7 +41,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {"outcome": (*OUTCOMES, "sealed", *STATES
 
 
 def find_bundles(
-    root: Path,
+    root: Path | str = ".",
     provenance: Provenance | None = None,
     index: RunIndex | None = None,
     limit: int | None = None,
@@ -51,11 +51,11 @@ def find_bundles(
 
     An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     StorageError: the store cannot be read. UsageError: a value that cannot be meant (a `since` that is not a datetime
-    or has no time zone, an id that is not whole, an outcome or an author that no run can have). TypeError: an unknown
-    word.
+    or has no time zone, an id that is not whole, an outcome or an author that no run can have), or a word that it does
+    not take.
     """
     _check(wanted)
-    store = open_store_folder(root)
+    store = open_store_folder(Path(root))
     if store is None:
         return []
     most = None if wanted else limit
@@ -68,7 +68,9 @@ def find_bundles(
 
 def _check(wanted: Wanted) -> None:
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
-        raise TypeError(f"find_bundles() has no argument {sorted(unknown)[0]!r}")
+        word = min(unknown)
+        near = nearest(word, Wanted.__annotations__)
+        raise UsageError(f"find_bundles takes no {word!r}{f'; did you mean {near!r}?' if near else '.'}")
     for name, value in wanted.items():
         if name in MATCHES and value and _ID.fullmatch(str(value)) is None:
             raise UsageError(f"{name} is a whole id of 40 or 64 hex digits, not {value!r:.80}.")

@@ -39,7 +39,7 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRe
         selection=_selection(revision, args.staged, args.commit),
         rubrics=tuple(dict.fromkeys(rubrics)),
         judge=not args.no_judge,
-        base=args.base or _base_of_pull_request(environ),
+        base=args.base or base_of_pull_request(environ),
         definitions=args.definitions,
         max_cost_usd=args.max_cost_usd,
         deadline_s=args.deadline,
@@ -61,7 +61,7 @@ def selection(revision: str) -> Selection:
     return Selection("merge_base" if dots == "..." else "range", left=left or "HEAD", right=right or "HEAD")
 
 
-def _base_of_pull_request(environ: Mapping[str, str]) -> str | None:
+def base_of_pull_request(environ: Mapping[str, str]) -> str | None:
     """The base branch that GitHub Actions names in a pull request's job; definitions are read there."""
     base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
     return f"origin/{base}" if base else None

@@ -1,0 +1,199 @@
+"""What scripts call: `vibe_gate.review` and its kind, the names and signatures that they may rely on."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from answers import answers, fails, said
+from repos import Repo, swallowing
+from wire import answering
+
+import vibe_gate
+from vibe_gate import RevisionError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHANGE = "revision=None, *, staged=False, commit=None, repository=None, rubrics=(), judge=True, "
+LIMITS = "base=None, definitions=None, max_cost_usd=None, deadline_s=None, progress=None, environ=None, **unknown"
+SIGNATURES = {
+    "review": f"{CHANGE}{LIMITS}",
+    "review_sync": f"{CHANGE}{LIMITS}",
+    "run_workflow": f"workflow, revision=None, *, staged=False, repository=None, model=None, apply=False, {LIMITS}",
+    "run_agent": (
+        "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, timeout_s=None, max_cost_usd=None, "
+        "**unknown"
+    ),
+    "read_bundle": "directory, *, redact=None, clock",
+    "find_bundles": "root='.', provenance=None, index=None, limit=None, **wanted",
+    "clean_bundles": "root, *, now, max_age_days=30, min_free_disk_mb=1000, dry_run=False, provenance=None",
+    "expect": "result",
+    "workflow": "id, *, timeout=None, model=None, workspace=None",
+}
+MEMBERS = {
+    "Review": "bundle exit_code findings gate notes outcome passed repairs root summary",
+    "WorkflowRun": (
+        "applied bundle change made names outcome passed patch problem results review said steers unapplied unmatched"
+    ),
+    "AgentExecution": "abort done watch",
+    "RunResult": (
+        "about annotate annotations bundle_dir complete content files git graph hook_capture_status is_run log "
+        "messages metrics state summary timeline todos tools turns"
+    ),
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    return swallowing(tmp_path / "repo", environ)
+
+
+def shown(parameters: inspect.Signature) -> str:
+    """The parameters without their types; of a default that is an object only that there is one."""
+    said, star = [], False
+    for one in parameters.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not star:
+            said.append("*")
+            star = True
+        plain = one.default is not one.empty and isinstance(one.default, (str, int, float, tuple, type(None)))
+        said.append(("**" if one.kind is one.VAR_KEYWORD else "") + one.name + (f"={one.default!r}" if plain else ""))
+    return ", ".join(said)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_function_takes_these_words(name):
+    assert shown(inspect.signature(getattr(vibe_gate, name))) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_what_comes_back_has_these_members(name):
+    assert [one for one in dir(getattr(vibe_gate, name)) if not one.startswith("_")] == MEMBERS[name].split()
+
+
+def test_a_review_is_awaited_and_says_how_it_came_out(repo):
+    heard: list[str] = []
+
+    async def main() -> vibe_gate.Review:
+        return await vibe_gate.review(
+            "HEAD~1", repository=repo.path, judge=False, environ=repo.environ,
+            progress=lambda stage, text: heard.append(stage),
+        )  # fmt: skip
+
+    review = asyncio.run(main())
+    assert (review.passed, review.outcome, review.exit_code, review.findings) == (True, "pass", 0, ())
+    assert (review.summary.workflow, heard) == ("review", ["change", "checks", "seal"])
+    assert review.bundle is not None
+    assert review.bundle.bundle_dir == repo.path / review.summary.bundle
+    assert [file.path for file in review.bundle.files.changed()] == ["src/load.py"]
+
+
+def test_a_failed_judge_is_a_finding_and_no_pass(repo):
+    with answering(answers(fails(), said("names-are-clear"))) as model:
+        review = vibe_gate.review_sync(
+            commit="HEAD", repository=str(repo.path), environ=repo.environ | model.environ, max_cost_usd=1
+        )
+    assert (review.passed, review.outcome, review.exit_code) == (False, "fail", 1)
+    assert [(one.path, one.line, one.criterion) for one in review.findings] == [
+        ("src/load.py", 4, "errors-not-swallowed")
+    ]
+
+
+def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
+    review = vibe_gate.review_sync(repository=repo.path, environ=repo.environ)
+    assert (review.passed, review.bundle, review.summary.run_id) == (True, None, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "before", "after"),
+    [
+        ({"revision": "HEAD~1..HEAD"}, "HEAD~1", "HEAD"),
+        ({"revision": "HEAD~1...HEAD"}, "HEAD~1", "HEAD"),
+        ({"commit": "HEAD"}, "HEAD~1", "HEAD"),
+        ({"staged": True}, "HEAD", ""),
+    ],
+)
+def test_a_change_is_named_as_on_the_command_line(repo, asked, before, after):
+    repo.write("more.py", "MORE = 1\n")
+    repo.git("add", "more.py")
+    change = vibe_gate.review_sync(repository=repo.path, judge=False, environ=repo.environ, **asked).summary.change
+    assert change.before == repo.git("rev-parse", f"{before}^{{tree}}")
+    assert change.after == (repo.git("rev-parse", f"{after}^{{tree}}") if after else repo.git("write-tree"))
+
+
+WRONG = [
+    ({"stagd": True}, "review takes no 'stagd'; did you mean 'staged'?"),
+    ({"revision": "stagd"}, "Did you mean staged=True?"),
+    ({"revision": "comit"}, "Did you mean commit='REV'?"),
+    ({"revision": "feture"}, "feture names no revision here. .* Did you mean 'feature'?"),
+    ({"revision": "main..feture"}, "Did you mean 'feature'?"),
+    ({"revision": "HEAD~1", "definitions": "feture"}, "Did you mean 'feature'?"),
+    ({"revision": "HEAD~1", "rubrics": ["qualty"]}, "There is no rubric 'qualty'; did you mean 'quality'?"),
+    ({"revision": "HEAD~1", "staged": True}, "revision='HEAD~1' and staged=True select different changes"),
+    ({"commit": "HEAD", "staged": True}, "commit='HEAD' and staged=True select different changes"),
+    ({"commit": "A..B"}, "commit takes one commit; for a range give it as the revision: 'A..B'."),
+    ({"revision": ""}, "revision is empty; leave it out, or name one."),
+    ({"revision": 1}, "revision is text, not 1."),
+    ({"rubrics": "quality"}, r"rubrics is a list of ids: rubrics=\['quality'\]."),
+    ({"max_cost_usd": 0}, "max_cost_usd is a number above zero, not 0."),
+    ({"deadline_s": "60"}, "deadline_s is a number above zero, not '60'."),
+    ({"repository": "/nowhere"}, "There is no folder /nowhere."),
+]
+
+
+@pytest.mark.parametrize(("asked", "why"), WRONG)
+def test_a_wrong_word_is_a_usage_error_that_names_the_nearest(repo, asked, why):
+    repo.git("branch", "-M", "main")
+    repo.git("branch", "feature")
+    with pytest.raises(UsageError, match=why):
+        vibe_gate.review_sync(**{"repository": repo.path, "environ": repo.environ} | asked)
+
+
+def test_a_revision_that_is_like_none_is_an_error_as_git_says_it(repo):
+    with pytest.raises(RevisionError) as raised:
+        vibe_gate.review_sync("HEAD~9", repository=repo.path, environ=repo.environ)
+    assert "Did you mean" not in str(raised.value)
+
+
+def test_review_sync_says_inside_of_a_loop_what_to_await():
+    async def main() -> None:
+        vibe_gate.review_sync("HEAD~1")
+
+    with pytest.raises(UsageError, match=r"await vibe_gate\.review there"):
+        asyncio.run(main())
+
+
+def test_a_workflow_is_awaited(repo):
+    repo.write(".vibe-gate/workflows/check.toml", 'schema = 1\nid = "check"\n[[stage]]\nid = "q"\nrubrics = ["safe"]\n')
+    rubric = 'schema = 1\nid = "safe"\n[[criterion]]\nid = "s"\nkind = "check"\ncheck = "no-secrets"\nmust = true\n'
+    repo.commit("Workflow", **{".vibe-gate/rubrics/safe.toml": rubric})
+    repo.write("src/load.py", "LOAD = 1\n")
+    made = asyncio.run(vibe_gate.run_workflow("check", repository=repo.path, environ=repo.environ))
+    assert (made.passed, made.outcome, [one.id for one in made.results]) == (True, "pass", ["q"])
+    wrong = vibe_gate.run_workflow("chek", repository=repo.path, environ=repo.environ)
+    with pytest.raises(UsageError, match="There is no workflow 'chek'; did you mean 'check'"):
+        asyncio.run(wrong)
+
+
+def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
+    script = ROOT / "examples" / "api" / "review_change.py"
+    environ = repo.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "pass"), done.stderr
+    code = script.read_text().split("\n\n", 1)[1]
+    assert code in (ROOT / "docs" / "reference" / "api.md").read_text()
+
+
+CHECKERS = {"mypy": ["mypy", "--strict", "--no-incremental"], "pyright": ["pyright", "--pythonpath", sys.executable]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKERS)
+def test_type_checkers_know_the_names_and_refuse_wrong_words(name):
+    pytest.importorskip(name)
+    command = [sys.executable, "-m", *CHECKERS[name], "tests/typing/api.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

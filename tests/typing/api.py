@@ -1,0 +1,61 @@
+"""What scripts write with vibe_gate's names, for type checkers alone; tests/faces/test_api.py runs them on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import vibe_gate
+from vibe_gate import Agent, AgentExecution, GateError, Review, RunResult, Summary, WorkflowRun
+
+
+async def reviews() -> None:
+    review: Review = await vibe_gate.review()
+    await vibe_gate.review("HEAD~1")
+    await vibe_gate.review("main...feature", rubrics=["quality"], judge=False, repository=Path())
+    await vibe_gate.review(staged=True, max_cost_usd=0.5, deadline_s=60, base="origin/main", definitions="worktree")
+    await vibe_gate.review(commit="HEAD", progress=lambda stage, text: print(stage, text), environ={})
+    passed: bool = review.passed
+    code: int = review.exit_code
+    summary: Summary = review.summary
+    notes: tuple[str, ...] = review.notes
+    places: list[tuple[str, int, str]] = [(one.path, one.line, one.message) for one in review.findings]
+    bundle: RunResult | None = review.bundle
+    print(passed, code, summary, notes, places, bundle, review.outcome == "inconclusive")
+
+
+def wrong_words() -> None:
+    vibe_gate.review_sync(stagd=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    vibe_gate.review_sync(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    vibe_gate.review_sync("HEAD~1", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    vibe_gate.find_bundles(comit="")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def without_a_loop() -> None:
+    review: Review = vibe_gate.review_sync("HEAD~1", judge=False)
+    print(review.outcome == "pass")
+
+
+async def agents() -> None:
+    fixer = Agent(id="fixer", system_prompt="You repair.", tools=("Read", "Edit"))
+    execution: AgentExecution = vibe_gate.run_agent(fixer, "Repair it.", max_cost_usd=0.5)
+    execution.watch(lambda event: print(event.kind))
+    result: RunResult = await execution
+    vibe_gate.expect(result).not_.to_have_used_tool("Bash")
+    made: WorkflowRun = await vibe_gate.run_workflow("review-and-fix", "main..", model="claude-sonnet-5", apply=True)
+    print(made.passed, made.outcome, made.review.findings, made.patch)
+
+
+def bundles() -> None:
+    for run in vibe_gate.find_bundles(outcome="fail", path="src/**", since=datetime.now(UTC), limit=3):
+        result = vibe_gate.read_bundle(Path(run.bundle))
+        print(result.complete, [file.path for file in result.files.filter("src/**")])
+    try:
+        vibe_gate.read_bundle("nowhere")
+    except GateError as error:
+        print(error.exit_code)
+
+
+@vibe_gate.workflow("nightly", timeout=60)
+async def nightly(wf: object) -> None:
+    print(wf)
