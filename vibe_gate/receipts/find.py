@@ -54,7 +54,7 @@ def allowed_signers(
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
-class _Store(Struct, frozen=True):
+class _WorktreeRuns(Struct, frozen=True):
     """The store of one working tree: its runs, newest first. `worktree` is "" for this one, else where it is."""
 
     worktree: str
@@ -82,17 +82,17 @@ class ReceiptFinder:
         self._environ = environ
         self._allowed = allowed
         self._signing = signatures.signing_of(repository)
-        self._stores: list[_Store] = []
+        self._stores: list[_WorktreeRuns] = []
         remarks = []
         try:
-            self._stores.append(_store(repository, "", now))
+            self._stores.append(_runs_of(repository, "", now))
         except StorageError as error:  # a file in the folder's place, say
             remarks.append(f"bundles ignored: {error}")
         for root in _other_stores(repository) if other_worktrees else ():
             shown = os.path.relpath(root, repository.root)
             try:
                 with repository.open_worktree(root) as other:
-                    self._stores.append(_store(other, shown, now))
+                    self._stores.append(_runs_of(other, shown, now))
             except GateError as error:
                 remarks.append(f"bundles of worktree {paths.quote(shown)} ignored: {error}")
         self.remark = " ".join(remarks)
@@ -128,7 +128,7 @@ class ReceiptFinder:
                     found.append(replace(one, bundled=False, ids=one.ids or attached))
         return found
 
-    def _bundled(self, entry: RunEntry, store: _Store) -> FoundReceipt | None:
+    def _bundled(self, entry: RunEntry, store: _WorktreeRuns) -> FoundReceipt | None:
         """The receipt in a bundle, compared with the whole bundle; None if the run issued none."""
         place = f"{store.worktree}/{entry.bundle}" if store.worktree else entry.bundle
         ids = (*ids_of(entry), entry.key)
@@ -168,11 +168,11 @@ class ReceiptFinder:
         return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))
 
 
-def _store(repository: Repository, worktree: str, now: datetime) -> _Store:
+def _runs_of(repository: Repository, worktree: str, now: datetime) -> _WorktreeRuns:
     """The store of a working tree. StorageError if it cannot be read."""
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
     bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)), index)
-    return _Store(worktree, bundles, bundles.runs())
+    return _WorktreeRuns(worktree, bundles, bundles.runs())
 
 
 def _other_stores(repository: Repository) -> list[Path]:
