@@ -85,6 +85,18 @@ def test_the_repository_is_what_origin_is_and_a_token_goes_only_to_github(run):
     done = post(run, GITHUB_REPOSITORY="")
     assert done.code == 2
     assert "origin is not on github.com. Set GITHUB_REPOSITORY to OWNER/NAME." in done.err
+    config.write_text(f'{own}[remote "origin"]\n\turl = https://ada:s3cret@ghes.example/{events.HOME}.git\n')
+    done = post(run, GITHUB_REPOSITORY="", GITHUB_API_URL="")
+    assert (done.code, "No token for ghes.example, where origin is" in done.err, "s3cret" in done.err) == (
+        2,
+        True,
+        False,
+    )
+    config.write_text(
+        f'{own}[url "git@github.com:"]\n\tinsteadOf = hub:\n[remote "origin"]\n\turl = hub:{events.HOME}\n'
+    )
+    assert post(run, GITHUB_REPOSITORY="").code == 0
+    assert post(run, "--repository", events.HOME, GITHUB_REPOSITORY="not/this").code == 0
 
 
 def test_several_pull_requests_with_the_commit_are_asked_about(run):

@@ -154,6 +154,11 @@ class Repository(ChangeQueries):
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)
 
+    def remote_url(self, remote: str) -> str:
+        """The URL from which git fetches a remote, after `url.*.insteadOf`; "" without one. It may hold a password."""
+        found = self._git.run("remote", "get-url", "--", remote)
+        return "" if found.code else found.line
+
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was opened."""
         return self._place.settings.value(name)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain import paths
@@ -18,49 +16,42 @@ from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.reporting import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.command import Command, argument, whole_number
+from vibe_gate.faces.cli.destination import Destination, destination
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge
-from vibe_gate.git import Credentials, Repository, open_repository
+from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.summary import WORKFLOW
 from vibe_gate.store import RunResult
 
-_REMOTE = re.compile(
-    r"(?:[a-z+]+://)?(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+)(?::[0-9]+(?=/))?[:/]+(?P<path>[^\s:]+?)(?:\.git)?/*\Z"
-)
-"""`git@github.com:owner/name.git`, or the address of any scheme."""
-
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runner = Runner(environ, Path.cwd(), now, emit_to_runner)
     if args.from_artifact is not None:
-        if args.run or args.pr:
-            raise UsageError("--from-artifact reads run and pull request from the event; omit them.")
+        if args.run or args.pr or args.repository:
+            raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
         return relay(runner, Path(args.from_artifact))
-    token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN") or ""
-    if not token:
-        raise UsageError("No token: set GITHUB_TOKEN or GH_TOKEN (`gh auth token` prints one).")
     runs = StoredRuns(environ)
+    to = _destination(args, runs, environ)
+    runner = Runner({**environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
     result = _sealed(runs, runs.own(args.run))
     summary = result.summary
-    with open_repository(runs.root, environ) as repository:
-        name = _name(repository, runner)
     head, base = summary.change.head_commit, summary.change.base_commit
-    links = runner.links(name, head, base)
+    links = runner.links(to.repository, head, base)
     notes = tuple(filter(None, [capture_note(result)]))
     repeat = f"{base[:12]}..{head[:12]}" if base else ""
     begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
     report = Report(summary, notes, begun, links, patch, review=repeat)
-    with open_forge(runner.api_url, token, name, environ=environ) as forge:
+    with open_forge(to.api_url, to.token, to.repository, environ=environ) as forge:
         posting = Posting(
             head=head,
             number=_pull(forge, args.pr, head).number,
             check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
             review_comments=args.review_comments,
-            touched=touched_since(runner.start, environ, head, Credentials(runner.server_url, token)),
+            touched=touched_since(runner.start, environ, head, Credentials(to.server_url, to.token)),
         )
         posted = post(posting, forge, report)
     for sentence in posted.downgrades:
@@ -93,14 +84,11 @@ def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
     return result
 
 
-def _name(repository: Repository, runner: Runner) -> str:
-    """GITHUB_REPOSITORY, else what origin is on GitHub: the token is never sent elsewhere because a remote says so."""
-    origin, server = _REMOTE.match(repository.config("remote.origin.url") or ""), urlsplit(runner.server_url).hostname
-    here = origin["path"] if origin and origin["host"].lower() == server else ""
-    name = runner.environ.get("GITHUB_REPOSITORY") or here
-    if name.count("/") != 1:
-        raise UsageError(f"Unknown repository: origin is not on {server}. Set GITHUB_REPOSITORY to OWNER/NAME.")
-    return name
+def _destination(args: argparse.Namespace, runs: StoredRuns, environ: Mapping[str, str]) -> Destination:
+    """Where to post, by the environment or by origin: its URL as it is configured, and as git uses it."""
+    with open_repository(runs.root, environ) as repository:
+        origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
+    return destination(args.repository, origins, environ)
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -117,12 +105,13 @@ POST = Command(
     "Post a recorded run to its pull request, or in a workflow_run job what another job uploaded.",
     (
         RUN_ARGUMENT,
+        argument("--repository", metavar="OWNER/NAME", help="default: GITHUB_REPOSITORY, else what origin is"),
         argument("--pr", type=whole_number, metavar="N", help="default: the open pull request of the commit"),
         argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
         argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
     ),
     _run,
-    "vibe-gate post [RUN] [--pr N] | --from-artifact DIR",
+    "vibe-gate post [RUN] [--repository OWNER/NAME] [--pr N] | --from-artifact DIR",
     """\
 examples:
   vibe-gate post                      the newest run, to the pull request of its

@@ -1,0 +1,119 @@
+"""`post`: which server, repository and token, by the environment and by what origin is."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.destination import Destination, Remote, destination, remote_of
+
+GHES = "github.acme.example"
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "repository"),
+    [
+        ("https://github.com/octo/hello", "github.com", "octo/hello"),
+        ("https://github.com/octo/hello.git", "github.com", "octo/hello"),
+        ("https://github.com/octo/hello.git/", "github.com", "octo/hello"),
+        ("https://ada:s3cret@GitHub.com/octo/hello.js.git", "github.com", "octo/hello.js"),
+        ("https://github.com:443/octo/hello", "github.com", "octo/hello"),
+        ("git@github.com:octo/hello.git", "github.com", "octo/hello"),
+        ("github.com:octo/hello", "github.com", "octo/hello"),
+        ("org-14@github.com:/octo/hello.git", "github.com", "octo/hello"),
+        ("ssh://git@github.com/octo/hello.git", "github.com", "octo/hello"),
+        ("ssh://git@ssh.github.com:443/octo/hello.git", "github.com", "octo/hello"),
+        ("git://github.com/octo/hello", "github.com", "octo/hello"),
+        (f"https://{GHES}:8443/team/app.git", f"{GHES}:8443", "team/app"),
+        (f"ssh://git@{GHES}:2222/team/app.git", GHES, "team/app"),
+        (f"git@{GHES}:team/app", GHES, "team/app"),
+        ("git@acme.ghe.com:team/app", "acme.ghe.com", "team/app"),
+    ],
+)
+def test_a_remotes_url_names_a_server_and_a_repository(url, server, repository):
+    assert remote_of(url) == Remote(server, repository)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "/srv/git/octo/hello", "../octo/hello", "backup/octo/hello", "file:///srv/octo/hello"),
+        *("ext::sh -c x% octo/hello", "https://github.com/octo", "https://github.com/a/b/c", "git@github.com:hello"),
+        *("https:///octo/hello", "ftp://github.com/octo/hello", "https://github.com /octo/hello"),
+    ],
+)
+def test_what_names_no_repository_of_a_server_is_nothing(url):
+    assert remote_of(url) is None
+
+
+HUB = "git@github.com:octo/hello.git"
+OWN = f"https://ada:s3cret@{GHES}:8443/team/app.git"
+TOKEN = {"GITHUB_TOKEN": "hub"}
+
+
+def to(server: str, api: str, repository: str, token: str) -> Destination:
+    return Destination(f"https://{server}", f"https://{api}", repository, token)
+
+
+@pytest.mark.parametrize(
+    ("asked", "origin", "environ", "expected"),
+    [
+        (None, HUB, TOKEN, to("github.com", "api.github.com", "octo/hello", "hub")),
+        (None, HUB, {"GH_TOKEN": "own"}, to("github.com", "api.github.com", "octo/hello", "own")),
+        ("a/b", HUB, TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
+        ("a/b", "", TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
+        (
+            *(None, OWN, TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes"}),
+            to(f"{GHES}:8443", f"{GHES}:8443/api/v3", "team/app", "ghes"),
+        ),
+        (
+            *(None, f"git@{GHES}:team/app", {"GITHUB_ENTERPRISE_TOKEN": "ghes"}),
+            to(GHES, f"{GHES}/api/v3", "team/app", "ghes"),
+        ),
+        (
+            *("a/b", f"git@{GHES}:team/app", {"GH_TOKEN": "said", "GH_HOST": GHES}),
+            to(GHES, f"{GHES}/api/v3", "a/b", "said"),
+        ),
+        (None, "git@acme.ghe.com:team/app", TOKEN, to("acme.ghe.com", "api.acme.ghe.com", "team/app", "hub")),
+        (
+            *(None, f"git@{GHES}:team/app", TOKEN | {"GITHUB_SERVER_URL": f"https://{GHES}/"}),
+            to(GHES, f"{GHES}/api/v3", "team/app", "hub"),
+        ),
+        (
+            *(None, HUB, TOKEN | {"GITHUB_API_URL": "https://proxy.example/api"}),
+            to("github.com", "proxy.example/api", "octo/hello", "hub"),
+        ),
+        (None, OWN, TOKEN | {"GITHUB_REPOSITORY": "a/b"}, to("github.com", "api.github.com", "a/b", "hub")),
+        ("c/d", HUB, TOKEN | {"GITHUB_REPOSITORY": "a/b"}, to("github.com", "api.github.com", "c/d", "hub")),
+    ],
+)
+def test_where_to_post(asked, origin, environ, expected):
+    assert destination(asked, [origin, ""], environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "origin", "environ", "sentence"),
+    [
+        (None, OWN, TOKEN | {"GH_TOKEN": "own"}, f"No token for {GHES}:8443, where origin is: set GH_ENTERPRISE_TOKEN"),
+        (None, OWN, {"GH_TOKEN": "own", "GH_HOST": "other.example"}, "are not sent there"),
+        (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
+        (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes", "GITHUB_REPOSITORY": "a/b"}, "No token: set GITHUB_TOKEN"),
+        (None, "/srv/octo/hello", TOKEN, "origin is not on a GitHub server. Use --repository OWNER/NAME"),
+        (None, OWN, TOKEN | {"GITHUB_API_URL": "https://api.github.com"}, "origin is not on github.com"),
+        ("x", HUB, TOKEN, "write --repository as OWNER/NAME"),
+    ],
+)
+def test_what_is_not_known_is_said_without_the_credentials_of_an_url(asked, origin, environ, sentence):
+    with pytest.raises(UsageError) as said:
+        destination(asked, [origin], environ)
+    assert sentence in str(said.value)
+    assert "s3cret" not in str(said.value)
+
+
+def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
+    found = destination(None, ["https://github.com/octo/hello", "https://mirror.example/octo/hello"], TOKEN)
+    assert found == to("github.com", "api.github.com", "octo/hello", "hub")
+
+
+def test_a_short_form_of_ones_own_is_what_git_makes_of_it():
+    assert destination(None, ["hub:octo/hello", HUB], TOKEN).server_url == "https://github.com"

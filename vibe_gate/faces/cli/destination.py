@@ -1,0 +1,129 @@
+"""Where `post` posts: which GitHub server, which repository, with which token. Pure.
+
+The environment decides (GITHUB_REPOSITORY, GITHUB_SERVER_URL, GITHUB_API_URL, as in a job), else the clone's remote
+origin. A token goes only to the server that it is for, as with GitHub's own `gh`: GITHUB_TOKEN and GH_TOKEN to
+github.com and *.ghe.com, or to the server that the environment names; to another server that only origin names a token
+for GitHub Enterprise (GH_ENTERPRISE_TOKEN).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from vibe_gate.errors import UsageError
+
+GITHUB = "github.com"
+TENANTS = ".ghe.com"
+"""How the names of GitHub's own servers with data residency end."""
+
+TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
+ENTERPRISE_TOKENS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+
+UNSET = "No token: set GITHUB_TOKEN or GH_TOKEN (`gh auth token` prints one)."
+
+_BY_ENVIRONMENT = ("GITHUB_SERVER_URL", "GITHUB_API_URL")
+
+_ALIASES = {"ssh.github.com": GITHUB, "www.github.com": GITHUB}
+
+_REPOSITORY = r"/*(?P<repository>[^\s/:]+/[^\s/:]+?)(?:\.git)?/*\Z"
+_URL = re.compile(
+    r"(?P<scheme>https?|git|ssh|git\+ssh|ssh\+git)://(?:[^@/\s]*@)?(?P<host>[A-Za-z0-9.-]+)(?::(?P<port>[0-9]+))?/"
+    + _REPOSITORY
+)
+_SCP = re.compile(r"(?:[^@/:\s]+@)?(?P<host>[A-Za-z0-9.-]+):" + _REPOSITORY)
+"""`git@github.com:owner/name.git`."""
+
+
+class Remote(Struct, frozen=True):
+    """A repository on a server as a remote's URL names it: `server` is its host, with the port of an https URL."""
+
+    server: str
+    repository: str
+
+
+class Destination(Struct, frozen=True):
+    """Where to post. The addresses have no slash at their end; `repository` is "owner/name"."""
+
+    server_url: str
+    api_url: str
+    repository: str
+    token: str
+
+
+def remote_of(url: str) -> Remote | None:
+    """What a remote's URL names, without its credentials; None for a path or another form."""
+    found = _URL.match(url) or (None if "://" in url else _SCP.match(url))
+    if found is None:
+        return None
+    host = found["host"].lower()
+    groups = found.groupdict()
+    port = f":{groups['port']}" if groups.get("scheme") == "https" and groups["port"] not in (None, "443") else ""
+    return Remote(_ALIASES.get(host, host) + port, found["repository"])
+
+
+def api_url(server_url: str) -> str:
+    """Of a server's API."""
+    server = urlsplit(server_url)
+    if server.hostname == GITHUB or (server.hostname or "").endswith(TENANTS):
+        return f"https://api.{server.hostname}"
+    return f"{server_url}/api/v3"
+
+
+def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str, str]) -> Destination:
+    """Where to post. `asked`: a repository that the user named; `origins`: URLs of origin, as configured and as used.
+
+    UsageError: no repository is known, or no token for its server.
+    """
+    remotes = [remote for remote in map(remote_of, origins) if remote]
+    naming = (*_BY_ENVIRONMENT, *(() if asked else ("GITHUB_REPOSITORY",)))
+    if _first(environ, *naming):
+        return _by_environment(asked, remotes, environ)
+    origin = next((one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None)
+    if origin is None and not asked:
+        raise UsageError(
+            "Unknown repository: this clone's origin is not on a GitHub server. Use --repository OWNER/NAME."
+        )
+    host = origin.server if origin else GITHUB
+    repository = asked or (origin.repository if origin else "")
+    if repository.count("/") != 1:
+        raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
+    return Destination(f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ))
+
+
+def _by_environment(asked: str | None, remotes: Sequence[Remote], environ: Mapping[str, str]) -> Destination:
+    """The server that the environment names, github.com if it names only a repository. UsageError."""
+    server = (environ.get("GITHUB_SERVER_URL") or f"https://{GITHUB}").rstrip("/")
+    api = environ.get("GITHUB_API_URL") or api_url(server)
+    token = _first(environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS))
+    if not token:
+        raise UsageError(UNSET)
+    here = next((one.repository for one in remotes if f"https://{one.server}" == server), "")
+    repository = asked or environ.get("GITHUB_REPOSITORY") or here
+    if repository.count("/") != 1:
+        host = urlsplit(server).hostname
+        raise UsageError(f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME.")
+    return Destination(server, api, repository, token)
+
+
+def _token_for(host: str, environ: Mapping[str, str]) -> str:
+    """The token for a server that only origin names. UsageError if there is none."""
+    if host == GITHUB or host.endswith(TENANTS):
+        if token := _first(environ, *TOKENS):
+            return token
+        raise UsageError(UNSET)
+    names = (*ENTERPRISE_TOKENS, *(TOKENS if (environ.get("GH_HOST") or "").lower() == host else ()))
+    if token := _first(environ, *names):
+        return token
+    raise UsageError(
+        f"No token for {host}, where origin is: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints "
+        "one). GITHUB_TOKEN and GH_TOKEN are for github.com and are not sent there."
+    )
+
+
+def _first(environ: Mapping[str, str], *names: str) -> str:
+    """The first of these variables that is set, or ""."""
+    return next((environ[name] for name in names if environ.get(name)), "")
