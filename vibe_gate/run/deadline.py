@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.errors import InfrastructureError
 
@@ -20,7 +21,7 @@ class DeadlineReached(InfrastructureError):
     """The run's deadline passed while something was under way that could not be asked to stop."""
 
 
-class Deadline(NamedTuple):
+class Deadline(Struct, frozen=True):
     """When a run must end: `seconds` after it `began` on the clock `time.monotonic`."""
 
     began: float

@@ -38,10 +38,11 @@ from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.summary import capture_note, notes_on, nothing, summary_of
-from vibe_gate.store import RunResult, State, captures, read_bundle
+from vibe_gate.store import State, captures
 
 if TYPE_CHECKING:
     from vibe_gate.judging.session import OpenSession
+    from vibe_gate.store import RunResult
 
 
 class Review(Struct, frozen=True):
@@ -81,7 +82,11 @@ class Review(Struct, frozen=True):
     def bundle(self) -> RunResult | None:
         """All that was recorded, opened now and read as it is asked for; None if there was nothing to review, or
         nothing could be recorded. StorageError."""
-        return read_bundle(self.root / self.summary.bundle) if self.summary.bundle else None
+        if not self.summary.bundle:
+            return None
+        from vibe_gate.store import read_bundle  # hooks open no bundle
+
+        return read_bundle(self.root / self.summary.bundle)
 
 
 async def review(
