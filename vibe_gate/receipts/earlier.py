@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Set
+from contextlib import suppress
 from itertools import islice
 
 from msgspec import Struct
@@ -68,7 +69,9 @@ class EarlierForms:
         return list(dict.fromkeys(name for name in (*known, *same) if name != commit))[:MAX_EARLIER]
 
     def _note(self, commit: str) -> None:
-        if self._repository.has(commit):
+        with suppress(GateError):  # a damaged object that the range does not have is no matter of its own
+            if not self._repository.has(commit):
+                return
             self._by_origin[self._repository.origin_of(commit)][commit] = None
 
 
@@ -77,10 +80,10 @@ def reviews_before(
     forms: EarlierForms,
     commits: Collection[str],
     find: Callable[[Set[str]], Iterable[FoundReceipt]],
-) -> dict[str, EarlierReview]:
-    """By commit, the newest review of its latest earlier form that has one. `find` gives receipts by `object_ids`.
+) -> dict[str, list[EarlierReview]]:
+    """By commit, the newest review of each earlier form that has one. `find` gives receipts by `object_ids`.
 
-    A commit among `commits`, or in the history of the one that is asked about, is another commit and no earlier form.
+    A commit among `commits` is another commit and no earlier form.
     """
     earlier = {commit: [old for old in forms.of(commit) if old not in commits] for commit in commits}
     trees = {old: _trees(repository, old) for olds in earlier.values() for old in olds}
@@ -88,12 +91,10 @@ def reviews_before(
     for one in sorted(find(set(trees.values())), key=lambda one: one.run_id):
         if one.receipt is not None and not one.problem and one.signature.state not in ("bad", "unlisted"):
             newest[f"{one.receipt.before}..{one.receipt.after}"] = one
-    reviews = {}
-    for commit, olds in earlier.items():
-        reviewed = (old for old in olds if trees[old] in newest)
-        if old := next((old for old in reviewed if not repository.is_ancestor(old, commit)), ""):
-            reviews[commit] = EarlierReview(old, newest[trees[old]])
-    return reviews
+    return {
+        commit: [EarlierReview(old, newest[trees[old]]) for old in olds if trees[old] in newest]
+        for commit, olds in earlier.items()
+    }
 
 
 def _trees(repository: Repository, commit: str) -> str:

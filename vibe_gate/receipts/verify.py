@@ -400,7 +400,7 @@ class _Verifier:
             how = record.reason or "--no-verify, or the hook was off"
             return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
         how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
-        if earlier := self._earlier.get(identity.commit):
+        if earlier := self._review_before(identity.commit):
             return CommitStatus("stale", f"{earlier.sentence}: {how}", found=earlier.found)
         if record is not None:
             why = f"made by git during a {record.during}, which runs no hook"
@@ -408,9 +408,14 @@ class _Verifier:
             why = "no receipt here is about this change"
         return CommitStatus("missing", f"{why}: {how}")
 
+    def _review_before(self, commit: str) -> EarlierReview | None:
+        """The review of what the commit was before; a commit of its own history is another one."""
+        reviews = self._earlier.get(commit, ())
+        return next((one for one in reviews if not self._repository.is_ancestor(one.commit, commit)), None)
+
     @cached_property
-    def _earlier(self) -> dict[str, EarlierReview]:
-        """Of commits without a review of their own, the review of what they were before."""
+    def _earlier(self) -> dict[str, list[EarlierReview]]:
+        """By commit, the reviews of what it was before an amend or a rebase."""
         if not self.finder.entries and not self._request.notes:
             return {}
         forms = EarlierForms(self._repository, self._authorship.earlier, self.finder.entries)
