@@ -249,6 +249,10 @@ def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decid
     )  # fmt: skip
 
 
+def test_without_a_reason_the_votes_do_not_agree():
+    assert judged(Criterion(id="c", kind="judge", question="?"), [], 1).reason == "the votes do not agree"
+
+
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():
     def result(*outcomes: Outcome) -> CriterionResult:
         return judged(Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes))

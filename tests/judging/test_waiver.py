@@ -85,6 +85,11 @@ def test_a_waiver_holds_until_its_last_day(expires, outcome):
     assert waived.rubrics[0].outcome == outcome
 
 
+def test_what_is_not_waived_counts_as_before():
+    both = applied(("fail", "pass", "fail"), [finding("a"), finding("c")], override(finding("a")))
+    assert (both.rubrics[0].outcome, both.rubrics[0].score) == ("fail", 0.5)
+
+
 def test_abstentions_and_errors_cannot_be_waived():
     for outcome in ("abstain", "error"):
         waived = applied((outcome, "pass", "pass"), [finding("a")], override(finding("a")))

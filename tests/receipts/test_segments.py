@@ -138,6 +138,7 @@ def test_a_segment_has_one_way_in_and_one_way_out():
     assert history.segment("1", "2") == Segment("1", "2", frozenset("2"))
     assert history.segment("1", "5") == Segment("1", "5", frozenset("2345"))
     assert history.segment("0", "5") == Segment("0", "5", frozenset("12345"))
+    assert History({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment("", "2", frozenset("12"))
 
 
 def test_segments_that_overlap_lead_nowhere_and_what_follows_an_unreviewed_commit_is_not_to_blame():

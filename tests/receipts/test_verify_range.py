@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import clean_environ
 from repos import Repo
 from walks import walked
 
-from vibe_gate.domain.change import Selection
-from vibe_gate.errors import IntegrityError
-from vibe_gate.receipts.verify import VerifyRequest, verify
+from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.provenance import Record
+from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.git import open_repository
+from vibe_gate.receipts.notes import share
+from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify import COMMITS_AT_ONCE, Verification, VerifyRequest, verify
+from vibe_gate.store import open_state
 
 
 class Place(Repo):
@@ -19,7 +28,7 @@ class Place(Repo):
 
     def at(self, base: str, message: str, **files: str) -> str:
         """A commit on another one."""
-        self.git("checkout", "-q", "--detach", base)
+        self.git("checkout", "-q", "--detach", base, "--")
         return self.commit(message, **files)
 
     def merge(self, one: str, other: str, *without: str, **files: str) -> str:
@@ -34,18 +43,34 @@ class Place(Repo):
         chosen = Selection("range", left, right) if right else Selection("commit", left)
         walked(self.path, self.environ, chosen)
 
+    def record(self, commit: str, **about: Any) -> None:
+        """What git's hooks recorded of a commit."""
+        with open_repository(self.path, self.environ) as repository:
+            state = open_state(repository.common_dir)
+        name, tree = self.git("rev-parse", commit, f"{commit}^{{tree}}").split()
+        known = {"ts": "2026-01-02", "stage": "post-commit", "commit": name, "tree": tree}
+        state.hook_records.append(Record(**known | about))
+
+    def verified(self, span: str, **wanted: Any) -> Verification:
+        request = VerifyRequest(span, **wanted)
+        return verify(request, start=self.path, environ=self.environ, now=datetime.now(UTC))
+
     def verify(self, span: str) -> tuple[int, dict[str, str]]:
         """The exit code, and what stands badly: why, by title."""
-        found = verify(VerifyRequest(span), start=self.path, environ=self.environ, now=datetime.now(UTC))
+        found = self.verified(span)
         bad = {subject.title: one.why for subject, one in found.commits if one.status not in ("reviewed", "empty")}
         return found.exit_code, bad
 
 
-@pytest.fixture
-def place(tmp_path: Path, environ: dict[str, str]) -> Place:
-    made = Place(tmp_path / "repo", environ)
+def gate_alone(path: Path, environ: dict[str, str]) -> Place:
+    made = Place(path, environ)
     made.commit("Gate", **{".vibe-gate/gate.toml": "schema = 1\nrubrics = []\n"})
     return made
+
+
+@pytest.fixture
+def place(tmp_path: Path, environ: dict[str, str]) -> Place:
+    return gate_alone(tmp_path / "repo", environ)
 
 
 def test_what_two_branches_have_in_common_no_review_of_one_against_the_other_shows(place):
@@ -79,3 +104,231 @@ def test_a_range_with_a_commit_that_is_gone_is_no_empty_one(place):
     (place.path / ".git/objects" / gone[:2] / gone[2:]).unlink()
     with pytest.raises(IntegrityError, match="not all here"):
         place.verify("main..HEAD")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Commits that stand in every way, each at the end of a branch that says how it came to be.
+
+    `main` has One, Two, Three and an empty commit after `first`; of these One was reviewed, and Two with Three.
+    """
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    made = gate_alone(tmp_path_factory.mktemp("world"), clean_environ(home))
+    git = made.git
+    git("branch", "first")
+
+    def branch(name: str, commit: str = "HEAD") -> None:
+        git("branch", "-q", name, commit)
+
+    one = made.at("first", "One", one="1\n")
+    two = made.at(one, "Two", two="2\n")
+    three = made.at(two, "Three", three="3\n")
+    git("commit", "-q", "--allow-empty", "-m", "Empty")
+    git("branch", "-q", "-f", "main")
+    made.review(one)
+    made.review(one, three)
+    branch("side", made.at("first", "Side", side="s\n"))
+
+    for name, record in {
+        "bypassed": {"reason": "--no-verify, it said"},
+        "bypassed-silently": {},
+        "picked-by-git": {"during": "cherry-pick"},
+        "bypassed-and-reviewed": {},
+    }.items():
+        branch(name, made.at("first", name, **{name: "x\n"}))
+        made.record(name, kind="bypassed", **record)
+    made.review("bypassed-and-reviewed")
+    branch("rewritten", made.at("first", "Rewritten", rewritten="x\n"))
+    made.record("rewritten", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "bypassed"))
+    for name, base in {"in-range": "bypassed-silently", "picked-in-range": "picked-by-git"}.items():
+        branch(name, made.at(base, "After it", after="x\n"))
+        made.review("first", name)
+
+    made.review("side")
+    for name, files in {"clean-merge": {}, "own-merge": {"own": "x\n"}}.items():
+        branch(name, made.merge(one, "side", **files))
+        made.review(name)
+
+    for name, base, picks in [
+        ("cherry", "side", [one]), ("pair-elsewhere", "side", [two, three]), ("squashed", "first", [two, three]),
+    ]:  # fmt: skip
+        git("checkout", "-q", "--detach", base)
+        git("cherry-pick", "--no-commit" if name == "squashed" else "--ff", *picks)
+        if name == "squashed":
+            made.commit("Squashed")
+        branch(name)
+    git("checkout", "-q", "--detach", "bypassed", "--")
+    git("commit", "-q", "--allow-empty", "-m", "Empty")
+    branch("empty-alone")
+    for name, file, text in [("unreadable", "receipt.json", "{}"), ("altered", "summary.json", '{"outcome": "fail"}')]:
+        branch(name, made.at("first", name, **{name: "x\n"}))
+        made.review(name)
+        (run,) = made.path.glob(f".vibe-artifacts/{git('rev-parse', name)}/2*")
+        (run / file).write_text(text)
+    git("checkout", "-q", "main", "--")
+    return made
+
+
+MISSING = "run `vibe-gate review --commit "
+
+
+@pytest.mark.parametrize(
+    ("span", "titles"),
+    [
+        ("", ["Empty"]),  # HEAD: nothing is known of an upstream
+        ("main~1", ["Three"]),
+        ("first", ["Gate"]),
+        ("main~2..main", ["Empty", "Three"]),
+        ("main~1..", ["Empty"]),
+        ("..side", ["Side"]),
+        ("side..main", ["Empty", "Three", "Two", "One"]),
+        ("side...main", ["Empty", "Three", "Two", "One"]),
+        (f"{EMPTY_TREE}..main~2", ["Two", "One", "Gate"]),
+        (f"{EMPTY_TREE}..", ["Empty", "Three", "Two", "One", "Gate"]),
+        ("main..main", []),
+    ],
+)
+def test_a_range_is_what_git_says_newest_first(world, span, titles):
+    assert [subject.title for subject, _ in world.verified(span).commits] == titles
+
+
+def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
+    world.git("config", "branch.main.remote", ".")
+    world.git("config", "branch.main.merge", "refs/heads/side")
+    titles = [[subject.title for subject, _ in world.verified(span).commits] for span in ("", "main~1")]
+    world.git("config", "--remove-section", "branch.main")
+    assert titles == [["Empty", "Three", "Two", "One"], ["Three"]]
+
+
+@pytest.mark.parametrize(
+    ("span", "code", "statuses"),
+    [
+        # By itself, as part of a range of which all was reviewed, and what needs no review.
+        ("first..main", 0, "empty reviewed:range+ reviewed:range+ reviewed:commit"),
+        ("main~3..main", 0, "empty reviewed:range+ reviewed:range+"),
+        # Of what was reviewed as a whole a part alone was not.
+        ("main~2..main", 1, "empty missing"),
+        ("first..main~2", 1, "missing reviewed:commit"),
+        (f"{EMPTY_TREE}..main~3", 1, "reviewed:commit missing"),
+        ("side..main", 0, "empty reviewed:range+ reviewed:range+ reviewed:commit"),
+        ("side...main", 0, "empty reviewed:range+ reviewed:range+ reviewed:commit"),
+        # The same change elsewhere: of one commit, of a whole range, of a range that became one commit.
+        ("side..cherry", 0, "reviewed:patch-id"),
+        ("side..pair-elsewhere", 0, "reviewed:range+ reviewed:range+"),
+        ("first..pair-elsewhere", 1, "missing missing reviewed:commit"),
+        ("first..squashed", 0, "reviewed:range"),
+        # A merge that git makes by itself needs one review, one with changes of its own a review against each parent.
+        ("main~3..clean-merge", 0, "reviewed:commit reviewed:commit"),
+        ("main~3..own-merge", 1, "missing reviewed:commit"),
+        # What hooks recorded.
+        ("first..bypassed", 1, "bypassed"),
+        ("first..bypassed-silently", 1, "bypassed"),
+        ("first..picked-by-git", 1, "missing"),
+        ("first..bypassed-and-reviewed", 0, "reviewed:commit"),
+        ("first..rewritten", 1, "bypassed"),
+        ("first..in-range", 0, "reviewed:range+ reviewed:range+"),
+        ("main..main", 0, ""),
+        # One revision is that commit against its first parent; three dots begin where the branches part.
+        ("main~3", 0, "reviewed:commit"),
+        ("main~1", 1, "missing"),
+        ("own-merge", 1, "missing"),
+        ("bypassed..empty-alone", 0, "empty"),
+        ("side...in-range", 0, "reviewed:range+ reviewed:range+"),
+        ("side..in-range", 1, "missing bypassed"),
+        # A receipt that is none, or not that of its bundle.
+        ("first..unreadable", 5, "forged:commit"),
+        ("first..altered", 5, "forged:commit"),
+    ],
+)
+def test_each_commit_stands_by_the_reviews_about_it(world, span, code, statuses):
+    """`:match`, with `+` if the commit was reviewed as part of a segment."""
+    found = world.verified(span)
+
+    def row(one: CommitStatus) -> str:
+        match = f":{one.match.removesuffix(' patch-id')}" if one.match else ""
+        return f"{one.status}{match}{'+' * bool(one.segment)}"
+
+    assert ([row(one) for _, one in found.commits], found.exit_code) == (statuses.split(), code)
+
+
+@pytest.mark.parametrize(
+    ("span", "why"),
+    [
+        ("first..bypassed", "committed without the hook on 2026-01-02 (--no-verify, it said)"),
+        ("first..bypassed-silently", "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)"),
+        ("first..picked-by-git", f"made by git during a cherry-pick, which runs no hook: {MISSING}{{commit}}`"),
+        ("first..rewritten", "committed without the hook on 2026-01-02 (--no-verify, it said)"),
+        ("first..main~2", f"no receipt here is about this change: {MISSING}{{commit}}`"),
+        ("main~3..own-merge",
+            "a merge with changes of its own, reviewed against its first parent only: review {other}..{commit}, too"),
+    ],
+)  # fmt: skip
+def test_a_commit_without_a_verdict_says_why_and_what_to_do(world, span, why):
+    identity, status = world.verified(span).commits[0]
+    other = world.git("rev-parse", "side")[:12]
+    assert status.why == why.format(commit=identity.commit[:12], other=other)
+
+
+@pytest.mark.parametrize(
+    ("span", "notes"),
+    [
+        ("first..in-range", ["committed without the hook on 2026-01-02; the range was reviewed, not this commit"]),
+        ("first..picked-in-range", []),
+        ("first..bypassed-and-reviewed", []),
+    ],
+)
+def test_a_bypass_inside_of_a_reviewed_range_is_noted(world, span, notes):
+    assert list(world.verified(span).commits[-1][1].notes) == notes
+
+
+def test_a_segment_is_named_by_its_ends(world):
+    base, head = (world.git("rev-parse", name)[:12] for name in ("main~3", "main~1"))
+    assert world.verified("first..main").commits[1][1].segment == f"{base}..{head}"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ([], 0),
+        (["reviewed", "overridden", "empty"], 0),
+        (["reviewed", "missing"], 1),
+        (["stale"], 1),
+        (["bypassed", "forged"], 5),
+        (["reviewed", "forged"], 5),
+    ],
+)
+def test_the_exit_code_is_5_for_a_forged_receipt_and_1_for_any_other_commit_that_is_not_as_required(statuses, code):
+    commits = tuple((ChangeIdentity("c", "b", "a", ""), CommitStatus(status, "")) for status in statuses)
+    assert Verification(commits, "", "", strict=False).exit_code == code
+
+
+@pytest.mark.parametrize(("wanted", "environ", "strict"), [
+    ({}, {}, False), ({"strict": True}, {}, True), ({}, {"CI": "true"}, True),
+])  # fmt: skip
+def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, strict):
+    request = VerifyRequest("first..main~3", **wanted)
+    found = verify(request, start=world.path, environ=world.environ | environ, now=datetime.now(UTC))
+    assert found.strict is strict
+    assert [one.status for _, one in found.commits] == ["unsigned" if strict else "reviewed"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_more_commits_than_can_be_looked_at_at_once_are_refused_with_their_number(place, more):
+    commit = "commit refs/heads/long\ncommitter A <a@x> 0 +0000\ndata 1\nx\n"
+    place.git("fast-import", "--quiet", stdin=commit.encode() * (COMMITS_AT_ONCE + more))
+    refused = f"^{COMMITS_AT_ONCE + 1:,} commits; verify at most {COMMITS_AT_ONCE:,} at once"
+    with pytest.raises(UsageError, match=refused) if more else nullcontext():
+        place.verified(f"{EMPTY_TREE}..long")
+
+
+def test_receipts_in_git_notes_count_where_they_are_asked_for(place):
+    place.git("config", "vibe-gate.receipts", "notes")
+    commit = place.at("main", "Noted", noted="x\n")
+    place.review(commit)
+    (receipt,) = place.path.glob(".vibe-artifacts/*/2*/receipt.json")
+    with open_repository(place.path, place.environ) as repository:
+        assert share(repository, commit, receipt.read_bytes()) == ""
+    shutil.rmtree(place.path / ".vibe-artifacts")
+    noted = [[one.status for _, one in place.verified("HEAD", notes=notes).commits] for notes in (False, True)]
+    assert noted == [["missing"], ["unsigned"]]
