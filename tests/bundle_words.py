@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.event import Event, Graph

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
-from vibe_gate.checks.conduct import Conduct
-from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun
+from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun, Conduct
 from vibe_gate.domain.change import FileDiff, Side
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.rubric import Criterion

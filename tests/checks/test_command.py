@@ -9,7 +9,7 @@ import pytest
 from checks.asked import ask, places
 from domain.changes import added
 
-from vibe_gate.checks.command import OutputForm, remarks
+from vibe_gate.checks.command import OutputForm, Remark, remarks
 from vibe_gate.checks.contract import CommandRun
 from vibe_gate.domain.document import to_json
 
@@ -173,7 +173,7 @@ E             ^
 E   SyntaxError: invalid syntax
 === short test summary info ===
 """
-    assert remarks(output) == [("app/m.py", 3, "ERROR collecting tests/test_m.py: SyntaxError: invalid syntax")]
+    assert remarks(output) == [Remark("app/m.py", 3, "ERROR collecting tests/test_m.py: SyntaxError: invalid syntax")]
 
 
 @pytest.mark.parametrize("output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""])

@@ -12,7 +12,8 @@ from checks.asked import ask
 from domain.changes import added
 
 from vibe_gate.checks import CHECKS
-from vibe_gate.checks.conduct import Conduct, capture_note, of_stages
+from vibe_gate.checks.conduct import capture_note, of_stages
+from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.domain.turn import TurnTodo
 from vibe_gate.store import open_store, read_bundle

@@ -42,7 +42,7 @@ def test_the_hunks_of_a_section_have_their_lines_as_git_counts_them() -> None:
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_hunk_of_lines_is_what_git_writes(number: int) -> None:
     hunk = patch.hunks(SECTION)[number]
-    assert Hunk.of(*hunk[:4], hunk.lines) == hunk
+    assert Hunk.of(hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines, hunk.lines) == hunk
 
 
 def test_added_lines_with_others_between_them_are_two_runs() -> None:

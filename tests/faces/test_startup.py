@@ -14,7 +14,7 @@ from wire import answering
 HEAVY = {"claude_agent_sdk", "github3", "pydantic", "pygit2", "rich", "tomli_w", "asyncio", "requests", "httpx"}
 """Third-party packages, and asyncio, that a quick answer must not load."""
 
-LIGHT = {"re", "typing", "argparse", "json", "dataclasses", "subprocess", "pathlib", "enum", "importlib.metadata"}
+LIGHT = {"argparse", "json", "dataclasses", "subprocess", "pathlib", "importlib.metadata"}
 """Parts of the standard library that each cost a tenth of a bare interpreter or more."""
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.receipt import (
@@ -142,12 +143,12 @@ def test_a_hunk_whose_lines_stand_more_than_once_is_bound_to_its_file(was, is_no
     for content in (was, is_now):
         change = changed(*hunk, start=content.find(BLOCK) + 1)
         before = FileVersion(hashlib.sha1(content).hexdigest(), 0o100644, len(content))
-        file = change.files[0]._replace(before=before)
-        found.append(digest(change._replace(files=(file,)), content))
+        file = replace(change.files[0], before=before)
+        found.append(digest(replace(change, files=(file,)), content))
     assert (found[0] == found[1]) == same
 
 
 def test_what_has_no_lines_counts_by_its_contents():
-    file = changed(*ONE).files[0]._replace(hunks=(), binary=True)
-    other = file._replace(after=FileVersion("3" * 40, 0o100644, 1))
-    assert digest(changed(*ONE)._replace(files=(file,))) != digest(changed(*ONE)._replace(files=(other,)))
+    file = replace(changed(*ONE).files[0], hunks=(), binary=True)
+    other = replace(file, after=FileVersion("3" * 40, 0o100644, 1))
+    assert digest(replace(changed(*ONE), files=(file,))) != digest(replace(changed(*ONE), files=(other,)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.domain.event import Event, Graph, fold
 from vibe_gate.report.graph import drawn, listed
@@ -71,21 +72,21 @@ def test_it_fits_eighty_columns_and_hides_nothing(name: str) -> None:
 
 def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     shown = GRAPHS["merge"]
-    turned = shown._replace(nodes=shown.nodes[::-1], edges=shown.edges[::-1])
+    turned = replace(shown, nodes=shown.nodes[::-1], edges=shown.edges[::-1])
     assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
 
 
 def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
-    deep = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
+    deep = replace(graph(dict.fromkeys(chain, "stage"), ""), edges=tuple(edges))
     assert drawn(deep, 80) == listed(deep, 80)
 
 
 def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [pair for one, other in itertools.pairwise(chain) for pair in ((one, other), (other, one))]
-    ladder = graph(dict.fromkeys(chain, "stage"), "")._replace(edges=tuple(edges))
+    ladder = replace(graph(dict.fromkeys(chain, "stage"), ""), edges=tuple(edges))
     assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == 1
 
 

@@ -7,14 +7,13 @@ and of the gateway comes in as values of these forms.
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from vibe_gate.agent.sdk import find_cli
 from vibe_gate.agent.task import Recorder, Stop, Task, Turn, Watch
@@ -121,13 +120,13 @@ async def hold(
             ending = await session(task, opened)
         except AgentError as error:
             ending = Ending("died", None, str(error))
-    ending = dataclasses.replace(ending, cost=wire.settle(turn.node, url, ending.cost))
+    ending = replace(ending, cost=wire.settle(turn.node, url, ending.cost))
     opened.event(_usage(ending))
     change = TurnChange()
     try:
         change = made(opened) if made else change
     except UsageError as error:  # a file that the agent left cannot be read
-        ending = dataclasses.replace(ending, status="died", detail=str(error))
+        ending = replace(ending, status="died", detail=str(error))
     finally:
         opened.seal(ending, change)
         record.event("node.status", turn.node, status=_STATUS.get(ending.status, "ERROR"), reason=ending.detail)

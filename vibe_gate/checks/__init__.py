@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import conduct, files, tests_kept, text
@@ -20,6 +21,7 @@ from vibe_gate.checks.contract import (
     CheckInput,
     CheckResult,
     CommandRun,
+    Conduct,
     Excluding,
     NoOptions,
     objects_to,
@@ -120,7 +122,7 @@ SHOWN_LINES = 8
 _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
-class CheckResults(NamedTuple):
+class CheckResults(Struct, frozen=True):
     """Results by (rubric id, criterion id), what they point at, sentences for people, and what checks would write."""
 
     results: dict[tuple[str, str], CriterionResult]
@@ -136,7 +138,7 @@ def run_checks(
     repository: Repository,
     run: RunContext,
     node: str = CHECKS_NODE,
-    acted: Callable[[], Sequence[conduct.Conduct]] = tuple,
+    acted: Callable[[], Sequence[Conduct]] = tuple,
     suggest: bool = False,
 ) -> CheckResults:
     """Every check of the rubrics; the same question in two rubrics is worked out once.

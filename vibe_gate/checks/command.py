@@ -11,11 +11,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from vibe_gate.checks import repairs
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
@@ -49,7 +51,7 @@ class CommandOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fix: Annotated[str, Meta(description="the command that repairs: shown, and suggested at a pull request")] = ""
 
 
-class Remark(NamedTuple):
+class Remark(Struct, frozen=True):
     """What a program says of a line: the path as it wrote it, the line from 1."""
 
     path: str
@@ -62,7 +64,7 @@ def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckRe
     result = _command(input, options, files)
     if result.outcome != "fail" or not options.fix or not input.suggest:
         return result
-    return result._replace(repairs=tuple(_fixed(input, options, files)))
+    return replace(result, repairs=tuple(_fixed(input, options, files)))
 
 
 def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator[FileDiff]:
@@ -73,8 +75,6 @@ def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator
         return
     if not argv or _SHELL & set(argv):
         return
-    from vibe_gate.checks import repairs
-
     contents = input.run_command(argv, options.timeout_s, "after").contents
     for file in files:
         after = contents.get(file.path)
@@ -166,8 +166,8 @@ def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: 
     # In a file that the command changed, its lines are numbered as they are now.
     files = {file.path: file for file in changed if file.after and file.path not in ended.changed}
     contents: dict[str, list[str]] = {}
-    for path, number, message in said:
-        name = paths.decode(path.encode("utf-8", "replace"))
+    for remark in said:
+        number, name = remark.line, paths.decode(remark.path.encode("utf-8", "replace"))
         if name not in ended.files or not 0 < number <= MAX_LINE:
             continue
         file = files.get(name)
@@ -176,7 +176,7 @@ def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: 
         lines = contents.get(name)
         if lines is None or number <= len(lines):
             quote = lines[number - 1] if lines else ""
-            yield Hit(message, paths.quote(name), number, quote)
+            yield Hit(remark.message, paths.quote(name), number, quote)
 
 
 def _lines(input: CheckInput, file: FileDiff) -> list[str]:
@@ -211,7 +211,7 @@ def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
         found = [*_arrows(lines), *_stylish(lines), *_failures(lines)] or list(_pointers(lines))
     else:
         found = list(_READERS[form](lines))
-    return list(dict.fromkeys(remark._replace(path=remark.path.removeprefix("./")) for remark in found))
+    return list(dict.fromkeys(replace(remark, path=remark.path.removeprefix("./")) for remark in found))
 
 
 def _pointers(lines: list[str]) -> Iterator[Remark]:

@@ -9,8 +9,8 @@ never pass.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -18,6 +18,7 @@ from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     CheckInput,
     CheckResult,
+    Conduct,
     Files,
     Hit,
     NoOptions,
@@ -29,7 +30,6 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import ANSWER_TOOL
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.turn import TurnTodo
     from vibe_gate.store import RunResult, captures
 
 LOG_ERRORS = (
@@ -77,35 +77,6 @@ class LogOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ignore: Annotated[
         tuple[RegularExpression, ...], Meta(description="regular expressions of lines that do not count")
     ] = ()
-
-
-class Call(Protocol):
-    """A tool call: the tool's name, and whether it succeeded."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def ok(self) -> bool: ...  # noqa: D102
-
-
-class Conduct(NamedTuple):
-    """What one agent did: in a turn of this program's, or in a captured session of the change's author.
-
-    `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less. `lacks`: what hooks
-    did not see of it, "" if they saw every call start and end. `log` gives the lines that programs printed.
-    `superseded`: its stage ran again later. `unread` says why there is nothing to look at, "" if there is.
-    """
-
-    name: str
-    calls: Sequence[Call] = ()
-    todos: Sequence[TurnTodo] = ()
-    usd: float | None = None
-    usd_at_most: bool = False
-    lacks: str = ""
-    log: Callable[[], Iterable[str]] = tuple
-    is_session: bool = False
-    superseded: bool = False
-    unread: str = ""
 
 
 def of_turn(name: str, turn: RunResult, *, superseded: bool = False) -> Conduct:

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
@@ -18,12 +20,41 @@ from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
 
 if TYPE_CHECKING:
-    from vibe_gate.checks.conduct import Conduct
+    from vibe_gate.domain.turn import TurnTodo
 
 Files = tuple[FileDiff, ...]
 
 
-class CommandRun(NamedTuple):
+class Call(Protocol):
+    """A tool call: the tool's name, and whether it succeeded."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def ok(self) -> bool: ...  # noqa: D102
+
+
+class Conduct(Struct, frozen=True):
+    """What one agent did: in a turn of this program's, or in a captured session of the change's author.
+
+    `name` is for people. `usd` is None if it is not known; `usd_at_most`: it may have been less. `lacks`: what hooks
+    did not see of it, "" if they saw every call start and end. `log` gives the lines that programs printed.
+    `superseded`: its stage ran again later. `unread` says why there is nothing to look at, "" if there is.
+    """
+
+    name: str
+    calls: Sequence[Call] = ()
+    todos: Sequence[TurnTodo] = ()
+    usd: float | None = None
+    usd_at_most: bool = False
+    lacks: str = ""
+    log: Callable[[], Iterable[str]] = tuple
+    is_session: bool = False
+    superseded: bool = False
+    unread: str = ""
+
+
+class CommandRun(Struct, frozen=True):
     """How a command ended in an export of a tree.
 
     `exit_code` is None if it did not finish, and `failure` says why. `output` is its end, without secrets and without
@@ -40,7 +71,7 @@ class CommandRun(NamedTuple):
     contents: Mapping[str, bytes] = MappingProxyType({})
 
 
-class CheckInput(NamedTuple):
+class CheckInput(Struct, frozen=True):
     """Everything a check may look at.
 
     `read` gives the content of one side of a changed file (a symlink's target text; b"" for a submodule).
@@ -84,7 +115,7 @@ class CheckInput(NamedTuple):
         return was_excluded or file.moves_into(self.criterion.paths, self.reach)
 
 
-class CheckResult(NamedTuple):
+class CheckResult(Struct, frozen=True):
     """A check's answer. `reason` is one sentence of at most 280 characters; `repairs` are what it would write."""
 
     outcome: Outcome
@@ -101,7 +132,7 @@ Options = TypeVar("Options", bound=Struct)
 CheckFunction = Callable[[CheckInput, Options, Files], CheckResult]
 
 
-class Check(NamedTuple, Generic[Options]):
+class Check(Struct, Generic[Options], frozen=True):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
     The function gets the files that it looks at, at least one unless the check is `of_run`. `of_text` is a check of
@@ -119,7 +150,7 @@ class Check(NamedTuple, Generic[Options]):
         result = self.function(input, options, files)
         cut = _CUT if len(result.findings) == MAX_FINDINGS else ""
         reason = sentence(result.reason, input.redact, MAX_REASON - len(cut)) + cut
-        return result._replace(reason=reason)
+        return replace(result, reason=reason)
 
 
 def objects_to(
@@ -192,7 +223,7 @@ def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REAS
     return said if len(said) <= most else said[: most - 1] + "…"
 
 
-class Hit(NamedTuple):
+class Hit(Struct, frozen=True):
     """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
 
     A `quote` is evidence. `fingerprint` tells hits apart that read alike. `repair` is what would be right there.
@@ -234,7 +265,7 @@ MAX_SCANNED_LINE = 10_000
 square of the length, and a hostile 40 MB line must not hang the gate."""
 
 
-class AddedLine(NamedTuple):
+class AddedLine(Struct, frozen=True):
     """Line `number` (from 1) of the after side; `text` without its line ending, undecodable bytes replaced."""
 
     file: FileDiff
@@ -249,12 +280,10 @@ class AddedLine(NamedTuple):
 
     def repaired(self, text: str | None) -> FileDiff | None:
         """The file with `text` in this line, or without the line (None); None where that cannot be said."""
-        from vibe_gate.checks import repairs
-
         return repairs.of_line(self.file, self.number, self.content, text)
 
 
-class AddedBlock(NamedTuple):
+class AddedBlock(Struct, frozen=True):
     """Added lines that follow one another, from line `first` on; `content` is their bytes."""
 
     file: FileDiff

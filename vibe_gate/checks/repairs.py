@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, FileDiff, Hunk, HunkLine
 
 MAX_LINES = 5_000
@@ -54,7 +56,7 @@ def _repaired(file: FileDiff, hunks: Iterable[Hunk]) -> FileDiff | None:
     """From the reviewed file to the repaired one; None for a link, a submodule, or a file that is gone."""
     if file.after is None or file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE):
         return None
-    return file._replace(before=file.after, old_path=None, change_type="modified", hunks=tuple(hunks))
+    return replace(file, before=file.after, old_path=None, change_type="modified", hunks=tuple(hunks))
 
 
 def _is_text(content: bytes) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
@@ -41,7 +41,7 @@ INLINE_TESTS = ("*.rs",)
 """Files that hold tests beside the code, by the language's custom."""
 
 
-class DeclaredTest(NamedTuple):
+class DeclaredTest(Struct, frozen=True):
     """A test and where it stands; `line` counts from 1."""
 
     name: str

@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from itertools import chain, groupby, islice
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from vibe_gate import secrets
 from vibe_gate.checks.contract import (
@@ -62,7 +63,7 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
     result = objections(input, _secrets(files, any_of(options.allow)), files, "secret")
     large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
     not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
-    return result._replace(reason=not_scanned + result.reason)
+    return replace(result, reason=not_scanned + result.reason)
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
@@ -155,7 +156,7 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
         return result
     reason = f"{counted(long, 'line')} scanned only up to {MAX_SCANNED_LINE:,} characters. {result.reason}"
     # What the pattern forbids may stand where nobody looked.
-    return result._replace(outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
+    return replace(result, outcome="abstain" if result.outcome == "pass" else "fail", reason=reason)
 
 
 def no_invisible_unicode(input: CheckInput, options: Excluding, files: Files) -> Iterator[Hit]:
@@ -217,7 +218,7 @@ _PICTOGRAPH = expression(
 _JOINING = expression("[\u0600-\u109f\u1780-\u18af\u1a20-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
 
 
-class Invisible(NamedTuple):
+class Invisible(Struct, frozen=True):
     """One character at `position`; `name` reads "U+202E RIGHT-TO-LEFT OVERRIDE"."""
 
     position: int

@@ -1,5 +1,6 @@
 """Pure words: values and decisions, with no I/O, no clock and no async."""
 
+import difflib
 from collections.abc import Iterable, Mapping
 
 CI_VARIABLES = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION")
@@ -13,8 +14,6 @@ def in_ci(environ: Mapping[str, str]) -> bool:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that is most like `word`, in whatever case; "" if none is near."""
-    import difflib  # only mistakes need it, and every start passes here
-
     by_case = {one.lower(): one for one in known}
     return next((by_case[one] for one in difflib.get_close_matches(word[:64].lower(), by_case, n=1)), "")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import groupby
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
@@ -35,7 +36,7 @@ Side = Literal["before", "after"]
 ChangeKind = Literal["worktree", "range", "staged", "commit"]
 
 
-class HunkLine(NamedTuple):
+class HunkLine(Struct, frozen=True):
     """One line of a hunk, with its bytes as they are (line ending included)."""
 
     origin: Origin
@@ -47,7 +48,7 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 _RUN = expression(rb"(?:\+.*+\n?)++|(?:-.*+\n?)++|(?: .*+\n?)++|\\.*\n?")
 
 
-class Hunk(NamedTuple):
+class Hunk(Struct, frozen=True):
     """One run of changed lines with its context; starts count from 1, as git's do.
 
     `body` is as git writes it: a change may have a million lines, and few readers look at each.
@@ -62,7 +63,7 @@ class Hunk(NamedTuple):
     @classmethod
     def of(cls, old_start: int, old_lines: int, new_start: int, new_lines: int, lines: Iterable[HunkLine]) -> Hunk:
         """A hunk of these lines; one without its line feed is the last of its file."""
-        rows = (b"%s%s" % (origin.encode(), content) for origin, content in lines)
+        rows = (b"%s%s" % (line.origin.encode(), line.content) for line in lines)
         body = b"".join(row if row.endswith(b"\n") else row + b"\n" + _NO_NEWLINE for row in rows)
         return cls(old_start, old_lines, new_start, new_lines, body)
 
@@ -115,7 +116,7 @@ class Hunk(NamedTuple):
                 yield cast("Origin", origin.decode()), content
 
 
-class FileVersion(NamedTuple):
+class FileVersion(Struct, frozen=True):
     """One side of a changed file. `blob` is a git object id; for a submodule, its commit."""
 
     blob: str
@@ -123,7 +124,7 @@ class FileVersion(NamedTuple):
     size: int
 
 
-class FileDiff(NamedTuple):
+class FileDiff(Struct, frozen=True):
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
     A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an attribute or a NUL;
@@ -190,14 +191,14 @@ class FileDiff(NamedTuple):
                     new += len(some)
                 old += sum(line.origin != "+" for line in some)
         hunks.append(_added(lines, shown, len(lines)))
-        return self._replace(hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
+        return replace(self, hunks=tuple(hunk for hunk in hunks if hunk.body), added=len(lines))
 
 
 def _added(lines: tuple[HunkLine, ...], start: int, end: int) -> Hunk:
     return Hunk.of(0, 0, start + 1, end - start, lines[start:end])
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """What is under review.
 
     `before` and `after` are tree ids; `base_commit` and `head_commit` commit ids, "" where that side is no commit.
@@ -249,7 +250,7 @@ class Selection(Struct, frozen=True):
     also: str = ""
 
 
-class NamedLine(NamedTuple):
+class NamedLine(Struct, frozen=True):
     """A line of a tree that names a word that was looked for. `line` counts from 1."""
 
     path: str

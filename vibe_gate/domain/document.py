@@ -47,7 +47,7 @@ def decode(kind: type[D], text: str | bytes) -> D:
         raise ValueError("it is nested too deeply") from None
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def plain(value: Any) -> Any:
     """A document, or a part of one, as JSON has it."""
     if isinstance(value, Struct):
         value = msgspec.to_builtins(value, builtin_types=(datetime,))
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return iso(value) if isinstance(value, datetime) else value
 
 
-def without_none(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def without_none(value: Any) -> Any:
     """What `plain` gives, without members that have no value."""
     if isinstance(value, dict):
         return {name: without_none(item) for name, item in value.items() if item is not None}

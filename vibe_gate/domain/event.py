@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.document import text_of
 from vibe_gate.domain.summary import Cost
@@ -69,7 +70,7 @@ MAX_PARTS = 20_000
 2 KB of memory and two bytes of an archive, so a log without this limit takes what memory its writer likes."""
 
 
-class Node(NamedTuple):
+class Node(Struct, frozen=True):
     """One node: a set of checks, a gate, a stage or a judge's conversation.
 
     `digest` is that of its agent or rubric, `outcome` how a stage came out, `after` the tree that its last turn left,
@@ -92,7 +93,7 @@ _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
 """Of a node in graph.json; the rest is there if it is known, so that logs of earlier versions keep their bytes."""
 
 
-class Graph(NamedTuple):
+class Graph(Struct, frozen=True):
     """Nodes and edges in the order in which they were added."""
 
     run_id: str = ""
@@ -102,15 +103,15 @@ class Graph(NamedTuple):
     def to_json(self) -> str:
         """The bytes of graph.json: ASCII, indented, with a final newline; equal graphs give equal text."""
         nodes = [
-            {name: value for name, value in node._asdict().items() if name in _ALWAYS or value not in ("", None)}
+            {name: value for name, value in asdict(node).items() if name in _ALWAYS or value not in ("", None)}
             for node in self.nodes
         ]
-        return json.dumps({"schema": 1} | self._asdict() | {"nodes": nodes}, indent=2) + "\n"
+        return json.dumps({"schema": 1} | asdict(self) | {"nodes": nodes}, indent=2) + "\n"
 
     def left(self) -> Graph:
         """The graph of a run whose process has ended without a seal: what was running then is "incomplete"."""
-        nodes = (node._replace(status="incomplete") if node.status == "RUNNING" else node for node in self.nodes)
-        return self._replace(nodes=tuple(nodes))
+        nodes = (replace(node, status="incomplete") if node.status == "RUNNING" else node for node in self.nodes)
+        return replace(self, nodes=tuple(nodes))
 
 
 _COUNTED = frozenset({"node.added", "edge.added", "turn.started", "turn.completed"})
@@ -171,7 +172,7 @@ class _Growing:
         return Node(**self._about, turns=tuple(self._turns))
 
 
-class EndedStage(NamedTuple):
+class EndedStage(Struct, frozen=True):
     """An agent's stage whose turn had ended when its run died: what it was asked (digests), and how that turn ended.
 
     `turn` is its folder; `before` and `after` are trees.
@@ -187,7 +188,7 @@ class EndedStage(NamedTuple):
     reason: str = ""
 
 
-class Earlier(NamedTuple):
+class Earlier(Struct, frozen=True):
     """What a run that is resumed had come to: its ended stages by node, the cost of its turns."""
 
     stages: Mapping[str, EndedStage] = MappingProxyType({})
@@ -206,7 +207,7 @@ def earlier(events: Iterable[Event], cost: Cost) -> Earlier:
         elif event.type == "node.status" and text_of(event.data, "prompt"):
             asked[node] = event
         elif event.type == "node.status" and node in stages and not stages[node].reason:
-            stages[node] = stages[node]._replace(reason=text_of(event.data, "reason"))
+            stages[node] = replace(stages[node], reason=text_of(event.data, "reason"))
         elif event.type == "turn.completed" and node in asked and event.data.get("status") != "interrupted":
             before = text_of(asked[node].data, "before")
             stages[node] = EndedStage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -190,7 +190,7 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 Origin = Literal["trusted", "bootstrap", "built-in"]
 
 
-class Gate(NamedTuple):
+class Gate(Struct, frozen=True):
     """The gate in force: the file, the rubrics it names, and where both came from.
 
     `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
@@ -256,7 +256,7 @@ class Override(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Waiver(finding=self.finding, reason=self.reason, by=self.by, expires=self.expires, local=True)
 
 
-class Waivers(NamedTuple):
+class Waivers(Struct, frozen=True):
     """All that could be waived on a day: the repository's suppressions, this place's overrides."""
 
     today: date

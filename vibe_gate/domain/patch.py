@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Hunk
@@ -18,7 +19,7 @@ _HUNK = expression(
 )
 
 
-class Section(NamedTuple):
+class Section(Struct, frozen=True):
     """The bytes `start` to `end` of a patch, about one file: its path after the change (before it, if deleted)."""
 
     path: str
@@ -42,8 +43,8 @@ def sections(patch: bytes) -> Iterator[Section]:
 def by_path(patch: bytes) -> dict[str, bytes]:
     """The text about each file; both sections of a type change as one."""
     found: dict[str, bytes] = {}
-    for path, start, end in sections(patch):
-        found[path] = found.get(path, b"") + patch[start:end]
+    for part in sections(patch):
+        found[part.path] = found.get(part.path, b"") + patch[part.start : part.end]
     return found
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -137,7 +137,7 @@ class _Envelope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signatures: Annotated[tuple[_Signature, ...], Meta(max_length=1)]
 
 
-class SignedReceipt(NamedTuple):
+class SignedReceipt(Struct, frozen=True):
     """A parsed receipt with the statement's bytes and the signature over them (b"": unsigned)."""
 
     payload: bytes

@@ -104,26 +104,24 @@ def _keys(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 # A value by its type
 
 
-def _read(hint: Any, value: Any, at: Location, found: list[WrongKey]) -> Any:  # noqa: ANN401 - values of any type
+def _read(hint: Any, value: Any, at: Location, found: list[WrongKey]) -> Any:
     """The value as its type has it; what is wrong with it goes to `found`."""
     inner = _chosen(_bare(hint), value)
     if inner is None:
         return None
     if inner is not _bare(hint):
         return _read(inner, value, at, found)
-    kind = get_origin(inner)
-    if isinstance(inner, type) and issubclass(inner, Struct):
-        if isinstance(value, Mapping):
-            return read_table(inner, value, found, at)
+    kind = Struct if isinstance(inner, type) and issubclass(inner, Struct) else get_origin(inner)
+    if kind is Struct and isinstance(value, Mapping):
+        return read_table(inner, value, found, at)
+    if kind is dict and isinstance(value, Mapping):
+        return {name: _member(inner, name, item, at, found) for name, item in value.items()}
+    if kind is tuple and isinstance(value, (list, tuple)):
+        return _items(hint, value, at, found)
+    if kind in (Struct, dict):
         what = f"must be a table, not {_shown(value)}"
     elif kind is tuple:
-        if isinstance(value, (list, tuple)):
-            return _items(hint, value, at, found)
         what = f"must be an array, not {_shown(value)}\nwrite {_as_array(value, at)}"
-    elif kind is dict:
-        if isinstance(value, Mapping):
-            return {name: _member(inner, name, item, at, found) for name, item in value.items()}
-        what = f"must be a table, not {_shown(value)}"
     else:
         value, what = _scalar(hint, inner, value)
     if what:
@@ -131,11 +129,11 @@ def _read(hint: Any, value: Any, at: Location, found: list[WrongKey]) -> Any:  #
     return value
 
 
-def _bare(hint: Any) -> Any:  # noqa: ANN401
+def _bare(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _rule(hint: Any, name: str) -> Any:  # noqa: ANN401
+def _rule(hint: Any, name: str) -> Any:
     """What the type says of itself under that name, in the attributes of its `Meta` or in its `extra`."""
     for rule in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         value = rule.extra.get(name) if rule.extra else None
@@ -144,7 +142,7 @@ def _rule(hint: Any, name: str) -> Any:  # noqa: ANN401
     return None
 
 
-def _chosen(hint: Any, value: object) -> Any:  # noqa: ANN401
+def _chosen(hint: Any, value: object) -> Any:
     """Of a union the member that the value is meant for, None if it has no value: of an array or its one item, say."""
     if get_origin(hint) not in _UNIONS:
         return hint
@@ -155,7 +153,7 @@ def _chosen(hint: Any, value: object) -> Any:  # noqa: ANN401
     return kinds[0] if len(kinds) == 1 else hint if not arrays else str if isinstance(value, str) else arrays[0]
 
 
-def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey]) -> tuple[Any, ...]:  # noqa: ANN401
+def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey]) -> tuple[Any, ...]:
     item, _ = get_args(_bare(hint))
     made = []
     for number, one in enumerate(value):
@@ -169,7 +167,7 @@ def _items(hint: Any, value: Sequence[Any], at: Location, found: list[WrongKey])
     return tuple(made)
 
 
-def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey]) -> Any:  # noqa: ANN401
+def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey]) -> Any:
     """A value of a table whose keys are names; a wrong name is a mistake, too."""
     key, inner = get_args(hint)
     if get_origin(key) is Literal and name not in get_args(key):
@@ -179,7 +177,7 @@ def _member(hint: Any, name: str, value: Any, at: Location, found: list[WrongKey
     return _read(inner, value, (*at, name), found)
 
 
-def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:  # noqa: ANN401
+def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:
     """The value that msgspec makes of it, and what is wrong with it, or ""."""
     if inner is float and isinstance(value, float) and not math.isfinite(value):
         return value, f"must be a finite number, not {_shown(value)}"
@@ -202,7 +200,7 @@ def _scalar(hint: Any, inner: Any, value: Any) -> tuple[Any, str]:  # noqa: ANN4
     return value, ""
 
 
-def _refused(said: str, hint: Any, inner: Any, value: object) -> str:  # noqa: ANN401
+def _refused(said: str, hint: Any, inner: Any, value: object) -> str:
     """msgspec's message in our words."""
     if get_origin(inner) is Literal:
         words = [f'"{word}"' for word in get_args(inner)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
@@ -58,8 +57,7 @@ class TurnTodo(SeedModel, frozen=True, kw_only=True):
     status: TodoStatus
 
 
-@dataclass(frozen=True, slots=True)
-class TurnChange:
+class TurnChange(Struct, frozen=True):
     """What the agent changed during a turn; `patch` applies with `git apply`, b"" for nothing.
 
     `before` and `after` are tree ids, "" of a turn without a workspace.

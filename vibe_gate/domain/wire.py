@@ -7,8 +7,9 @@ one of these marks into the message; the session reads it back from its result. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from vibe_gate.domain.summary import CostBasis, least_certain
 
@@ -34,16 +35,14 @@ CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
 """The model's last answer was a refusal or was cut at its token limit; asking on would only cost."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCost:
+class ModelCost(Struct, frozen=True):
     """What one model cost in a session, in USD; `basis` "known" if the price is a listed one."""
 
     usd: float
     basis: CostBasis
 
 
-@dataclass(frozen=True, slots=True)
-class SessionCost:
+class SessionCost(Struct, frozen=True):
     """What a session cost, by the model's name; tokens of input include those read from and written to the cache.
 
     `replayed`: that is what it cost when it was recorded, and nothing was paid this time.
@@ -71,8 +70,7 @@ Status = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a session ended.
 
     `answer` fills the schema and is None unless `status` is "answered"; "done" is the end of an agent that no schema

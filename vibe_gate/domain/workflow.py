@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -110,8 +109,7 @@ class WorkflowFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     stage: Annotated[tuple[StageRule, ...], Meta(min_length=1, max_length=MAX_STAGES, description="The stages.")]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowDefinition:
+class WorkflowDefinition(Struct, frozen=True):
     """A workflow of the gate: `file` of one in TOML, `source` of one in Python (b"" else); `digest` of its bytes.
 
     `path` is where it stands below the repository's root, as read. `files`: the prompt files and images that its

@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 from msgspec import Struct
 
 from vibe_gate.checks import CHECKS, CheckInput, CheckResult
-from vibe_gate.checks.conduct import Conduct, of_stages, of_turn
+from vibe_gate.checks.conduct import of_stages, of_turn
+from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.context import repeated

@@ -10,7 +10,6 @@ What stands in `before` and `after` is never read as definitions, and never revi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -36,8 +35,7 @@ class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A case: its folder's name and path in the repository, and what `case.toml` says."""
 
     name: str

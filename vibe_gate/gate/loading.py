@@ -7,7 +7,10 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain import paths
@@ -17,6 +20,7 @@ from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, keys_of, quoted, suggestion
 from vibe_gate.errors import DefinitionError
+from vibe_gate.gate.cases import read_cases
 from vibe_gate.gate.source import (
     DefinitionTree,
     Mistake,
@@ -91,8 +95,6 @@ def mistakes(tree: DefinitionTree) -> list[Mistake]:
     read = _read(tree, "", "trusted")
     found = read.mistakes + read.refused
     if tree.list(CASES):
-        from vibe_gate.gate.cases import read_cases  # most repositories have none
-
         found += read_cases(tree, read.gate.rubrics if read.is_whole else built_in_rubrics())[1]
     return found
 
@@ -117,7 +119,7 @@ def built_in_gate(tree: DefinitionTree) -> Gate:
     files = {path.relative_to(BUILT_IN).as_posix(): path.read_bytes() for path in sorted(BUILT_IN.rglob("*.toml"))}
     file = read(GateFile, tomllib.loads(files["gate.toml"].decode()))
     digests = tuple((f"built-in/{name}", digest_of(raw)) for name, raw in files.items())
-    return own.gate._replace(file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests)
+    return replace(own.gate, file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests)
 
 
 def built_in_rubrics() -> tuple[Rubric, ...]:
@@ -125,7 +127,7 @@ def built_in_rubrics() -> tuple[Rubric, ...]:
     return tuple(read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
 
 
-class _Read(NamedTuple):
+class _Read(Struct, frozen=True):
     """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow needs to be right."""
 
     gate: Gate

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import date, time
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
@@ -54,7 +54,7 @@ class DefinitionTree(Protocol):
         ...
 
 
-class Mistake(NamedTuple):
+class Mistake(Struct, frozen=True):
     """What is wrong, or only odd, at a line of a definition file; `str()` is the sentence.
 
     `file` is quoted; `key` is "" for the file as a whole; `owner`: the id of the criterion or stage that has the key.
@@ -73,7 +73,7 @@ class Mistake(NamedTuple):
         return ": ".join(filter(None, (f"{self.file}:{self.line}", key, what)))
 
 
-class Source(NamedTuple):
+class Source(Struct, frozen=True):
     """One definition file: its text, its tables, and the sha-256 of its bytes in hex.
 
     `written`: how a file that is not TOML writes a key of the tables, and at which line.

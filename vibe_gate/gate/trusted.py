@@ -12,6 +12,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
@@ -46,7 +48,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
         revision = change.head_commit or (WORKTREE if change.kind == "worktree" else "")
         gate = load_gate(own, revision=revision, origin="bootstrap")
         if gate and change.head_commit:  # commits may be of others: what they bring to be run is not run yet
-            gate = gate._replace(agents=(), workflows=())
+            gate = replace(gate, agents=(), workflows=())
     elif definitions is None and _is_read_from(gate, change):
         load_gate(own, revision="", origin="trusted")
     elif definitions == WORKTREE and redefines:
@@ -56,7 +58,7 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
         new = _is_first(repository, change, base)
-        return gate._replace(origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
+        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
     if gate is None:
         gate = built_in_gate(trusted[1])
         return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)

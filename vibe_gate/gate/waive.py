@@ -6,11 +6,11 @@ import contextlib
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import tomli_w
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from vibe_gate.domain import nearest, paths
@@ -38,8 +38,7 @@ SHORTEST = 4
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
-@dataclass(frozen=True, slots=True)
-class WaiverAsked:
+class WaiverAsked(Struct, frozen=True):
     """What a person asks: `what` may pass because of `reason`, until `expires` (inclusive; None: the default)."""
 
     what: str
@@ -47,8 +46,7 @@ class WaiverAsked:
     expires: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about."""
 
     fingerprint: str

@@ -37,4 +37,4 @@ def waivers_in_force(
     word = approval() if needed and approval is not None else None
     if word is None:
         return waivers
-    return waivers._replace(approval=replace(word, finding=POLICY + named))
+    return replace(waivers, approval=replace(word, finding=POLICY + named))

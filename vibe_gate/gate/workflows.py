@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
+from msgspec.structs import replace
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.tables import MISTAKES_SHOWN, quoted, read_table, suggestion
 from vibe_gate.domain.workflow import (
@@ -89,7 +91,8 @@ def with_workflows(
             found[path].append(Mistake(paths.quote(path), 1, "", what, "rename one of them"))
     right = tuple(sorted(filter(None, made), key=lambda one: one.id))
     digests |= {path: digest_of(raw) for workflow in right for path, raw in workflow.files}
-    made_gate = gate._replace(
+    made_gate = replace(
+        gate,
         agents=tuple(agent for _, agent in sorted(agents.items()) if agent),
         workflows=right,
         digests=tuple(sorted([*gate.digests, *digests.items()])),

@@ -7,9 +7,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
+
+from msgspec.structs import replace
 
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import SessionCost

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk, Side
@@ -179,7 +180,7 @@ def _form(**properties: dict[str, Any]) -> dict[str, Any]:
 def concerned(change: Change, rubric: Rubric) -> Change:
     """The change without the files that no judge criterion of the rubric concerns: a judge is shown nothing of them."""
     files = (file for file in change.files if any(criterion.concerns(file) for criterion in rubric.judged))
-    return change._replace(files=tuple(files))
+    return replace(change, files=tuple(files))
 
 
 def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:

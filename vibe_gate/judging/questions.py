@@ -171,7 +171,7 @@ def _with_moved_in(
         else:
             whole[path] = file.as_new(repository.read(file.after))
     hunks = {path: file.hunks for path, file in whole.items()}
-    return change._replace(files=tuple({**files, **whole}.values())), hunks, large
+    return replace(change, files=tuple({**files, **whole}.values())), hunks, large
 
 
 def _key(question: RubricQuestion, about: Sequence[str], sdk: str | None = None) -> str:

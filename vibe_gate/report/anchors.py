@@ -46,8 +46,8 @@ def anchors(patch: bytes) -> Anchors:
     """
     places: dict[tuple[str, DiffSide], dict[int, int]] = {}
     added: set[tuple[str, int]] = set()
-    for path, start, end in sections(patch):
-        for number, hunk in enumerate(hunks(patch[start:end])):
+    for part in sections(patch):
+        for number, hunk in enumerate(hunks(patch[part.start : part.end])):
             lines = hunk.lines
             left = [line for line in lines if line.origin != "+"]
             right = [line for line in lines if line.origin != "-"]
@@ -58,7 +58,7 @@ def anchors(patch: bytes) -> Anchors:
                 ("RIGHT", hunk.new_start, len(right)),
             )
             for side, first, count in sides:
-                held = places.setdefault((path, side), {})
+                held = places.setdefault((part.path, side), {})
                 held |= dict.fromkeys(range(first, first + count), number)
-            added.update((path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
+            added.update((part.path, line) for line, one in enumerate(right, hunk.new_start) if one.origin == "+")
     return Anchors(places, added)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.checks import CheckResults, conduct, run_checks
-from vibe_gate.checks.conduct import Conduct
+from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.escape import counted

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS, USAGE, DefinitionError, GatewayError, InfrastructureError, UsageError
@@ -139,7 +141,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _as_json(mistake: Mistake) -> dict[str, object]:
-    return {name: value for name, value in mistake._asdict().items() if name != "owner"}  # `key` says enough
+    return {name: value for name, value in asdict(mistake).items() if name != "owner"}  # `key` says enough
 
 
 def _unrecorded(root: Path, tree: DefinitionTree) -> list[Mistake]:
