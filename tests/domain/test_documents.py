@@ -29,6 +29,7 @@ from vibe_gate.domain.document import (
 )
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.tables import read_table
+from vibe_gate.gate.loading import built_in_rubrics
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -154,8 +155,15 @@ AGENT = Agent(
     isolation="sandbox",
 )  # fmt: skip
 ASKED = Criterion(id="q", kind="judge", must=True, weight=2.0, question="Is it?", good="yes", paths=("src/**",))
-CHECKED = Criterion(id="c", kind="check", check="only-paths", options={"paths": ["a"], "n": 1})
-SMALL = Rubric(schema=1, id="r", criterion=(Criterion(id="q", kind="judge", question="Is it?"),))
+CHECKED = Criterion(id="c", kind="check", weight=1.0, check="only-paths", options={"paths": ["a"], "n": 1})
+SMALL = """
+schema = 1
+id = "r"
+[[criterion]]
+id = "q"
+kind = "judge"
+question = "Is it?"
+"""
 LARGE = Rubric(
     schema=1, id="r", pass_threshold=1.0, min_coverage=0.25, votes=3, model="m", sees=("message",),
     criterion=(ASKED, CHECKED),
@@ -178,8 +186,13 @@ options = { timeout_s = 5 }
     [
         (Agent(id="a"), "4b7a60a889bee9ae577f772389045688198cda0b6dd63cbf777758159c1dd9ca"),
         (AGENT, "18338656a9dd959daa7b6ea48c91b45ed94343fa79e56ad6dfba12400e97bfac"),
-        (SMALL, "15a773fa13cdd31117ce8c46eeed5f4c777f89e59711ee9db356fad88a722153"),
+        (
+            read_table(Rubric, tomllib.loads(SMALL), []),
+            "45ef6910572981ac3f5785b68f55455fa5237de10f8711a3016846bfe8ae3f86",
+        ),
         (LARGE, "90fe51e19f73b922043baca760b0b020d1fa389578c5de7a939a4b52762657b6"),
+        (built_in_rubrics()[0], "13d03c544ed3f0a22787e25dec11f0467ec5de2c6c75acfca79734ce3f66058e"),
+        (built_in_rubrics()[1], "045f24dddab7ce78857a180158ab40dd67cc75e04f9fc0985764537f67a57449"),
         (
             read_table(Rubric, tomllib.loads(WRITTEN), []),
             "1e330b2ce8f410ac713292b590a585333f8d780d753c8bf9ccf87a343425e2cb",

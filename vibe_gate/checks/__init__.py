@@ -236,7 +236,7 @@ def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:
         id=criterion.id,
         kind="check",
         must=criterion.must,
-        weight=criterion.weight,
+        weight=float(criterion.weight),
         outcome=answer.outcome,
         decided_by="check",
         reason=short(answer.reason),

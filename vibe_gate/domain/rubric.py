@@ -76,7 +76,7 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
     kind: Annotated[Literal["judge", "check"], Meta(description="A model answers, or deterministic code.")]
     must: Annotated[bool, Meta(description="A fail blocks whatever the score.")] = False
-    weight: Annotated[float, Meta(gt=0, le=1000, description="What it counts in the score.")] = 1.0
+    weight: Annotated[float, Meta(gt=0, le=1000, description="What it counts in the score.")] = 1
     question: Annotated[str | None, Meta(description='Of a judge: one question that "yes" passes.')] = None
     good: Annotated[str | None, Meta(description="Of a judge: an example that passes.")] = None
     bad: Annotated[str | None, Meta(description="Of a judge: an example that fails.")] = None
@@ -91,6 +91,7 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Of a check: a program and its arguments, run in an export of the reviewed tree."),
     ] = None
     options: Annotated[dict[str, Any], Meta(description="The check's own settings.")] = {}
+    # The default of `weight` is a whole number: digests of rubrics, by which receipts are found, have it as 1, not 1.0.
 
     def __post_init__(self) -> None:
         """Refuse keys that contradict the kind or each other, with ValueError."""

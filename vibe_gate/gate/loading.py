@@ -123,8 +123,12 @@ def built_in_gate(tree: DefinitionTree) -> Gate:
 
 
 def built_in_rubrics() -> tuple[Rubric, ...]:
-    """Those of the built-in gate."""
-    return tuple(read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
+    """Those of the built-in gate, whose digests have weights as fractions."""
+    found = (read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
+    return tuple(
+        replace(one, criterion=tuple(replace(each, weight=float(each.weight)) for each in one.criterion))
+        for one in found
+    )
 
 
 class _Read(Struct, frozen=True):

@@ -85,7 +85,7 @@ def judged(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: st
         id=criterion.id,
         kind="judge",
         must=criterion.must,
-        weight=criterion.weight,
+        weight=float(criterion.weight),
         outcome=outcome,
         decided_by=decided_by,
         votes=tuple(votes),

@@ -115,7 +115,7 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
         id=criterion.id,
         kind="judge",
         must=criterion.must,
-        weight=criterion.weight,
+        weight=float(criterion.weight),
         outcome="not_applicable" if chosen else "abstain",
         decided_by="none",
         reason=why,
