@@ -50,7 +50,7 @@ class SessionCost(Struct, frozen=True):
 
     input_tokens: int = 0
     output_tokens: int = 0
-    by_model: Mapping[str, ModelCost] = field(default_factory=dict)
+    by_model: Mapping[str, ModelCost] = {}
     replayed: bool = False
 
     @property

@@ -219,11 +219,6 @@ def read_whole(folder: Folder, name: str) -> bytes:
     return data
 
 
-def own_events(written: Iterable[bytes]) -> Iterator[Event]:
-    """The events of the log that this process wrote, without pydantic. Any error if it was changed meanwhile."""
-    return (Event(**json.loads(line)) for line in written)
-
-
 def parse_events(written: Iterable[bytes]) -> Iterator[Event]:
     """The events of a run's log.
 

@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import Timestamp, iso, parse_object, plain, read, require_few
 from vibe_gate.domain.escape import show_text
+from vibe_gate.domain.turn import TodoChanges, TurnTodo
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
@@ -39,12 +40,10 @@ from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
+from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from vibe_gate.domain.turn import TurnTodo
-    from vibe_gate.store.turn_summary import ToolCall
 
 AGENT = "claude"
 
@@ -153,9 +152,6 @@ class CapturedSession(Struct, frozen=True):
 
 def session_in(root: Path, session: str) -> CapturedSession | None:
     """The captured session of that id in the working tree `root`; None if it is not there or cannot be read."""
-    from vibe_gate.domain.turn import TodoChanges
-    from vibe_gate.store.turn_summary import HookMark, correlate, todos_after
-
     marks: list[HookMark] = []
     todos: list[TurnTodo] = []
     changes = TodoChanges()

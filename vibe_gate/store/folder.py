@@ -37,19 +37,14 @@ TEMPORARY = ".tmp-"
 class Folder:
     """One open directory. `path` is for messages and for people; nothing is opened through it."""
 
-    def __init__(self, descriptor: int, path: str) -> None:
+    def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
-        self._path = path
-
-    @property
-    def path(self) -> Path:
-        """Made on request: a store opens a folder for every turn."""
-        return Path(self._path)
+        self.path = path
 
     @classmethod
     def at(cls, path: Path) -> Folder:
         """The directory at a path that the user named (links on the way to it are the user's own)."""
-        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), str(path))
+        return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
 
     def __del__(self) -> None:
         let_go(self._descriptor)
@@ -57,7 +52,7 @@ class Folder:
     def folder(self, name: str, create: bool = False) -> Folder:
         """The directory `name` in this one; `create` makes it if it is missing."""
         try:
-            return Folder(self._open(name, _READ_DIRECTORY), f"{self._path}/{name}")
+            return Folder(self._open(name, _READ_DIRECTORY), self.path / name)
         except FileNotFoundError:
             if not create:
                 raise

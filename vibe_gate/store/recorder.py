@@ -19,15 +19,15 @@ from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
-from vibe_gate.store.bundle import digests, own_events, require_possible
+from vibe_gate.store.bundle import digests, parse_events, require_possible
 from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
 from vibe_gate.store.recording import RecordingStatus, never_fails
+from vibe_gate.store.turn import TurnParts, TurnRecorder
 
 if TYPE_CHECKING:
     from vibe_gate.store.result import RunResult
-    from vibe_gate.store.turn import TurnRecorder
 
 Clock = Callable[[], datetime]
 Attest = Callable[[Mapping[str, Any], Mapping[str, str]], bytes]
@@ -123,9 +123,6 @@ class RunRecorder:
 
     def turn(self, node_id: str) -> TurnRecorder:
         """Open the node's next turn, `nodes/<node id>/turn-001` and so on; appends turn.started."""
-        # A turn's documents take long to import, and most runs at a commit have no session.
-        from vibe_gate.store.turn import TurnRecorder
-
         names.as_folder_name(node_id, "a node id")
         self._turns_of[node_id] += 1
         number = self._turns_of[node_id]
@@ -214,8 +211,6 @@ class RunRecorder:
     @never_fails
     def begun_turn(self, parts: RunParts, node_id: str, number: int) -> TurnRecorder:
         """The record of a turn that has begun; None if the run is not recorded any more."""
-        from vibe_gate.store.turn import TurnParts, TurnRecorder
-
         name = names.turn(number)
         folder = parts.folder.below(f"nodes/{node_id}/{name}")
 
@@ -234,7 +229,7 @@ class RunRecorder:
         written = unredacted_fields.summary(summary, parts.redact.value)
         require_possible(written)
         document = plain(written)
-        events = list(own_events(lines(parts.folder, names.EVENTS)))
+        events = list(parse_events(lines(parts.folder, names.EVENTS)))
         parts.folder.place(names.GRAPH, fold(events).to_json().encode())
         safe = unredacted_fields.redacted(_sessions(events), unredacted_fields.SESSIONS, parts.redact.value)
         parts.folder.place(names.SESSIONS, encode_line(safe))

@@ -19,6 +19,7 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock, encode_line
 from vibe_gate.store.recorder import Clock, RunParts, RunRecorder
 from vibe_gate.store.recording import RecordingStatus, sentence
+from vibe_gate.store.reopening import reopen
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
@@ -78,8 +79,6 @@ class Store:
         `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
         run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
         """
-        from vibe_gate.store.reopening import reopen  # few runs are resumed
-
         return reopen(self._root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
 
     def captures(self) -> Folder | None:
