@@ -14,7 +14,7 @@ from vibe_gate.domain.document import Named, first_mistake, read
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.rubric import ModelName
+from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
@@ -37,9 +37,17 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
     deadline_s: Annotated[float, Meta(gt=0)] | None
     agent: str
     session: str
-    model: ModelName | None
+    model: str | None
     apply: bool
     reviewing: bool
+
+    def require_model(self) -> None:
+        """ValueError: the model is a word that the agent's command line would take for something else."""
+        try:
+            if self.model is not None:
+                model_name(self.model)
+        except ValueError as error:
+            raise ValueError(f"request.model: {error}") from None
 
     def review(self, **more: Any) -> ReviewRequest:  # noqa: ANN401
         """The review's request; `more` as of ReviewRequest."""
@@ -82,7 +90,9 @@ def resumed(run: RunEntry, about: dict[str, Any]) -> KeptRun:
     if "request" not in about:
         raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
     try:
-        return read(KeptRun, about | {"run_id": run.run_id, "key": run.key})
+        kept = read(KeptRun, about | {"run_id": run.run_id, "key": run.key})
+        kept.request.require_model()
+        return kept
     except ValueError as error:
         why = show_text(first_mistake(error))
         raise UsageError(
