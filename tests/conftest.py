@@ -89,18 +89,18 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def quick_judges(environ: dict[str, str]) -> Iterator[None]:
-    """Judges whose program is `judges_cli.py`: what they are asked, and what becomes of it, is the subject."""
-    environ["PATH"] = f"{sdk_alone.JUDGES}:{environ['PATH']}"
+def quick_agents(environ: dict[str, str]) -> Iterator[None]:
+    """Agents whose program is `quick_cli.py`: what they are asked, and what becomes of it, is the subject."""
+    environ["PATH"] = f"{sdk_alone.QUICK}:{environ['PATH']}"
     yield
     refused = sdk_alone.refused()
-    assert not refused, f"judges_cli.py is not made for this, take `real_cli`: {refused}"
+    assert not refused, f"quick_cli.py is not made for this, take `real_cli`: {refused}"
 
 
 @pytest.fixture
-def real_cli(quick_judges: None, environ: dict[str, str]) -> None:
-    """The CLI itself, in a module whose judges are quick."""
-    environ["PATH"] = environ["PATH"].removeprefix(f"{sdk_alone.JUDGES}:")
+def real_cli(quick_agents: None, environ: dict[str, str]) -> None:
+    """The CLI itself, in a module whose agents are quick."""
+    environ["PATH"] = environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """The Claude Agent SDK without the CLI that its wheel brings, as it is installed from source: the CLI is that on PATH.
 
-Imported before the SDK is. `REAL` is the folder of the CLI itself, `JUDGES` that of `judges_cli.py`, which answers as
+Imported before the SDK is. `REAL` is the folder of the CLI itself, `QUICK` that of `quick_cli.py`, which answers as
 a judge in a hundredth of the time. Programs that a test starts as a user does have the whole SDK.
 """
 
@@ -20,12 +20,14 @@ _folder = Path(tempfile.mkdtemp(prefix="vibe-gate-sdk-"))
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 REAL = _sdk / "_bundled"
-JUDGES = _folder / "judges"
+QUICK = _folder / "quick"
+SITE = _folder / "site"
+"""Where Python finds the SDK without it: for programs that a test starts, as PYTHONPATH."""
 
 
 def refused() -> str:
-    """What `judges_cli.py` was asked for since the last call, and is not made for."""
-    told = JUDGES / "claude.refused"
+    """What `quick_cli.py` was asked for since the last call, and is not made for."""
+    told = QUICK / "claude.refused"
     if not told.exists():
         return ""
     text = told.read_text()
@@ -34,15 +36,15 @@ def refused() -> str:
 
 
 def _install() -> None:
-    package = _folder / "site" / "claude_agent_sdk"
+    package = SITE / "claude_agent_sdk"
     package.mkdir(parents=True)
     for part in _sdk.iterdir():
         if part.name not in ("_bundled", "__pycache__"):
             (package / part.name).symlink_to(part)
-    sys.path.insert(0, str(package.parent))
-    JUDGES.mkdir()
-    program = JUDGES / "claude"
-    source = Path(__file__).with_name("judges_cli.py").read_text()
+    sys.path.insert(0, str(SITE))
+    QUICK.mkdir()
+    program = QUICK / "claude"
+    source = Path(__file__).with_name("quick_cli.py").read_text()
     program.write_text(f"#!{sys.executable} -IS\n{source}")
     program.chmod(0o755)
 

@@ -26,7 +26,7 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
 
-pytestmark = pytest.mark.usefixtures("quick_judges")
+pytestmark = pytest.mark.usefixtures("quick_agents")
 
 PASSES = passes("errors-not-swallowed", "names-are-clear")
 FAILS = answers(fails(), said("names-are-clear"))

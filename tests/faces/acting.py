@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import claude_agent_sdk
+import sdk_alone
 from repos import Repo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +115,7 @@ def environment(shared: Path, environ: Mapping[str, str]) -> Path:
             ready.unlink()
             ready.write_text(keyed["key"])
             (packages,) = (agent / "venv" / "lib").glob("python3.*/site-packages")
-            (packages / "vibe-gate-sdk.pth").write_text(str(Path(claude_agent_sdk.__file__).parents[1]))
+            (packages / "vibe-gate-sdk.pth").write_text(str(sdk_alone.REAL.parents[1]))
     return place
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import sdk_alone
 from answers import answers
 from repos import Repo
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
@@ -189,9 +190,16 @@ def use(monkeypatch: pytest.MonkeyPatch, model) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.fixture
+def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agents of the pytest that is started are quick, too."""
+    monkeypatch.setenv("PATH", environ["PATH"])
+    monkeypatch.setenv("PYTHONPATH", str(sdk_alone.SITE))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch):
+def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):
     project.makepyfile(test_twelve=TWELVE)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
@@ -294,7 +302,7 @@ def test_dear(vibe, vibe_repo, number):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("end", "said"), [("", "budget"), ("os._exit(3)", "this worker replaces one that crashed")])
-def test_workers_share_the_budget_of_the_session(project, monkeypatch, end, said):
+def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, end, said):
     project.makepyfile(test_dear=DEAR.replace("end", end))
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)

@@ -17,7 +17,7 @@ from wire import answer, answering
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_judges")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 RUBRIC = """\
 schema = 1

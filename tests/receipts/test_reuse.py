@@ -21,7 +21,7 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Selection
 from vibe_gate.run.review import Review
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_judges")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 
 SIGNERS = ".vibe-gate/allowed_signers"

@@ -9,6 +9,8 @@ from scripted_messages_api import MessagesRequest
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, says, writes
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 EXAMPLES = Path(__file__).parents[2] / "examples/agents"
 
 A = (says("The handler has a TODO left."), *writes("src/load.py", FIXED))

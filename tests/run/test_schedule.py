@@ -11,6 +11,8 @@ from scripted_messages_api import MessagesRequest, Turn
 from wire import answering
 from working import CHECKED, FIXED, WorkingRepo, says, writes
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 KEPT = CHECKED.replace('"clean"', '"kept"').replace("TODO", "FIXME")
 """A rubric that passes where "clean" fails."""
 

@@ -13,6 +13,8 @@ from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 GITHUB_TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 GATES = """\
@@ -112,6 +114,7 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
     assert [rubric["outcome"] for rubric in done.json["rubrics"]] == ["fail"]
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
     before = repo.state()
     with answering(*writes("src/load.py", FIXED)) as model:
@@ -172,6 +175,7 @@ def test_apply_puts_the_change_into_the_working_tree(repo):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_apply_leaves_what_steers_agents_to_a_person(repo):
     planted = ToolUse("Bash", {"command": "mkdir .claude && echo '{}' > .claude/settings.json"})
     with answering(Turn(planted), *writes("src/load.py", FIXED)) as model:
@@ -246,6 +250,7 @@ def test_at_a_terminal_a_person_is_told_what_waits_and_may_deny_it_or_leave_the_
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
 def test_a_pipe_that_git_would_wait_for_ends_the_stage_and_seals_the_run(repo):
     with answering(Turn(ToolUse("Bash", {"command": "mkfifo src/.gitignore"})), says("Done.")) as model:
         done = repo.run("--agent", "fixer", "--prompt", "Go.", model=model.environ)
@@ -362,6 +367,7 @@ def test_a_change_of_the_working_tree_meanwhile_keeps_the_patch_from_being_appli
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["clone", "sandbox"])
+@pytest.mark.usefixtures("real_cli")
 def test_writes_outside_to_git_and_to_settings_are_refused(repo, level, tmp_path):
     agent = FIXER.replace('"fixer"', f'"{level}"') + f'isolation = "{level}"\n'
     repo.write(f".vibe-gate/agents/{level}.toml", agent)

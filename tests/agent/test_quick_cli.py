@@ -1,0 +1,119 @@
+"""The stand-in for Claude Code that most agents of tests are (`quick_cli.py`) leaves what Claude Code leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sdk_alone
+from claude_agent_sdk import InMemorySessionStore, project_key_for_directory
+from scripted_messages_api import ApiError, Step, Text, Thinking, ToolUse, Turn
+from wire import Notes, answer, answering, costing, hold, task_in
+
+from vibe_gate.agent import Conversation
+from vibe_gate.domain.wire import Ending
+
+ITS_OWN = {
+    "ts", "uuid", "message_id", "tool_use_id", "session_id", "transcript_path", "prompt_id", "effort", "duration_ms",
+    "background_tasks", "session_crons", "data", "tool_result_meta", "tool_response", "permission_suggestions",
+}  # fmt: skip
+"""Fields that no reader of a judge's turn takes: names of one run, times, what the CLI says of itself."""
+
+
+def plain(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in one.items() if name not in ITS_OWN} for one in noted]
+
+
+def results(notes: Notes) -> dict[str, Any]:
+    """What is read of the result: how it ended, and what was used."""
+    (result,) = (one for one in notes.events if one["type"] == "result")
+    names = ("subtype", "is_error", "num_turns", "structured_output", "api_error_status", "terminal_reason")
+    used = {name: (result["usage"] or {}).get(name, 0) for name in ("input_tokens", "output_tokens")}
+    return {name: result.get(name) for name in names} | used | {"denials": result["permission_denials"]}
+
+
+SCRIPTS = {
+    "an answer": [answer({"ok": True}, usage=costing(30))],
+    "words before it": [Turn(Text("hm"), ToolUse("StructuredOutput", {"ok": False}), characters_per_delta=2)],
+    "a thought, and no ASCII": [Turn(Thinking("é"), Text("ü\u2028"), ToolUse("StructuredOutput", {"ok": True}))],
+    "a refused request": [ApiError(403, "no: [vibe-gate]")],
+}
+WRITES = [
+    Turn(Text("I write."), ToolUse("Write", {"file_path": "new/a.txt", "content": "é\n"}), usage=costing(30)),
+    Turn(ToolUse("Write", {"file_path": "new/a.txt", "content": "b"})),
+    Turn(Text("Done.")),
+]
+
+
+def both(tmp_path: Path, environ: dict[str, str], script: list[Step], **more: Any) -> list[tuple[Any, ...]]:
+    """What a turn leaves with the stand-in, and with the CLI itself."""
+    seen = []
+    for name, path in {"quick": environ["PATH"], "real": environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:")}.items():
+        with answering(*script) as model:
+            place = tmp_path / name
+            place.mkdir()
+            kept = Conversation(store=InMemorySessionStore(), session_id=str(uuid4()))
+            about = more | ({"conversation": kept} if more.get("working") else {})
+            ending, notes = hold(task_in(place, model.base_url, environ | {"PATH": path}, **about))
+        asked = [
+            (told_of(one.body["messages"]), one.body["model"], one.body["stream"], one.tool_names)
+            for one in model.script.requests
+        ]
+        assert "You judge." in model.script.requests[0].system_text
+        told = [one for one in plain(notes.events) if one["type"] != "result"]
+        told = [one for one in told if one.get("subtype") != "thinking_tokens"]
+        seen.append((outcome(ending), told, plain(notes.hooks), results(notes), asked, transcript(kept, place)))
+    return [json.loads(json.dumps(each).replace("/real/", "/quick/")) for each in seen]
+
+
+def transcript(kept: Conversation, place: Path) -> list[Any]:
+    """The messages of the kept session, in the order in which each follows another."""
+    key = {"project_key": project_key_for_directory(place / "tree"), "session_id": kept.session_id}
+    entries = asyncio.run(kept.store.load(key)) or []
+    return [told_of([one["message"]]) for one in entries if one["type"] in ("user", "assistant")]
+
+
+def told_of(messages: list[dict[str, Any]]) -> list[Any]:
+    """What was said and answered: without the CLI's own reminders, texts of its tools, and marks for caching."""
+    blocks = [
+        (one["role"], block)
+        for one in messages
+        for block in ([{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"])
+        if one["role"] != "system"
+    ]
+    fields = ("type", "text", "thinking", "name", "input", "is_error")
+    return [(role, {name: block[name] for name in fields if name in block}) for role, block in blocks]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_judges_turn_leaves_the_same(name, tmp_path, environ, quick_agents):
+    quick, real = both(tmp_path, environ, SCRIPTS[name], tools=("Read", "Grep"))
+    for ours, theirs in zip(quick, real, strict=True):
+        assert ours == theirs
+
+
+@pytest.mark.slow
+def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
+    quick, real = both(tmp_path, environ, WRITES, tools=("Write",), schema=None, working=True)
+    for ours, theirs in zip(quick, real, strict=True):
+        assert ours == theirs
+    assert [(tmp_path / name / "tree/new/a.txt").read_text() for name in ("quick", "real")] == ["b", "b"]
+
+
+def outcome(ending: Ending) -> tuple[Any, ...]:
+    """All but the words of the CLI's own error, and the price, which is the gateway's to say."""
+    tokens = ending.cost.input_tokens, ending.cost.output_tokens
+    detail = ending.detail.partition(" (")[0]
+    return ending.status, ending.answer, detail, tokens, ending.used_tools, ending.permission_denials
+
+
+def test_what_it_is_not_made_for_fails_the_test(tmp_path, environ, quick_agents):
+    with answering(Turn(ToolUse("Read", {"file_path": "a"}))) as model:
+        ending, _ = hold(task_in(tmp_path, model.base_url, environ, tools=("Read",)))
+    assert ending.status == "died"
+    assert "the tool Read" in sdk_alone.refused()

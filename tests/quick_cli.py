@@ -1,0 +1,268 @@
+"""Claude Code as far as most agents of tests need it: a twentieth of the CLI's start, at the same two wires.
+
+To the SDK it speaks as the CLI does (lines of JSON on stdin and stdout: initialize, hooks, messages, the mirrored
+transcript, a result); to the gateway as well (streamed requests to the Messages API). It knows the tool `Write` and
+that of the answer. `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they leave the
+same. Whatever else a script wants of it (other tools, retries, a session that goes on, a cut answer) ends it, and the
+fixture `quick_agents` fails the test: then the CLI is the subject, and the test takes `real_cli`.
+
+It imports little, because imports are what a start costs.
+"""
+
+# ruff: noqa: PTH103 - pathlib is an import
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+ANSWER_TOOL = "StructuredOutput"
+VERSION = "2.1.332"
+REFUSED = 403  # by the gateway, as a rule
+
+Json = dict[str, Any]
+
+
+class Cli:
+    """One conversation."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self.option = dict(zip(argv, argv[1:], strict=False))  # noqa: RUF007 - itertools is an import
+        if "--resume" in argv:
+            _refuse("a session that goes on")
+        self.is_kept = "--session-id" in argv
+        self.session = self.option["--session-id"] if self.is_kept else _uuid()
+        self.folder, self.mode = os.environ["PWD"], self.option["--permission-mode"]
+        self.hooks: dict[str, list[str]] = {}
+        self.messages: list[Json] = []
+        self.used = {"input_tokens": 0, "output_tokens": 0}
+        self.last: str | None = None
+
+    def say(self, **message: Any) -> None:
+        sys.stdout.write(json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n")
+        sys.stdout.flush()
+
+    def tell(self, kind: str, message: Json) -> None:
+        """A message of the conversation, and its line of the transcript."""
+        name = _uuid()
+        self.say(type=kind, message=message, parent_tool_use_id=None, uuid=name)
+        self.mirror(kind, message, name)
+
+    def mirror(self, kind: str, message: Json, name: str) -> None:
+        if self.is_kept:
+            entry = {"type": kind, "message": message, "uuid": name, "parentUuid": self.last, "sessionId": self.session}
+            project = "".join(char if char.isascii() and char.isalnum() else "-" for char in self.folder)
+            path = f"{os.environ['CLAUDE_CONFIG_DIR']}/projects/{project}/{self.session}.jsonl"
+            self.say(type="transcript_mirror", filePath=path, entries=[entry | {"isSidechain": False}])
+            self.last = name
+
+    def run(self) -> None:
+        """Wait for the prompt, hold the conversation, tell how it ended, and stay until the SDK goes."""
+        prompt = self.prompt()
+        self.hook("UserPromptSubmit", prompt=prompt)
+        self.messages.append({"role": "user", "content": prompt})
+        self.mirror("user", self.messages[0], _uuid())
+        tools = self.option.get("--tools", "").split(",") + [ANSWER_TOOL] * ("--json-schema" in self.option)
+        tools = sorted(filter(None, tools), key=lambda name: (name == ANSWER_TOOL, name))
+        about = {"cwd": self.folder, "model": self.option["--model"], "permissionMode": self.mode, "tools": tools}
+        self.say(type="system", subtype="init", claude_code_version=VERSION, **about)
+        ended, turns = None, 0
+        while ended is None:
+            if turns == int(self.option["--max-turns"]):
+                _refuse("more turns than are allowed")
+            self.say(type="system", subtype="status", status="requesting")
+            status, body = _post(self.request(tools))
+            ended = self.failed(status, body) if status != 200 else self.turn(body)
+            turns += 1
+        about = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": turns + ("structured_output" in ended)}
+        about |= {"total_cost_usd": 0.0, "usage": self.used, "modelUsage": {}, "permission_denials": []}
+        self.say(type="result", subtype="success", **about, **ended)
+        sys.stdin.read()
+
+    def prompt(self) -> object:
+        while True:
+            message = json.loads(sys.stdin.readline() or _refuse("no prompt"))
+            if message["type"] == "user":
+                return message["message"]["content"]
+            asked = message["request"]
+            if asked["subtype"] != "initialize":
+                _refuse(asked["subtype"])
+            self.hooks = {
+                name: [id_ for matcher in matchers for id_ in matcher["hookCallbackIds"]]
+                for name, matchers in asked["hooks"].items()
+            }
+            answer = {"hook_on_failure_supported": True}
+            response = {"subtype": "success", "request_id": message["request_id"], "response": answer}
+            self.say(type="control_response", response=response)
+
+    def hook(self, name: str, **about: Any) -> None:
+        """Ask every hook of the event, one after the other. None may say no."""
+        given = {"session_id": self.session, "cwd": self.folder, "permission_mode": self.mode, "hook_event_name": name}
+        for callback in self.hooks.get(name, ()):
+            request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
+            request["tool_use_id"] = about.get("tool_use_id") or _uuid()
+            self.say(type="control_request", request_id=_uuid(), request=request)
+            answer = json.loads(sys.stdin.readline() or _refuse("no answer of a hook"))
+            if answer["type"] != "control_response" or '"deny"' in json.dumps(answer):
+                _refuse(f"a hook that says no: {answer}")
+
+    def request(self, tools: list[str]) -> Json:
+        with open(self.option["--system-prompt-file"], encoding="utf-8") as file:
+            system = file.read()
+        schemas = {ANSWER_TOOL: json.loads(self.option.get("--json-schema", "{}"))}
+        return {
+            "model": self.option["--model"],
+            "messages": self.messages,
+            "system": [{"type": "text", "text": system}],
+            "tools": [{"name": name, "input_schema": schemas.get(name, {"type": "object"})} for name in tools],
+            "max_tokens": 64000,
+            "stream": True,
+        }
+
+    def failed(self, status: int, body: bytes) -> Json:
+        if status != REFUSED:
+            _refuse(f"status {status}")
+        text = f"Failed to authenticate. API Error: {status} {json.loads(body)['error']['message']}"
+        message = {"id": _uuid(), "type": "message", "role": "assistant", "model": "<synthetic>", "stop_reason": None}
+        self.tell("assistant", message | {"content": [{"type": "text", "text": text}], "usage": {}})
+        return {"is_error": True, "result": text, "api_error_status": status, "terminal_reason": "api_error"}
+
+    def turn(self, body: bytes) -> Json | None:
+        """Hand on a streamed answer and run what it calls; how the conversation ended, or None if it goes on."""
+        message: Json = {}
+        said: list[Json] = []
+        for event in _events(body):
+            self.say(type="stream_event", event=event, parent_tool_use_id=None)
+            kind = event["type"]
+            if kind == "message_start":
+                message = event["message"]
+            elif kind == "content_block_start":
+                block, parts = event["content_block"], list[str]()
+            elif kind == "content_block_delta":
+                _add(block, parts, event["delta"])
+            elif kind == "content_block_stop":
+                if block["type"] == "tool_use":
+                    block["input"] = json.loads("".join(parts))
+                self.tell("assistant", message | {"content": [block]})
+                said.append(block)
+                if block["type"] == "tool_use":
+                    self.hook("PreToolUse", **self.about(block))
+            elif kind == "message_delta":
+                if event["delta"]["stop_reason"] not in ("tool_use", "end_turn"):
+                    _refuse(f"an answer that stopped with {event['delta']['stop_reason']}")
+                for name in self.used:
+                    self.used[name] += event["usage"][name]
+        return self.called(said)
+
+    def called(self, said: list[Json]) -> Json | None:
+        calls = [block for block in said if block["type"] == "tool_use"]
+        answers = [call for call in calls if call["name"] == ANSWER_TOOL]
+        if len(calls) > 1 or (not calls and "--json-schema" in self.option):
+            _refuse("an answer without the form, or several calls at once")
+        self.messages.append({"role": "assistant", "content": said})
+        for call in calls:
+            self.messages.append({"role": "user", "content": [self.write(call) if not answers else self.taken(call)]})
+        if calls and not answers:
+            return None
+        text = next((block["text"] for block in reversed(said) if block["type"] == "text"), "")
+        self.hook("Stop", stop_hook_active=False, **({} if answers else {"last_assistant_message": text}))
+        ended = {"is_error": False, "terminal_reason": "completed"}
+        if not answers:
+            return ended | {"result": text}
+        answer = answers[0]["input"]
+        written = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
+        return ended | {"result": written, "structured_output": answer}
+
+    def about(self, call: Json) -> Json:
+        """A call as hooks are told of it: the path whole."""
+        if call["name"] not in ("Write", ANSWER_TOOL):
+            _refuse(f"the tool {call['name']}")
+        given = call["input"]
+        if "file_path" in given:
+            given = given | {"file_path": f"{self.folder}/{given['file_path']}"}
+        return {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
+
+    def taken(self, call: Json) -> Json:
+        return self.result(call, "Structured output provided successfully", "Structured output provided successfully")
+
+    def write(self, call: Json) -> Json:
+        about, content = self.about(call), call["input"]["content"]
+        path = about["tool_input"]["file_path"]
+        if "/.git/" in path:  # there the CLI asks twice
+            self.hook("PermissionRequest", **about)
+        is_new = not os.access(path, os.F_OK)
+        os.makedirs(path.rpartition("/")[0], exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+        given = call["input"]["file_path"]
+        text = (
+            f"File created successfully at: {given}" if is_new else f"The file {given} has been updated successfully."
+        )
+        text += " (file state is current in your context \u2014 no need to Read it back)"
+        kind = "create" if is_new else "update"
+        return self.result(call, text, {"type": kind, "filePath": given, "content": content})
+
+    def result(self, call: Json, text: str, response: object) -> Json:
+        self.hook("PostToolUse", **self.about(call), tool_response=response)
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+        self.tell("user", {"role": "user", "content": [result]})
+        return result
+
+
+def _add(block: Json, parts: list[str], delta: Json) -> None:
+    kind = delta["type"].removesuffix("_delta")
+    if kind == "input_json":
+        parts.append(delta["partial_json"])
+    elif kind == "signature":
+        block["signature"] = delta["signature"]
+    else:
+        block[kind] += delta[kind]
+
+
+def _post(body: Json) -> tuple[int, bytes]:
+    """The status and the whole body of what the model's address answers."""
+    host, _, path = os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://").partition("/")
+    name, _, port = host.partition(":")
+    data = json.dumps(body).encode()
+    head = (
+        f"POST /{path}/v1/messages HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(data)}\r\n"
+        "content-type: application/json\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n"
+        f"user-agent: claude-cli/0 (quick_cli)\r\nx-api-key: {os.environ['ANTHROPIC_API_KEY']}\r\n\r\n"
+    )
+    with socket.create_connection((name, int(port))) as there, there.makefile("rb") as answer:
+        there.sendall(head.encode() + data)
+        status = int(answer.readline().split()[1])
+        fields = dict(line.lower().rstrip().split(b": ", 1) for line in iter(answer.readline, b"\r\n"))
+        if fields.get(b"transfer-encoding") != b"chunked":
+            return status, answer.read(int(fields[b"content-length"]))
+        chunks = b""
+        while size := int(answer.readline(), 16):
+            chunks += answer.read(size)
+            answer.readline()
+        return status, chunks
+
+
+def _events(body: bytes) -> list[Json]:
+    lines = [line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")]
+    events = [json.loads(line) for line in lines]
+    if not events or events[-1]["type"] != "message_stop":
+        _refuse("an answer that is cut")
+    return events
+
+
+def _uuid() -> str:
+    digits = os.urandom(16).hex()
+    return "-".join((digits[:8], digits[8:12], "4" + digits[13:16], "8" + digits[17:20], digits[20:]))
+
+
+def _refuse(what: str) -> Any:
+    with open(f"{sys.argv[0]}.refused", "a", encoding="utf-8") as file:
+        file.write(f"{what}\n")
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    Cli(sys.argv[1:]).run()
