@@ -16,7 +16,7 @@ CostBasis = Literal["known", "unknown", "none"]
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
-    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: there, as `branch` has none yet."""
+    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: at the change, as `branch` has none."""
 
     revision: str
     bootstrap: bool

@@ -31,7 +31,7 @@ Standing = Literal["holds", "relocated", "void"]
 
 
 class CheckedEvidence(Struct, frozen=True, kw_only=True):
-    """A quoted line after our own look: where it stands, and why it is void if it is.
+    """A quoted line after it was looked up in the file: its place, and the reason if it is void.
 
     Lines `line`..`end_line` (one, but for bundles of older versions) count from 1. `path` is as shown
     (`paths.quote`); `side` "before" is for what was removed.
