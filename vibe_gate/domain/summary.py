@@ -16,7 +16,7 @@ CostBasis = Literal["known", "unknown", "none"]
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
-    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: at the change, as `branch` has none."""
+    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: in the change; not in `branch`."""
 
     revision: str
     bootstrap: bool
