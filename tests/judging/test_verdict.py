@@ -179,6 +179,8 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
     assert (waived.outcome, waived.findings[0].level) == ("pass", "notice")
     assert [one.finding for one in waived.waivers] == [finding.fingerprint]
     assert waived.rubrics[0].criteria[1].outcome == "fail"
+    said_of_it = f"{finding.fingerprint}: overridden by Ada <ada@x> until 2026-03-01: meant"
+    assert (plain.notes, waived.notes) == ((), (said_of_it,))
 
 
 def test_a_waived_finding_stands_behind_those_that_block():
