@@ -27,9 +27,6 @@ NAMES = """
     IntegrityError Vibe VibeRepo"""
 PUBLIC = set(NAMES.split())
 
-MAX_LINES = 650
-"""Of a module; beyond, it is two modules."""
-
 
 def test_the_public_names_are_these_and_each_loads():
     assert set(vibe_gate.__all__) == PUBLIC
@@ -63,13 +60,11 @@ def test_a_door_has_at_most_fifteen_names_and_each_loads(room):
 
 
 @pytest.mark.slow
-def test_a_module_has_a_docstring_a_readable_size_and_no_import_by_string():
+def test_a_module_has_a_docstring_and_no_import_by_string():
     """Types and floors do not see what `import_module` and `__import__` load."""
     for module in MODULES:
-        text = module.read_text()
-        tree = ast.parse(text)
+        tree = ast.parse(module.read_text())
         assert ast.get_docstring(tree), module
-        assert text.count("\n") <= MAX_LINES, module
         called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
         names = {call.id if isinstance(call, ast.Name) else getattr(call, "attr", "") for call in called}
         assert not names & {"import_module", "__import__"}, module
@@ -77,10 +72,10 @@ def test_a_module_has_a_docstring_a_readable_size_and_no_import_by_string():
 
 def test_no_class_name_stands_twice():
     classes = Counter(
-        node.name
+        node.name.lstrip("_")
         for module in MODULES
         for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in classes.items() if count > 1] == []
 
@@ -120,6 +115,7 @@ WRONG = {
     "run/review.py": "from vibe_gate.store import state",
     "report/__init__.py": "import pygit2, claude_agent_sdk, github3, sqlite3, tomllib, tomli_w, requests",
     "gateway/__init__.py": "import rich",
+    "receipts/find.py": "from vibe_gate.receipts import verify",
 }
 """A wrong import in each kind of place, and below what each breaks."""
 
@@ -141,6 +137,7 @@ def test_a_wrong_import_is_refused_in_each_kind_of_place(tmp_path):
         file.write_text(f"{file.read_text()}\n{line}\n")
     said = lint(tmp_path).stdout
     assert [name for name in BROKEN if not re.search(rf"{name}.* BROKEN", said)] == []
+    assert "No cycles are allowed in vibe_gate.receipts." in said
 
 
 def test_no_test_replaces_our_own_code():
