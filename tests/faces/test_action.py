@@ -19,7 +19,7 @@ from scripted_messages_api import ApiError, Text, ToolUse, Turn
 from test_review import FAILS, PASSES
 from wire import KEY, answering
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 MAYBE = """
 [[criterion]]
@@ -87,6 +87,7 @@ def test_the_rubrics_of_the_base_bind_and_not_those_of_the_change(made):
     assert made.outputs["verdict"] == "fail"
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_posted(tmp_path, environ, github):
     made = project(tmp_path, environ, github, RUBRIC)
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
@@ -591,6 +592,7 @@ prompt = "Repair it."
 FIXER = 'schema = 1\nid = "fixer"\nsystem_prompt = "You repair."\ntools = ["Read", "Write"]\n'
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_the_artifact(made):
     made.origin.commit("Repair", **{".vibe-gate/workflows/fix.toml": FIX, ".vibe-gate/agents/fixer.toml": FIXER})
     head = made.branch("topic", **{"src/a.py": "x = 1\n" + todos(1), "src/b.py": "y = 2\n"})

@@ -20,6 +20,8 @@ from vibe_gate.faces.action.gate import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
 
 

@@ -22,6 +22,8 @@ from vibe_gate.git import open_repository
 from vibe_gate.report import listing
 from vibe_gate.store import read_bundle
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 STORE = ".vibe-artifacts"
 HOUR = timedelta(hours=1)
 ENTRY = "import sys; from vibe_gate.faces.cli import main; sys.exit(main())"

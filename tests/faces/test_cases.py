@@ -18,6 +18,8 @@ from vibe_gate.gate.cases import Case, CaseFile
 from vibe_gate.run.cases import compare
 from vibe_gate.store import open_state
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 pytest_plugins = ["pytester"]
 
 CASES = ".vibe-gate/cases"

@@ -17,6 +17,8 @@ from wire import answer, answering
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
 from vibe_gate.faces.git_hook.call import Effect, effect
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 CONFLICT = "<<<<<<< ours\n"
 CHECKS = """\
 schema = 1
@@ -98,6 +100,7 @@ def test_a_human_change_costs_only_the_checks(judging):
     assert (said, model.script.requests) == ("", [])
 
 
+@pytest.mark.usefixtures("real_cli")
 def test_an_agents_change_is_judged_and_the_reason_is_recorded(judging):
     judging.write(a="x\n")
     with answering(PASSES) as model:

@@ -6,6 +6,8 @@ import pytest
 from hooked import PASSES, Hooked
 from wire import answering
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 
 @pytest.fixture
 def waiting(judging: Hooked) -> Hooked:

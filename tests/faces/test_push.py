@@ -11,7 +11,7 @@ from answers import answers, fails
 from hooked import GATE, JUDGED, PASSES, ROOT, Hooked
 from wire import answering
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 
 @pytest.fixture

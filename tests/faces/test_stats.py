@@ -16,6 +16,8 @@ from wire import answering
 
 from vibe_gate.domain.bundles import began
 
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
 
 @pytest.mark.slow
 def test_stored_runs_are_added_up(tmp_path, environ):

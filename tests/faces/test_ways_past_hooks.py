@@ -8,7 +8,7 @@ import pytest
 from hooked import JUDGED, PASSES, Hooked, again, judged_by, put_in
 from wire import answering
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
 TODO = """\
 [[criterion]]
