@@ -10,7 +10,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, Vote, whole_change
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
 from vibe_gate.judging.decide import decide
-from vibe_gate.judging.findings import all_findings, findings_of, fingerprinted, ordered
+from vibe_gate.judging.findings import all_findings, findings_of, fingerprinted, ordered, policy_approval
 
 
 def at(line: int, standing: str = "holds", path: str = "a.py") -> CheckedEvidence:
@@ -125,6 +125,11 @@ def test_fingerprints_are_those_of_earlier_versions():
 
 def file(path: str) -> FileDiff:
     return FileDiff(path, None, "modified", None, None, False, 1, 1, ())
+
+
+def test_an_approval_of_the_gate_is_a_notice_about_the_whole_change():
+    said = Finding(path="", line=0, end_line=0, level="notice", criterion="policy", message="approved by ada: agreed")
+    assert policy_approval("approved by ada:\n agreed") == said
 
 
 def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents():

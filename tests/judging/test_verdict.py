@@ -6,17 +6,18 @@ from datetime import date
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.context import Facts
+from vibe_gate.domain.change import Change, FileDiff, Selection
+from vibe_gate.domain.context import Facts, ReviewRequest
 from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Outcome, Vote
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
-from vibe_gate.judging.answers import Answers, blocking_check
+from vibe_gate.judging.answers import Answers, blocking_check, without_asking
 from vibe_gate.judging.findings import fingerprinted
 from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
@@ -58,13 +59,17 @@ def answered(*conversations: RubricVotes, **more: Any) -> Answers:
     return Answers(votes={"r": conversations}, **{"asked": frozenset("r")} | more)
 
 
+def facts_of(rubrics: tuple[Rubric, ...], *, by_agent: bool = False) -> Facts:
+    gate = Gate(GateFile(schema=1), rubrics, "trusted", "")
+    return Facts(CHANGE, gate, rubrics, "", AgentAuthored(decision=by_agent))
+
+
 def verdict(
     answers: Answers, of: Rubric | None = None, checks: CheckResults | None = None, waivers: Waivers = NOBODY,
     impact: PolicyImpact = CLEAN, *, intact: bool = True,
 ) -> RunVerdict:  # fmt: skip
     rubrics = (of or rubric("clear"),)
-    facts = Facts(CHANGE, Gate(GateFile(schema=1), rubrics, "trusted", ""), rubrics, "", AgentAuthored(decision=False))
-    return verdict_of(facts, checks or checked("pass"), answers, impact, waivers, intact=intact)
+    return verdict_of(facts_of(rubrics), checks or checked("pass"), answers, impact, waivers, intact=intact)
 
 
 UNASKED = Answers(silence="no key")
@@ -222,10 +227,59 @@ def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_bei
     assert blocking_check(checks, waivers) == blocking
 
 
+FAILED = "not asked: the check 'secrets' fails already"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "check", "silence", "chosen"),
+    [
+        ({}, "pass", None, None),
+        ({"judge": False}, "pass", "not asked: --no-judge", True),
+        ({"judge": False}, "fail", "not asked: --no-judge", True),
+        # A check that fails: nothing a judge says helps; asked anyway, but never about a secret.
+        ({}, "fail", FAILED, False),
+        ({"ask_anyway": True}, "fail", FAILED, False),
+        ({"ask_anyway": True}, "fail elsewhere", None, None),
+        ({}, "fail elsewhere", "not asked: the check 'other' fails already", False),
+        ({"ask_anyway": True}, "both", FAILED, False),
+        # A hook asks as the gate says for it: without a rule, where an agent wrote the change.
+        ({"stage": "pre-commit"}, "pass", "not asked: no sign of an AI agent", True),
+        # What is settled elsewhere is not asked again, unless that is forced.
+        ({"settled": lambda: "known"}, "pass", "known", True),
+        ({"settled": lambda: ""}, "pass", None, None),
+        ({"settled": lambda: "known", "force": True}, "pass", None, None),
+        ({"settled": lambda: "known"}, "fail", FAILED, False),
+    ],
+)
+def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
+    made = rubric("clear")
+    other = Criterion(id="other", kind="check", check="forbidden-pattern", options={"pattern": "x"}, must=True)
+    made = replace(made, criterion=(made.criterion[0], other, *made.criterion[1:]))
+    (ours,) = checked("fail" if check in ("fail", "both") else "pass").results.values()
+    theirs = replace(ours, id="other", outcome="fail" if check in ("fail elsewhere", "both") else "pass")
+    checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
+    found = without_asking(ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY)
+    assert (found and found.silence, found and found.chosen) == (silence, chosen)
+    assert found is None or found.votes == {}
+
+
+def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
+    asked = ReviewRequest(Selection("commit"), stage="pre-commit")
+    assert without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY) is None
+    found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
+    assert found is not None
+    assert (found.silence, found.chosen) == ("no criterion asks a judge", True)
+
+
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
     half = RubricVotes(votes={"clear": (), "short": ()})
     answers = Answers(
-        votes={"new": (said("pass"),), "old": (said("pass"),), "both": (said("pass"), said("fail")), "half": (half,)},
+        votes={
+            "new": (said("pass"), said("fail")),
+            "old": (said("pass"),),
+            "both": (said("pass"), said("fail")),
+            "half": (half, said("pass")),
+        },
         asked=frozenset(("new", "both", "half")),
         cached=frozenset(("old", "both")),
     )
