@@ -7,15 +7,13 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sdk_alone
 import watch
+from clean_environ import clean_environ
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
-
-from vibe_gate.domain import CI_VARIABLES
 
 # The same examples in every run, however slow the machine: a red run is about the change. For others than these:
 # `pytest --hypothesis-profile=default`.
@@ -24,33 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("same")
 
-# PYTHON: with PYTHONDONTWRITEBYTECODE, as containers set it, each program that a test starts would compile the product.
-_FOREIGN = ("GIT_", "ANTHROPIC_", "CLAUDE", "AWS_", "VIBE_GATE_", "PRE_COMMIT", "GITHUB_", "PYTHON")
 _HOMES = itertools.count()
-
-
-def clean_environ(home: Path) -> dict[str, str]:
-    """An environment without keys, git variables, proxies or agents' marks, and with its own home."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_FOREIGN) and not name.upper().endswith("_PROXY") and name not in CI_VARIABLES
-    }
-    return kept | {
-        "HOME": str(home),
-        "PATH": f"{sdk_alone.REAL}:{os.environ.get('PATH', os.defpath)}",
-        "XDG_CONFIG_HOME": str(home / ".config"),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
-        "GIT_AUTHOR_NAME": "Ada",
-        "GIT_AUTHOR_EMAIL": "ada@example.org",
-        "GIT_AUTHOR_DATE": "2026-01-02T03:04:05+00:00",
-        "GIT_COMMITTER_NAME": "Ada",
-        "GIT_COMMITTER_EMAIL": "ada@example.org",
-        "GIT_COMMITTER_DATE": "2026-01-02T03:04:05+00:00",
-        "LC_ALL": "C.UTF-8",
-        "NO_PROXY": "127.0.0.1",
-    }
 
 
 def pytest_configure() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from answers import answers, fails
-from conftest import clean_environ
+from clean_environ import clean_environ
 from scripted_messages_api import Text, ToolUse, Turn, Usage
 from walks import walked
 from wire import answering

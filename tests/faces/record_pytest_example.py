@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from answers import passes
-from conftest import clean_environ
+from clean_environ import clean_environ
 from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn, Usage
 from wire import answering
 

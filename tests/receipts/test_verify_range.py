@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import clean_environ
+from clean_environ import clean_environ
 from repos import Repo
 from walks import walked
 

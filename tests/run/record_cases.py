@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from answers import answers, fails, passes
-from conftest import clean_environ
+from clean_environ import clean_environ
 from wire import answering
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cases"
