@@ -115,6 +115,11 @@ def test_keys_of_a_later_version_are_left_out_everywhere() -> None:
 def test_text_that_is_nested_too_deeply_is_no_document() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         decode(Whole, b'{"schema": 1, "new": ' + b"[" * 100_000)
+    deep: object = 1
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read(Whole, {"schema": 1, "new": deep})
 
 
 def test_a_schema_begins_with_the_document_and_names_what_is_in_it() -> None:

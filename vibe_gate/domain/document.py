@@ -35,8 +35,11 @@ Named = Annotated[dict[str, T], Meta(max_length=MAX_NAMES)]
 def read(kind: type[D], document: object) -> D:
     """The value of a document that JSON text had. ValueError: it is not one; `first_mistake` says why."""
     # Text may also spell half a surrogate pair and 1e999, which a str and a float hold, but no document of ours has.
-    json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
-    return msgspec.convert(document, kind)
+    try:
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        return msgspec.convert(document, kind)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def decode(kind: type[D], text: str | bytes) -> D:
