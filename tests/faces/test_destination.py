@@ -63,11 +63,11 @@ def to(server: str, api: str, repository: str, token: str) -> Destination:
         ("a/b", HUB, TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
         ("a/b", "", TOKEN, to("github.com", "api.github.com", "a/b", "hub")),
         (
-            *(None, OWN, TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes"}),
+            *(None, OWN, TOKEN | {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": f"{GHES.upper()}:8443"}),
             to(f"{GHES}:8443", f"{GHES}:8443/api/v3", "team/app", "ghes"),
         ),
         (
-            *(None, f"git@{GHES}:team/app", {"GITHUB_ENTERPRISE_TOKEN": "ghes"}),
+            *(None, f"git@{GHES}:team/app", {"GITHUB_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}),
             to(GHES, f"{GHES}/api/v3", "team/app", "ghes"),
         ),
         (
@@ -94,8 +94,11 @@ def test_where_to_post(asked, origin, environ, expected):
 @pytest.mark.parametrize(
     ("asked", "origin", "environ", "sentence"),
     [
-        (None, OWN, TOKEN | {"GH_TOKEN": "own"}, f"No token for {GHES}:8443, where origin is: set GH_ENTERPRISE_TOKEN"),
-        (None, OWN, {"GH_TOKEN": "own", "GH_HOST": "other.example"}, "are not sent there"),
+        (None, OWN, TOKEN | {"GH_TOKEN": "own"}, f"No token for {GHES}:8443, where origin is: set GH_HOST={GHES}:8443"),
+        (None, OWN, {"GH_TOKEN": "own", "GH_HOST": "other.example"}, "is sent to a server that only origin names"),
+        (None, "git@gitlab.example:a/b", {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token for gitlab.example"),
+        (None, "work:a/b", {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}, "No token for work, where origin is"),
+        (None, "https://github.com@evil.example/a/b", {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token for evil.example"),
         (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
         (None, HUB, {"GH_ENTERPRISE_TOKEN": "ghes", "GITHUB_REPOSITORY": "a/b"}, "No token: set GITHUB_TOKEN"),
         (None, "/srv/octo/hello", TOKEN, "origin is not on a GitHub server. Use --repository OWNER/NAME"),

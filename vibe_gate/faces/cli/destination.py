@@ -2,8 +2,8 @@
 
 The environment decides (GITHUB_REPOSITORY, GITHUB_SERVER_URL, GITHUB_API_URL, as in a job), else the clone's remote
 origin. A token goes only to the server that it is for, as with GitHub's own `gh`: GITHUB_TOKEN and GH_TOKEN to
-github.com and *.ghe.com, or to the server that the environment names; to another server that only origin names a token
-for GitHub Enterprise (GH_ENTERPRISE_TOKEN).
+github.com and *.ghe.com, and any to the server that the environment names (GH_HOST, too). None goes to another server
+because origin names it: that may be GitLab's, or whoever wrote .gitmodules chose it.
 """
 
 from __future__ import annotations
@@ -115,12 +115,11 @@ def _token_for(host: str, environ: Mapping[str, str]) -> str:
         if token := _first(environ, *TOKENS):
             return token
         raise UsageError(UNSET)
-    names = (*ENTERPRISE_TOKENS, *(TOKENS if (environ.get("GH_HOST") or "").lower() == host else ()))
-    if token := _first(environ, *names):
+    if (environ.get("GH_HOST") or "").lower() == host and (token := _first(environ, *ENTERPRISE_TOKENS, *TOKENS)):
         return token
     raise UsageError(
-        f"No token for {host}, where origin is: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints "
-        "one). GITHUB_TOKEN and GH_TOKEN are for github.com and are not sent there."
+        f"No token for {host}, where origin is: set GH_HOST={host} and GH_ENTERPRISE_TOKEN (`gh auth token --hostname "
+        f"{host}` prints one). No token is sent to a server that only origin names."
     )
 
 
