@@ -117,7 +117,8 @@ examples:
   vibe-gate post                      the newest run, to the pull request of its
                                       commit
   vibe-gate post HEAD --pr 7          the run of HEAD, to pull request 7
-  vibe-gate post --from-artifact DIR  in a job on workflow_run (docs/guides/github.md)
+  vibe-gate post --from-artifact DIR  in a job on workflow_run: see
+                                      docs/guides/github.md
 """,
 )
 
