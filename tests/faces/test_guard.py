@@ -230,6 +230,14 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
     assert said() == b""
     (where / ".vibe-gate").mkdir()
     assert b"goes around the gate" in said()
+    spooled = where / ".git/vibe-gate/captures/s/events.ndjson"
+    assert spooled.read_bytes().count(b"\n") == 1
+    # An agent may write what looks like a guard of the project's own; a real one keeps the refused call itself.
+    (where / ".claude").mkdir()
+    for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": own_hooks()}):
+        (where / SETTINGS).write_text(json.dumps(settings))
+        assert b"goes around the gate" in said()
+    assert spooled.read_bytes().count(b"\n") == 1
 
 
 def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(places, monkeypatch, tmp_path):

@@ -18,28 +18,29 @@ EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", 
 def main(*, user: bool = False) -> int:
     """Judge the event on stdin; the decision, if there is one, goes to stdout. Always 0.
 
-    As a `user`'s own hook only where vibe-gate is used.
+    As a `user`'s own hook only where vibe-gate is used. It refuses also where the project has a guard of its own,
+    because an agent may write what looks like one; the project's then keeps the call.
     """
     try:
         event = read_all()
         # A key stands in bare quotes, which no text inside can hold.
         asked = event[max(event.find(b'"tool_input":'), 0) :]
-        if any(mark in asked for mark in MARKS) and (not user or is_wanted()):
-            judge(event)
+        if any(mark in asked for mark in MARKS) and (not user or is_used()):
+            judge(event, user=user)
     except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
         pass
     return 0
 
 
-def is_wanted() -> bool:
-    """Whether a hook of a user's own settings has work to do here."""
+def is_used() -> bool:
+    """Whether vibe-gate is used in the session's repository."""
     from vibe_gate.faces.claude_hook import spool
 
-    return spool.is_wanted(spool.project_of(os.environ))
+    return spool.is_used(spool.project_of(os.environ))
 
 
-def judge(event: bytes) -> None:
-    """Refuse the call, if it is one to refuse; note what cannot be understood."""
+def judge(event: bytes, *, user: bool = False) -> None:
+    """Refuse the call, if it is one to refuse; note what cannot be understood. `user` as of `main`."""
     import json
 
     from vibe_gate.faces.claude_hook import spool
@@ -51,7 +52,9 @@ def judge(event: bytes) -> None:
             reason = "vibe-gate: " + reason + "."
             decision = {"hookSpecificOutput": output | {"permissionDecisionReason": reason}}
             os.write(1, json.dumps(decision).encode())
-            if folder := spool.spool_folder(os.environ):  # a refused call has no event of its own afterwards
+            is_kept = user and spool.has_own_hooks(spool.project_of(os.environ))
+            # A refused call has no event of its own afterwards.
+            if not is_kept and (folder := spool.spool_folder(os.environ)):
                 spool.keep(folder, json.dumps({**call, "refused": reason}).encode())
     except BaseException as error:  # noqa: BLE001
         if folder := spool.spool_folder(os.environ):

@@ -155,14 +155,16 @@ def project_of(environ: "os._Environ[str]") -> bytes:
 
 
 def is_wanted(project: bytes) -> bool:
-    """Whether hooks of a user's own settings have work to do: vibe-gate is used in the repository around `project`,
-    and no hooks of its own stand in the project's settings, which would keep each event twice."""
+    """Whether the capture of a user's own settings has work to do: vibe-gate is used in the repository around
+    `project`, and no hooks of its own stand in the project's settings, which would keep each event twice."""
+    return is_used(project) and not has_own_hooks(project)
+
+
+def is_used(project: bytes) -> bool:
+    """Whether a gate, a git hook or a record of vibe-gate is in the repository around `project`."""
     common = common_dir(project)
-    return common is not None and is_gated(project, common) and not has_own_hooks(project)
-
-
-def is_gated(project: bytes, common: bytes) -> bool:
-    """Whether a gate, a git hook or a record of vibe-gate is there."""
+    if common is None:
+        return False
     place = os.path.abspath(project)  # noqa: PTH100
     while not os.path.exists(place + b"/.git"):  # noqa: PTH110  (`common_dir` has found one)
         place = os.path.dirname(place)  # noqa: PTH120

@@ -44,7 +44,7 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
         path = user_settings(environ)
         if _add(path, path.parent, own_hooks(user=True)):
             complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
-            complain("Elsewhere they do nothing, and so where the project's own settings have these hooks.")
+            complain("Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once.")
             complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
             complain(RESTART)
         return PASS
