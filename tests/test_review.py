@@ -212,6 +212,28 @@ def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ
     assert "no-marker" in summary.unreviewed[0].reason
 
 
+def test_a_failed_check_keeps_its_finding_if_another_rubric_gives_its_id_to_another_check(walk, tmp_path, environ):
+    """Else whoever overrides the findings of the one lets the other pass unseen."""
+
+    def rubric(name: str, **checks: str) -> str:
+        rows = (f'[[criterion]]\nid = "{id}"\nkind = "check"\n{check}\nmust = true\n' for id, check in checks.items())
+        return f'schema = 1\nid = "{name}"\n' + "".join(rows)
+
+    text = 'check = "forbidden-pattern"\noptions.pattern = "bad"'
+    lines = 'check = "no-deleted-files"'
+    gate = 'schema = 1\nrubrics = ["quality", "second"]\n'
+    walk.repo = gated(tmp_path / "two", environ, gate, rubric("quality", first=text, shared=lines))
+    walk.repo.write(".vibe-gate/rubrics/second.toml", rubric("second", shared=text))
+    walk.repo.commit("A second rubric")
+    walk.repo.git("rm", "-q", "src/load.py")
+    summary = change(walk, "a.py", "bad = 1\n")(judge=False).summary
+    assert [(one.criterion, one.path) for one in summary.findings] == [
+        ("shared", ""),
+        ("first", "a.py"),
+        ("shared", "src/load.py"),
+    ]
+
+
 @pytest.mark.slow
 def test_a_check_that_the_deadline_leaves_no_time_is_an_error_that_says_so(walk, tmp_path, environ):
     late = """

@@ -286,7 +286,7 @@ def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, ou
     numbers = [number for number, level in enumerate(levels) if level]
     result = decide(made, results(made, *outcomes))
     for begun in ("failure", "warning", "notice"):
-        shown = levelled([made], [result], [found(number, begun) for number in numbers])
+        shown = levelled([made], [result], [found(number, begun) for number in numbers], [[made.id]] * len(numbers))
         expected = [
             begun if begun == "notice" or levels[number] == "unchanged" else levels[number] for number in numbers
         ]

@@ -45,7 +45,7 @@ def checked(outcome: Outcome, name: str = "r", *found: Finding, must: bool = Tru
     result = CriterionResult(
         id="secrets", kind="check", must=must, weight=1, outcome=outcome, decided_by="check", reason=f"checked: {name}"
     )
-    return CheckResults({(name, "secrets"): result}, found)
+    return CheckResults({(name, "secrets"): result}, found, dict.fromkeys(found, (name,)))
 
 
 def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
@@ -186,6 +186,27 @@ def test_findings_have_names_levels_and_an_order_and_what_is_waived_no_longer_bl
     assert waived.rubrics[0].criteria[1].outcome == "fail"
     said_of_it = f"{finding.fingerprint}: overridden by Ada <ada@x> until 2026-03-01: meant"
     assert (plain.notes, waived.notes) == ((), (said_of_it,))
+
+
+def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
+    """In `a` the criterion is a must; in `b` it is one of eleven weights, and b passes."""
+
+    def one(name: str, *, must: bool) -> Rubric:
+        calm = Criterion(id="calm", kind="judge", question="?", weight=10)
+        return Rubric(
+            schema=1, id=name, criterion=(Criterion(id="clear", kind="judge", question=f"In {name}?", must=must), calm)
+        )
+
+    def voted(line: int) -> tuple[RubricVotes]:
+        evidence = (CheckedEvidence(path="src/a.py", line=line, end_line=line, quote="x", standing="holds"),)
+        cast = (Vote(outcome="fail", said="fail", reason="so", evidence=evidence),)
+        return (RubricVotes(votes={"clear": cast, "calm": (Vote(outcome="pass", said="pass", reason="so"),)}),)
+
+    answers = Answers(votes={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
+    facts = facts_of((one("a", must=True), one("b", must=False)))
+    made = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, NOBODY, intact=True)
+    assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
+    assert [(finding.line, finding.level) for finding in made.findings] == [(1, "failure"), (2, "warning")]
 
 
 def test_a_waived_finding_stands_behind_those_that_block():

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -123,10 +124,15 @@ _NO_WALL = "Commands ran code of the change without a whole wall around it"
 
 
 class CheckResults(Struct, frozen=True):
-    """Results by (rubric id, criterion id), what they point at, sentences for people, and what checks would write."""
+    """Results by (rubric id, criterion id), what they point at, sentences for people, and what checks would write.
+
+    `raised_by`: by finding the ids of the rubrics that fail a criterion with it, since two rubrics may give the same id
+    to criteria of their own.
+    """
 
     results: dict[tuple[str, str], CriterionResult]
     findings: tuple[Finding, ...]
+    raised_by: Mapping[Finding, Collection[str]] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     repairs: tuple[FileDiff, ...] = ()
 
@@ -150,6 +156,7 @@ def run_checks(
     """
     known: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
+    raised_by: dict[Finding, list[str]] = {}
     commands = _Commands(change, repository, run)
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
@@ -170,17 +177,26 @@ def run_checks(
                     reach=reach,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
-            results[rubric.id, criterion.id] = _result(criterion, known[question])
+            result = results[rubric.id, criterion.id] = _result(criterion, known[question])
+            for finding in _findings_of(result, known[question]):
+                raised_by.setdefault(finding, []).append(rubric.id)
     if commands.printed:
         run.record.output("".join(commands.printed).encode("utf-8", "replace"))
     run.record.event("node.status", node, status="DONE")
     findings = [finding for answer in known.values() for finding in answer.findings]
-    named = {finding.criterion for finding in findings}
-    failed = {one.id: one for one in results.values() if one.outcome == "fail" and one.id not in named}
-    findings += [whole_change(one) for one in failed.values()]
+    findings += [finding for finding in raised_by if finding not in {*findings}]
     pointed_at = {finding.criterion for finding in findings if finding.path}
     repairs = tuple(repair for answer in known.values() for repair in answer.repairs)
-    return CheckResults(results, tuple(findings), tuple(commands.notes(results.values(), pointed_at)), repairs)
+    notes = tuple(commands.notes(results.values(), pointed_at))
+    return CheckResults(results, tuple(findings), raised_by, notes, repairs)
+
+
+def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[Finding]:
+    """What a failed criterion points at: the answer's findings, or the change if they are named after another one that
+    asks the same."""
+    if result.outcome != "fail":
+        return ()
+    return [finding for finding in answer.findings if finding.criterion == result.id] or (whole_change(result),)
 
 
 class _Commands:

@@ -7,7 +7,7 @@ follows from them is worked out without them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from vibe_gate.domain.verdict import (
     CriterionResult,
     DecidedBy,
     Finding,
+    Level,
     Outcome,
     RubricResult,
     RunOutcome,
@@ -132,17 +133,28 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
 
 
 def levelled(
-    rubrics: Sequence[Rubric], results: Sequence[RubricResult], findings: Sequence[Finding]
+    rubrics: Sequence[Rubric],
+    results: Sequence[RubricResult],
+    findings: Sequence[Finding],
+    raised_by: Sequence[Collection[str]],
 ) -> tuple[Finding, ...]:
-    """The findings by what they do: a failure blocks, a warning is a confirmed fail that does not; notices stay."""
-    failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"}
-    blocking = {name for rubric, result in zip(rubrics, results, strict=True) for name in _blocking(rubric, result)}
-    return tuple(
-        replace(finding, level="failure" if finding.criterion in blocking else "warning")
-        if finding.level != "notice" and finding.criterion in failed
-        else finding
-        for finding in findings
-    )
+    """The findings by what they do: a failure blocks, a warning is a confirmed fail that does not; notices stay.
+
+    `raised_by`: for each finding the ids of its rubrics. Two rubrics may give the same id to criteria of their own.
+    """
+    failed = {(result.id, one.id) for result in results for one in result.criteria if one.outcome == "fail"}
+    blocking = {
+        (rubric.id, name) for rubric, result in zip(rubrics, results, strict=True) for name in _blocking(rubric, result)
+    }
+
+    def level_of(finding: Finding, names: Collection[str]) -> Level:
+        own = {(name, finding.criterion) for name in names}
+        if finding.level == "notice" or own.isdisjoint(failed):
+            return finding.level
+        return "warning" if own.isdisjoint(blocking) else "failure"
+
+    pairs = zip(findings, raised_by, strict=True)
+    return tuple(replace(finding, level=level_of(finding, names)) for finding, names in pairs)
 
 
 def _blocking(rubric: Rubric, result: RubricResult) -> set[str]:

@@ -34,6 +34,18 @@ def all_findings(
     return ordered(findings)
 
 
+def raised_by(
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults
+) -> dict[Finding, set[str]]:
+    """By finding, the ids of the rubrics that fail a criterion with it. The gate's own policy raises the others."""
+    made = {finding: set(names) for finding, names in checks.raised_by.items()}
+    for rubric, result in zip(rubrics, results, strict=True):
+        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
+            for finding in findings_of(criterion, outcome):
+                made.setdefault(finding, set()).add(rubric.id)
+    return made
+
+
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
     """What a failed judge criterion points at: every piece of evidence that stands, or else the change."""
     if criterion.kind != "judge" or result.outcome != "fail":

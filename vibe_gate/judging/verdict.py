@@ -15,7 +15,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Run
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, worst
-from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval
+from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by
 
 
 class RunVerdict(Struct, frozen=True):
@@ -57,11 +57,12 @@ def verdict_of(
     """The verdict: what checks and judges answered, without what `waivers` let pass."""
     change, rubrics = facts.change, facts.rubrics
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
-    findings = fingerprinted(all_findings(rubrics, results, checks, impact))
-    waived = apply_overrides(rubrics, results, findings, waivers)
+    found, raised = all_findings(rubrics, results, checks, impact), raised_by(rubrics, results, checks)
+    waived = apply_overrides(rubrics, results, fingerprinted(found), waivers)
+    by_rubrics = [raised.get(finding, ()) for finding in found]
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
     shown = (
-        *ordered(levelled(rubrics, waived.rubrics, waived.findings)),
+        *ordered(levelled(rubrics, waived.rubrics, waived.findings, by_rubrics)),
         *(policy_approval(waiver.sentence) for waiver in approved),
     )
     # Who approved a change of the gate is a finding of its own.
