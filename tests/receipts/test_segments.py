@@ -138,6 +138,9 @@ def test_a_segment_has_one_way_in_and_one_way_out():
     assert history.segment("1", "2") == Segment("1", "2", frozenset("2"))
     assert history.segment("1", "5") == Segment("1", "5", frozenset("2345"))
     assert history.segment("0", "5") == Segment("0", "5", frozenset("12345"))
+    # A branch from before the range is no other way in for what begins where the range does.
+    assert History({"1": ["old"], "2": ["1"]}, "0").segment("0", "2") == Segment("0", "2", frozenset("12"))
+    assert History({"1": ["old"], "2": ["1"]}, "0").segment("9", "2") is None
     assert History({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment("", "2", frozenset("12"))
 
 

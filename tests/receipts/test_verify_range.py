@@ -158,6 +158,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
         if name == "squashed":
             made.commit("Squashed")
         branch(name)
+    overlap = [made.at("first", "a", a="x\n")]
+    overlap += [made.at(overlap[0], "b", b="x\n")]
+    branch("overlap", made.at(overlap[1], "c", c="x\n"))
+    made.review("first", overlap[1])
+    made.review(overlap[0], "overlap")
+    branch("amended", made.at("first", "Amended", amended="x\n"))
+    made.record("amended", kind="rewritten", stage="post-rewrite", old=git("rev-parse", "side"))
+
     git("checkout", "-q", "--detach", "bypassed", "--")
     git("commit", "-q", "--allow-empty", "-m", "Empty")
     branch("empty-alone")
@@ -236,6 +244,9 @@ def test_without_a_range_it_is_what_the_upstream_does_not_have(world):
         ("bypassed..empty-alone", 0, "empty"),
         ("side...in-range", 0, "reviewed:range+ reviewed:range+"),
         ("side..in-range", 1, "missing bypassed"),
+        # Reviews that overlap lead nowhere beyond the first; what an amend changed was not reviewed.
+        ("first..overlap", 1, "missing reviewed:range+ reviewed:range+"),
+        ("first..amended", 1, "stale"),
         # A receipt that is none, or not that of its bundle.
         ("first..unreadable", 5, "forged:commit"),
         ("first..altered", 5, "forged:commit"),
