@@ -91,7 +91,7 @@ def test_times_are_written_in_utc_with_milliseconds() -> None:
     [
         ({}, "object missing required field `schema`"),
         ({"schema": 2}, "schema: expected `int` <= 1"),
-        ({"schema": 1, "usd": 1e999}, "Out of range float values are not JSON compliant"),
+        ({"schema": 1, "usd": 1e999}, "it has a number that is not finite"),
         ({"schema": 1, "usd": 13}, "13 is unlucky"),
         ({"schema": 1, "parts": [{"name": "too long"}]}, "parts[0].name: expected `str` of length <= 5"),
         ({"schema": 1, "parts": [{"name": "\ud800"}]}, "it has half a surrogate pair"),

@@ -161,6 +161,9 @@ def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(s
     for limits in ({"max_age_days": -1}, {"max_age_days": float("nan")}, {"min_free_disk_mb": wrong}):
         with pytest.raises(UsageError):
             clean_bundles(tmp_path, now=datetime.now(UTC), **limits)
+    for name in ("max_age_days", "min_free_disk_mb"):
+        with pytest.raises(UsageError, match=f"{name} is a finite number, not inf"):
+            clean_bundles(tmp_path, now=datetime.now(UTC), **{name: float("inf")})
     with pytest.raises(UsageError, match="time zone"):
         clean_bundles(tmp_path, now=datetime(2026, 1, 1))
     for since in (wrong, datetime(2026, 1, 1)):

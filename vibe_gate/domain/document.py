@@ -34,12 +34,20 @@ Named = Annotated[dict[str, T], Meta(max_length=MAX_NAMES)]
 
 def read(kind: type[D], document: object) -> D:
     """The value of a document that JSON text had. ValueError: it is not one; `first_mistake` says why."""
-    # Text may also spell half a surrogate pair and 1e999, which a str and a float hold, but no document of ours has.
     try:
-        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        _require_plain_text(document)
         return msgspec.convert(document, kind)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _require_plain_text(document: object) -> None:
+    """ValueError for what JSON text can spell and no document of ours has: half a surrogate pair, 1e999."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise ValueError("it has a number that is not finite") from None
+    text.encode()
 
 
 def decode(kind: type[D], text: str | bytes) -> D:

@@ -20,7 +20,6 @@ from vibe_gate.git.program import Finished, Program, configured, finish
 _QUESTIONS = ("--git-dir", "--git-common-dir", "--git-path objects", "--git-path index", "--is-bare-repository",
               "--is-shallow-repository", "--show-object-format", "--show-toplevel")  # fmt: skip
 
-_MAX_BYTES = 10_000  # of a file that names a working tree
 _OWN_SCOPES = frozenset({"local", "worktree"})
 _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 

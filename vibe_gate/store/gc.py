@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import secrets
 from collections import Counter
@@ -54,8 +55,12 @@ def clean_bundles(
     """
     if now.utcoffset() is None:
         raise UsageError(f"now is a datetime with a time zone, not {now!r}.")
+    limits = {"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb}
+    for name, limit in limits.items():
+        if isinstance(limit, float) and not math.isfinite(limit):
+            raise UsageError(f"{name} is a finite number, not {limit}.")
     try:
-        rules = read(Retention, {"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb})
+        rules = read(Retention, limits)
     except ValueError as error:
         raise UsageError(f"{first_mistake(error)}.") from error
     if provenance is not None and not dry_run:

@@ -428,7 +428,6 @@ class AnswerCache(_Table):
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
-
         oldest = now.timestamp() - MAX_ANSWER_AGE_S
         rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
         try:
@@ -439,14 +438,12 @@ class AnswerCache(_Table):
 
     def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
         """Keep an answer. "", or why it could not be kept."""
-
         row = (key, now.timestamp(), json.dumps(answer))
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
         return "" if kept else self._file.problem
 
     def pack(self, secret: str) -> bytes:
         """The newest answers for another machine, behind a code that nobody makes without `secret`; b"" if none."""
-
         sql = "SELECT key, created_at, answer FROM answers ORDER BY created_at DESC, key LIMIT ?"
         rows = self._file.read(sql, MAX_PACKED)
         body = json.dumps(rows).encode()
@@ -525,7 +522,6 @@ class DaySpending(_Table):
 
 
 def _code(body: bytes, secret: str) -> bytes:
-
     return hmac.digest(f"vibe-gate answers 1\0{secret}".encode(), body, "sha256").hex().encode()
 
 
