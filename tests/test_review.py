@@ -584,6 +584,14 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
     assert "[redacted:" in done.findings[0].message
 
 
+def test_a_secret_in_an_answer_that_fits_no_form_is_hidden_before_the_sentence_is_cut(walk):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    summary = judged(walk, answers(said("names-are-clear") | {"outcome": f"{'x ' * 99}{token}"}))
+    reason = summary.rubrics[0].criteria[0].reason
+    assert "does not fit its form" in reason
+    assert token[:8] not in reason
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["upstream", "branch from before the gate", "orphan branch"])
 def test_what_the_remotes_default_branch_demands_binds_wherever_one_stands(walk, tmp_path, environ, place):

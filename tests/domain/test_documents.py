@@ -21,6 +21,7 @@ from vibe_gate.domain.document import (
     Timestamp,
     decode,
     first_mistake,
+    holds_all,
     plain,
     read,
     schema_of,
@@ -110,6 +111,14 @@ def test_what_is_read_is_checked(document: dict[str, Any], why: str) -> None:
 def test_keys_of_a_later_version_are_left_out_everywhere() -> None:
     later = DOCUMENT | {"new": 1, "part": {"name": "own", "weight": 1.0, "new": 1}}
     assert read(Whole, later) == WHOLE
+
+
+def test_whether_something_was_left_out_is_known() -> None:
+    assert holds_all(WHOLE, DOCUMENT)
+    assert holds_all(WHOLE, {"schema": 1, "parts": [{"name": "a"}]})
+    assert not holds_all(WHOLE, DOCUMENT | {"new": None})
+    assert not holds_all(WHOLE, DOCUMENT | {"part": {"name": "own", "new": 1}})
+    assert not holds_all(WHOLE, DOCUMENT | {"parts": [{"name": "a", "new": 1}]})
 
 
 def test_text_that_is_nested_too_deeply_is_no_document() -> None:

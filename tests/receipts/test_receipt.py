@@ -60,6 +60,15 @@ def edited(**changes: object) -> bytes:
     return wrapped(canonical(json.loads(statement(RECEIPT)) | changes))
 
 
+def within(*place: str, **changes: object) -> bytes:
+    document = json.loads(statement(RECEIPT))
+    part = document
+    for name in place:
+        part = part[name]
+    part |= changes
+    return wrapped(canonical(document))
+
+
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
@@ -69,6 +78,10 @@ def edited(**changes: object) -> bytes:
         (edited(predicateType="https://slsa.dev/provenance/v1"), "predicateType"),
         (edited(subject=[]), "the subject contradicts the predicate"),
         (edited(extra=1), "extra"),
+        (within("predicate", extra=1), "extra"),
+        (within("predicate", "cost", extra=1), "a key that no receipt has"),
+        (within("predicate", "cache", extra=1), "a key that no receipt has"),
+        (wrapped(statement(RECEIPT).replace(b'"usd":', b'"new":' + b"[" * 990 + b"]" * 990 + b',"usd":')), "deeply"),
         (wrapped(statement(RECEIPT) + b" "), "not canonical JSON"),
         (wrapped(statement(RECEIPT).replace(b'"policy":""', b'"policy":"","policy":""')), "not canonical JSON"),
         (wrapped(statement(RECEIPT)).replace(b"ey", b"!!"), "not base64"),

@@ -58,6 +58,19 @@ def decode(kind: type[D], text: str | bytes) -> D:
         raise ValueError("it is nested too deeply") from None
 
 
+def holds_all(value: Struct, document: object) -> bool:
+    """Whether the value has all that its document says: reading leaves out the keys that a later version may bring."""
+    return _is_within(document, plain(value))
+
+
+def _is_within(document: Any, known: Any) -> bool:
+    if isinstance(document, dict):
+        return all(name in known and _is_within(value, known[name]) for name, value in document.items())
+    if isinstance(document, list):
+        return all(_is_within(*pair) for pair in zip(document, known, strict=True))
+    return True
+
+
 def plain(value: Any) -> Any:
     """A document, or a part of one, as JSON has it."""
     if isinstance(value, Struct):
@@ -148,7 +161,7 @@ _PLACE = re.compile(r" - at (`key` in )?`\$\.?(.*)`\Z", re.S)
 
 
 def first_mistake(error: ValueError) -> str:
-    """The first thing that is wrong with a document, as "where: what" if msgspec says it."""
+    """The first thing that is wrong with a document, as "where: what" if msgspec says it. It may quote the document."""
     said = str(error)
     if isinstance(error, UnicodeEncodeError):
         return "it has half a surrogate pair"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from vibe_gate.domain.document import decode, first_mistake, plain
+from vibe_gate.domain.document import decode, first_mistake, holds_all, plain
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import RunOutcome
@@ -210,6 +210,9 @@ def parse(raw: bytes) -> SignedReceipt:
         payload = base64.b64decode(read.payload, validate=True)
         signature = base64.b64decode(read.signatures[0].sig, validate=True) if read.signatures else b""
         stated = decode(_Statement, payload)
+        document = json.loads(payload)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except binascii.Error:
         raise ValueError("the payload is not base64") from None
     except ValueError as error:
@@ -218,7 +221,9 @@ def parse(raw: bytes) -> SignedReceipt:
         raise ValueError("the signature is empty")
     if [plain(resource) for resource in stated.subject] != _subject(stated.predicate):
         raise ValueError("the subject contradicts the predicate")
-    if payload != canonical(json.loads(payload)):  # a repeated name, say: two readers could understand two things
+    if not holds_all(stated, document):  # the cost, which is also a summary's, leaves out what it does not know
+        raise ValueError("it has a key that no receipt has")
+    if payload != canonical(document):  # a repeated name, say: two readers could understand two things
         raise ValueError("the statement is not canonical JSON")
     return SignedReceipt(payload, signature, stated.predicate)
 

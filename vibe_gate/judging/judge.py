@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
-from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
 from vibe_gate.gateway import find_upstream, wire_from
 from vibe_gate.git import Repository
@@ -139,7 +139,8 @@ class _KeptAnswers:
     def _votes(self, key: str, now: datetime) -> RubricVotes | None:
         answer = self._run.state.answers.get(key, now)
         with suppress(ValueError):  # written by another version, or by someone else: a miss
-            return None if answer is None else read(RubricVotes, answer)
+            votes = None if answer is None else read(RubricVotes, answer)
+            return votes if votes and holds_all(votes, answer) else None
         return None
 
     def keep(self, asked: CastVotes, briefs: Iterable[RubricBrief]) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: 
     try:
         given = read(brief.JudgeAnswers, answer)
     except ValueError as error:
-        why = show_text(first_mistake(error))
+        why = show_text(context.run.redactor.text(first_mistake(error)))  # it can quote the answer; before it is cut
         return _no_answer(part, "no_answer", f"the answer does not fit its form ({why})", turn)
     if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)

@@ -12,11 +12,10 @@ import stat
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import impossible, is_run_id
-from vibe_gate.domain.document import first_mistake, parse_object, plain, read
+from vibe_gate.domain.document import first_mistake, holds_all, parse_object, read
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.secrets import Redactor
@@ -92,21 +91,12 @@ def _summary(folder: Path, document: Mapping[str, object]) -> Summary:
         "its outcome and its exit code disagree": not impossible(summary.outcome, summary.exit_code),
         f"it has more than {MAX_FINDINGS:,} findings": len(findings) <= MAX_FINDINGS,
         "a fingerprint in it is malformed": all(_FINGERPRINT.match(finding.fingerprint) for finding in findings),
-        "it has a key that no summary has": _is_within(said, plain(summary)),
+        "it has a key that no summary has": holds_all(summary, said),
     }
     for sentence, holds in checks.items():
         if not holds:
             raise _refused(folder, f"summary.json: {sentence}")
     return summary
-
-
-def _is_within(document: Any, known: Any) -> bool:  # noqa: ANN401 - any JSON
-    """Whether all that the document says was read: a reader leaves out the keys that it does not know."""
-    if isinstance(document, dict):
-        return all(name in known and _is_within(value, known[name]) for name, value in document.items())
-    if isinstance(document, list):
-        return all(_is_within(*pair) for pair in zip(document, known, strict=True))
-    return True
 
 
 def _refused(folder: Path, why: str) -> IntegrityError:
