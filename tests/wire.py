@@ -23,7 +23,8 @@ from typing import Any
 from msgspec.structs import replace
 from scripted_messages_api import Script, ScriptedMessagesApi, StepOrFunction, ToolUse, Turn, Usage
 
-from vibe_gate.agent import Task, session
+from vibe_gate.agent import Task
+from vibe_gate.agent.turns import run_conversation
 from vibe_gate.domain.wire import Ending
 
 KEY = "sk-ant-api03-scripted-key-never-to-be-seen-elsewhere"
@@ -110,4 +111,4 @@ def task_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: A
 def hold(task: Task) -> tuple[Ending, Notes]:
     """The whole session, with the real CLI."""
     notes = Notes()
-    return asyncio.run(session(task, notes)), notes
+    return asyncio.run(run_conversation(task, notes)), notes

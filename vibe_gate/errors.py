@@ -100,7 +100,10 @@ class ForgeError(InfrastructureError):
 
 
 class ApprovalNeeded(GateError):
-    """A run waits for a person to approve its next agent."""
+    """A run waits for a person to approve its next agent.
+
+    Not exit code 4, which says of a finished review that the change edits the gate: here nothing is decided yet.
+    """
 
 
 class IntegrityError(GateError):

@@ -16,8 +16,9 @@ from processes import gone, pid_in
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, hold, task_in
 
-from vibe_gate.agent import find_cli, session
+from vibe_gate.agent import find_cli
 from vibe_gate.agent.allowed import refusal
+from vibe_gate.agent.turns import run_conversation
 from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 
@@ -76,7 +77,7 @@ def test_a_program_that_dies_at_once_is_said_to_have_died(tmp_path, environ):
 
 def test_a_program_that_dies_mid_sentence_is_said_to_have_died(tmp_path, environ):
     async def killed(task):
-        running = asyncio.create_task(session(task, Notes()))
+        running = asyncio.create_task(run_conversation(task, Notes()))
         while not model.api.log:
             await asyncio.sleep(0.02)
         os.kill(pid_in(task.home), signal.SIGKILL)
@@ -97,7 +98,7 @@ def test_a_home_that_cannot_be_written_is_an_error_with_its_name(tmp_path, envir
 
 def test_cancelling_leaves_no_process(tmp_path, environ):
     async def interrupted(task, after):
-        running = asyncio.create_task(session(task, Notes()))
+        running = asyncio.create_task(run_conversation(task, Notes()))
         await asyncio.sleep(after)
         while after == UNDER_WAY and not model.api.log:
             await asyncio.sleep(0.02)
@@ -118,11 +119,11 @@ import asyncio, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from wire import Notes, task_in
-from vibe_gate.agent import session
+from vibe_gate.agent.turns import run_conversation
 import dataclasses
 task = task_in(Path(sys.argv[2]), sys.argv[3], dict(os.environ))
 print(task.home, flush=True)
-asyncio.run(session(task, Notes()))
+asyncio.run(run_conversation(task, Notes()))
 """
 
 
@@ -383,7 +384,7 @@ def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):
 
     with answering(Turn(ToolUse("Read", {"file_path": "/etc/passwd"})), OK) as model:
         task = task_in(tmp_path, model.base_url, environ)
-        ending = asyncio.run(session(task, Broken()))
+        ending = asyncio.run(run_conversation(task, Broken()))
     assert ending.status == "answered"
     assert "root:" not in model.script.requests[1].all_text
 

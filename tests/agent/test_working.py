@@ -14,8 +14,8 @@ from scripted_messages_api import Hang, ToolUse, Turn, Usage
 from wire import Notes, answering, hold, task_in
 
 from vibe_gate import agent
-from vibe_gate.agent import session
 from vibe_gate.agent.allowed import PROTECTED, refusal
+from vibe_gate.agent.turns import run_conversation
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.gateway import Gateway, Wire, find_upstream
 from vibe_gate.store import open_store
@@ -218,7 +218,7 @@ LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
 
 async def stopped(task, model, how):
     """Its end, after `how(task, running)` once its second request has come and something is under way."""
-    running = asyncio.create_task(session(task, Notes()))
+    running = asyncio.create_task(run_conversation(task, Notes()))
     while len(model.script.requests) < 2:
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.7)

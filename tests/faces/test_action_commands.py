@@ -16,7 +16,7 @@ from test_review import FAILS
 from wire import KEY, answering
 
 from vibe_gate.faces.action.commands import CommentCommand, command_of
-from vibe_gate.faces.action.gate import run
+from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
 

@@ -209,7 +209,7 @@ def test_a_regular_expression_that_does_not_compile_is_a_mistake() -> None:
 def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> None:
     gate = built_in_gate(FileTree())
     assert (gate.origin, gate.revision) == ("built-in", "")
-    assert {criterion.check for rubric in gate.rubrics for criterion in rubric.checked if criterion.must} == {
+    assert {criterion.check for rubric in gate.rubrics for criterion in rubric.check_criteria if criterion.must} == {
         "no-secrets",
         "no-conflict-markers",
         "no-invisible-unicode",
@@ -220,7 +220,7 @@ def test_the_built_in_gate_is_read_by_the_same_reader_and_says_what_it_is() -> N
 
 
 def test_built_in_questions_come_with_an_example_of_each_kind_and_say_when_they_do_not_apply() -> None:
-    questions = [criterion for rubric in built_in_gate(FileTree()).rubrics for criterion in rubric.judged]
+    questions = [criterion for rubric in built_in_gate(FileTree()).rubrics for criterion in rubric.judge_criteria]
     assert len(questions) == 6
     for criterion in questions:
         assert criterion.good

@@ -105,10 +105,10 @@ def test_what_one_rubric_missed_and_another_judged_names_the_rubric():
     place = Unreviewed(path="a.py", line=1, end_line=2, reason="the budget was reached")
     everywhere = replace(place, path="b.py")
     votes = {
-        "quality": (RubricVotes(votes={}, unreviewed=(place, everywhere)),),
-        "safety": (RubricVotes(votes={}, unreviewed=(everywhere,)),),
+        "quality": (RubricVotes(by_criterion={}, unreviewed=(place, everywhere)),),
+        "safety": (RubricVotes(by_criterion={}, unreviewed=(everywhere,)),),
     }
-    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], Answers(votes=votes))
+    told = unreviewed(change(added("a.py", b"x\n")), [rubric()], Answers(by_rubric=votes))
     assert {(one.path, one.rubrics) for one in told} == {("a.py", ("quality",)), ("b.py", ())}
 
 
@@ -134,12 +134,12 @@ def test_line_endings_are_shown_only_where_they_are_mixed():
 
 
 def test_what_the_change_does_is_said_once_and_before_the_answers():
-    schema = brief.answer_schema(rubric((), ()).judged)
+    schema = brief.answer_schema(rubric((), ()).judge_criteria)
     assert list(schema["properties"]) == schema["required"] == ["changes", "answers"]
 
 
 def test_the_answer_schema_admits_only_the_criteria_that_were_asked():
-    schema = brief.answer_schema(rubric((), ()).judged)
+    schema = brief.answer_schema(rubric((), ()).judge_criteria)
     answers = schema["properties"]["answers"]
     assert (answers["minItems"], answers["maxItems"]) == (2, 2)
     forms = {tuple(form["properties"]["outcome"]["enum"]): form for form in answers["items"]["anyOf"]}
@@ -175,7 +175,7 @@ def every_word() -> str:
     held = read(Rubric, {"schema": 1, "id": "r", "criterion": asked})
     parts, _ = brief.parts(change(*files), held, {}, "It is\nright.")
     prompts = [brief.prompt(change(*files), part, ["a fact"], NONCE) for part in parts]
-    return "\n".join([brief.system_prompt(NONCE), json.dumps(brief.answer_schema(held.judged)), *prompts])
+    return "\n".join([brief.system_prompt(NONCE), json.dumps(brief.answer_schema(held.judge_criteria)), *prompts])
 
 
 def test_other_words_to_the_judge_are_another_template_version():

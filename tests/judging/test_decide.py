@@ -15,8 +15,8 @@ from vibe_gate.judging.decide import (
     combine,
     decide,
     exit_code,
-    judged,
     levelled,
+    result_of_votes,
     run_outcome,
     settle,
     worst,
@@ -243,19 +243,19 @@ def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(ou
 )
 def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decided_by, reason):
     criterion = Criterion(id="c", kind="judge", question="?", must=True, weight=3)
-    assert judged(criterion, votes(*cast), 3, given) == CriterionResult(
+    assert result_of_votes(criterion, votes(*cast), 3, given) == CriterionResult(
         id="c", kind="judge", must=True, weight=3, outcome=outcome, decided_by=decided_by, votes=tuple(votes(*cast)),
         reason=reason,
     )  # fmt: skip
 
 
 def test_without_a_reason_the_votes_do_not_agree():
-    assert judged(Criterion(id="c", kind="judge", question="?"), [], 1).reason == "the votes do not agree"
+    assert result_of_votes(Criterion(id="c", kind="judge", question="?"), [], 1).reason == "the votes do not agree"
 
 
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():
     def result(*outcomes: Outcome) -> CriterionResult:
-        return judged(Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes))
+        return result_of_votes(Criterion(id="c", kind="judge", question="?"), votes(*outcomes), len(outcomes))
 
     chosen = worst([result("pass"), result("fail", "fail"), result("abstain")])
     assert (chosen.outcome, chosen.reason) == ("fail", "fail")

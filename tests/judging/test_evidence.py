@@ -7,7 +7,7 @@ import pytest
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
-from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, check_evidence, check_quote
+from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, quote_in_change, quote_in_file
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = (
@@ -60,19 +60,19 @@ def evidence(quote: str, line: int, side: str = "after") -> QuotedLine:
     ],
 )
 def test_a_quote_holds_is_relocated_or_is_void(claimed, standing, place):
-    checked = check_evidence(claimed, FILE, AFTER)
+    checked = quote_in_file(claimed, FILE, AFTER)
     assert checked.standing == standing
     assert place is None or (checked.line, checked.end_line) == (place, place)
     assert bool(checked.why) == (standing == "void")
 
 
 def test_removed_lines_are_looked_for_on_the_before_side():
-    assert check_evidence(evidence("    check(path)", 5, side="before"), FILE, BEFORE).standing == "holds"
-    assert check_evidence(evidence("    check(path)", 5), FILE, AFTER).standing == "void"
+    assert quote_in_file(evidence("    check(path)", 5, side="before"), FILE, BEFORE).standing == "holds"
+    assert quote_in_file(evidence("    check(path)", 5), FILE, AFTER).standing == "void"
 
 
 def test_evidence_in_a_file_that_the_change_does_not_touch_is_void():
-    assert check_evidence(evidence("anything at all", 1), None, b"").why == "the file is not part of the change"
+    assert quote_in_file(evidence("anything at all", 1), None, b"").why == "the file is not part of the change"
 
 
 def test_invisible_characters_are_quoted_as_they_were_shown():
@@ -80,14 +80,14 @@ def test_invisible_characters_are_quoted_as_they_were_shown():
     hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", content),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
     quote = "user == 'root⟦U+200B⟧'"
-    assert check_evidence(QuotedLine(path="a", line=1, quote=quote, side="after"), file, content).standing == "holds"
+    assert quote_in_file(QuotedLine(path="a", line=1, quote=quote, side="after"), file, content).standing == "holds"
 
 
 def test_a_quote_that_stands_on_every_line_of_a_huge_file_is_answered_at_once():
     content = b"x = 1\n" * 100_000
     hunk = Hunk.of(0, 0, 1, 1, (HunkLine("+", b"x = 1\n"),))
     file = FileDiff("a", None, "added", None, FileVersion("a", 0o100644, 9), False, 1, 0, (hunk,))
-    assert check_evidence(evidence("x = 1", 1), file, content).standing == "holds"
+    assert quote_in_file(evidence("x = 1", 1), file, content).standing == "holds"
 
 
 def changed(path: str, *rows: str, old_path: str | None = None, start: int = 1) -> FileDiff:
@@ -153,7 +153,7 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
 def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(path, side, line, quote, why):
     change = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES.values()))
     criterion = Criterion(id="c", kind="judge", question="?", paths=("**/*.py",))
-    checked = check_quote(criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of)
+    checked = quote_in_change(criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of)
     assert (checked.standing, checked.why) == ("void" if why else "holds", why)
     assert (checked.path, checked.side, checked.line, checked.quote) == (path, side, line, quote)
 
@@ -183,7 +183,7 @@ CONTENT = "\n".join(WHOLE).encode()
     ],
 )
 def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, found):
-    checked = check_evidence(evidence("load(path)", claimed), REPEATED, CONTENT)
+    checked = quote_in_file(evidence("load(path)", claimed), REPEATED, CONTENT)
     assert (checked.line, checked.end_line) == (found, found)
     assert checked.standing == ("holds" if claimed == found else "relocated")
 
@@ -204,22 +204,22 @@ def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, 
     ],
 )
 def test_evidence_that_does_not_stand_says_why(quote, line, why):
-    checked = check_evidence(evidence(quote, line), REPEATED, CONTENT)
+    checked = quote_in_file(evidence(quote, line), REPEATED, CONTENT)
     assert (checked.standing == "void", checked.why, checked.quote) == (bool(why), why, quote.strip())
 
 
 def test_white_space_counts_as_one_space_on_both_sides_and_not_as_characters_to_be_looked_for():
     file = changed("src/a.py", "+x  =\t1", "+a b c d e")
     content = b"x  =\t1\na b c d e\n"
-    assert check_evidence(evidence("x = \t 1", 1), file, content).standing == "holds"
-    assert check_evidence(evidence("a b c d e", 1), file, content).standing == "void"
+    assert quote_in_file(evidence("x = \t 1", 1), file, content).standing == "holds"
+    assert quote_in_file(evidence("a b c d e", 1), file, content).standing == "void"
 
 
 def test_a_quote_is_as_long_as_a_row_that_the_judge_is_shown():
     long = "x" * MAX_QUOTE
     file, content = changed("src/a.py", f"+{long}y"), f"{long}y\n".encode()
-    assert check_evidence(evidence(long, 1), file, content).standing == "holds"
-    too_long = check_evidence(evidence(f"{long}y", 1), file, content)
+    assert quote_in_file(evidence(long, 1), file, content).standing == "holds"
+    too_long = quote_in_file(evidence(f"{long}y", 1), file, content)
     assert (too_long.why, too_long.quote) == (f"the quote is longer than {MAX_QUOTE} characters", long)
 
 

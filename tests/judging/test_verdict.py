@@ -52,11 +52,11 @@ def said(*outcomes: Outcome, stopped: str = "") -> RubricVotes:
     """The answers of a conversation about the criterion `clear`."""
     evidence = (CheckedEvidence(path="src/a.py", line=4, end_line=4, quote="pass", standing="holds"),)
     votes = tuple(Vote(outcome=one, said=one, reason=f"so {one}", evidence=evidence) for one in outcomes)
-    return RubricVotes(votes={"clear": votes}, stopped=stopped)
+    return RubricVotes(by_criterion={"clear": votes}, stopped=stopped)
 
 
 def answered(*conversations: RubricVotes, **more: Any) -> Answers:
-    return Answers(votes={"r": conversations}, **{"asked": frozenset("r")} | more)
+    return Answers(by_rubric={"r": conversations}, **{"asked": frozenset("r")} | more)
 
 
 def facts_of(rubrics: tuple[Rubric, ...], *, by_agent: bool = False) -> Facts:
@@ -87,12 +87,12 @@ REUSED = Answers(silence="as in run 7", chosen=True, reused={"r": 0.8})
         (answered(said("pass"), said("fail")), "fail", "unanimous", "so fail"),
         (answered(said("fail"), said("pass")), "fail", "unanimous", "so fail"),
         (answered(said(stopped="the budget is spent")), "abstain", "none", "the budget is spent"),
-        (answered(RubricVotes(votes={}, stopped="the deadline")), "abstain", "none", "the deadline"),
+        (answered(RubricVotes(by_criterion={}, stopped="the deadline")), "abstain", "none", "the deadline"),
         (UNASKED, "abstain", "none", "no key"),
         (CHOSEN, "not_applicable", "none", "not wanted"),
         (REUSED, "not_applicable", "cache", "as in run 7"),
         # What was answered about another rubric only.
-        (Answers(votes={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
+        (Answers(by_rubric={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
     ],
 )
 def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, decided_by, reason):
@@ -200,9 +200,9 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     def voted(line: int) -> tuple[RubricVotes]:
         evidence = (CheckedEvidence(path="src/a.py", line=line, end_line=line, quote="x", standing="holds"),)
         cast = (Vote(outcome="fail", said="fail", reason="so", evidence=evidence),)
-        return (RubricVotes(votes={"clear": cast, "calm": (Vote(outcome="pass", said="pass", reason="so"),)}),)
+        return (RubricVotes(by_criterion={"clear": cast, "calm": (Vote(outcome="pass", said="pass", reason="so"),)}),)
 
-    answers = Answers(votes={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
+    answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
     facts = facts_of((one("a", must=True), one("b", must=False)))
     made = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, NOBODY, intact=True)
     assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
@@ -266,10 +266,10 @@ FAILED = "not asked: the check 'secrets' fails already"
         # A hook asks as the gate says for it: without a rule, where an agent wrote the change.
         ({"stage": "pre-commit"}, "pass", "not asked: no sign of an AI agent", True),
         # What is settled elsewhere is not asked again, unless that is forced.
-        ({"settled": lambda: "known"}, "pass", "known", True),
-        ({"settled": lambda: ""}, "pass", None, None),
-        ({"settled": lambda: "known", "force": True}, "pass", None, None),
-        ({"settled": lambda: "known"}, "fail", FAILED, False),
+        ({"why_not_needed": lambda: "known"}, "pass", "known", True),
+        ({"why_not_needed": lambda: ""}, "pass", None, None),
+        ({"why_not_needed": lambda: "known", "force": True}, "pass", None, None),
+        ({"why_not_needed": lambda: "known"}, "fail", FAILED, False),
     ],
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
@@ -281,7 +281,7 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
     checks = CheckResults({("r", "secrets"): ours, ("r", "other"): theirs}, ())
     found = without_asking(ReviewRequest(Selection("commit"), **wanted), facts_of((made,)), checks, NOBODY)
     assert (found and found.silence, found and found.chosen) == (silence, chosen)
-    assert found is None or found.votes == {}
+    assert found is None or found.by_rubric == {}
 
 
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
@@ -293,9 +293,9 @@ def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks(
 
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():
-    half = RubricVotes(votes={"clear": (), "short": ()})
+    half = RubricVotes(by_criterion={"clear": (), "short": ()})
     answers = Answers(
-        votes={
+        by_rubric={
             "new": (said("pass"), said("fail")),
             "old": (said("pass"),),
             "both": (said("pass"), said("fail")),

@@ -14,11 +14,11 @@ from vibe_gate.agent.sdk import find_cli, sdk_version
 
 if TYPE_CHECKING:
     from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
-    from vibe_gate.agent.turns import ModelAccess, TurnEnd, TurnRecord, hold, session
+    from vibe_gate.agent.turns import ModelAccess, TurnEnd, TurnRecord, hold
 
 __all__ = [
     "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
-    "find_cli", "hold", "sdk_version", "session", "sessions",
+    "find_cli", "hold", "sdk_version", "sessions",
 ]  # fmt: skip
 
 

@@ -63,7 +63,7 @@ OBSERVED: tuple[HookEvent, ...] = (
 
 
 async def converse(task: Task, record: Recorder) -> Ending:
-    """One session from start to end; see `turns.session`."""
+    """One session from start to end; see `turns.run_conversation`."""
     started = time.monotonic()
     session = _Session(task, record)
     try:

@@ -117,7 +117,7 @@ async def hold(
             watch=watch, stop=stop,
         )  # fmt: skip
         try:
-            ending = await session(task, opened)
+            ending = await run_conversation(task, opened)
         except AgentError as error:
             ending = Ending("died", None, str(error))
     ending = replace(ending, cost=wire.settle(turn.node, url, ending.cost))
@@ -137,7 +137,7 @@ _STATUS = {"answered": "DONE", "done": "DONE", "aborted": "CANCELLED"}
 """A node's, after a session that ended so; ERROR after any other."""
 
 
-async def session(task: Task, record: Recorder) -> Ending:
+async def run_conversation(task: Task, record: Recorder) -> Ending:
     """Hold one conversation with the agent's program to its end; `hold` is its one caller.
 
     Whatever the model, the wire or the agent's process does is an `Ending`; only a

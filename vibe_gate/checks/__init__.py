@@ -161,7 +161,7 @@ def run_checks(
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
     for rubric in rubrics:
-        for criterion in rubric.checked:
+        for criterion in rubric.check_criteria:
             reach = gate.reach(rubric.id) if CHECKS[criterion.check_name].of_text else ()  # others do not ask for it
             question = to_json(replace(criterion, id="", weight=1.0)), reach
             if question not in known:

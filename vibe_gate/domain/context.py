@@ -51,14 +51,14 @@ class ReviewRequest(Struct, frozen=True):
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
-    `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`:
-    ask again what is answered. `answered`: take only answers that are known. `ask_anyway`: ask although a `must` check
-    fails, unless it found a secret. `stage`: the git hook that asks, whose `[hooks.STAGE]` says whether a judge is
-    asked. `message`: what the commit will say. `approval` gives, if the change needs one, whose word lets it pass, or
-    None. `accepted`: findings that people let pass at the forge. `settled` says just before a judge would be asked why
-    none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not the author, signed for
-    exactly this question. `suggest`: what checks would write in place of what they object to is wanted, though it
-    takes time.
+    `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`: ask
+    again what is answered. `only_known_answers`: take what was answered before and ask nothing. `ask_anyway`: ask
+    although a `must` check fails, unless it found a secret. `stage`: the git hook that asks, whose `[hooks.STAGE]` says
+    whether a judge is asked. `message`: what the commit will say. `approval` gives, if the change needs one, whose word
+    lets it pass, or None. `accepted`: findings that people let pass at the forge. `why_not_needed` says just before a
+    judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not
+    the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
+    wanted, though it takes time.
     """
 
     selection: Selection
@@ -73,13 +73,13 @@ class ReviewRequest(Struct, frozen=True):
     cassette: Path | None = None
     strict: bool = False
     force: bool = False
-    answered: bool = False
+    only_known_answers: bool = False
     stage: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
     accepted: tuple[Waiver, ...] = ()
     suggest: bool = False
-    settled: Callable[[], str] | None = None
+    why_not_needed: Callable[[], str] | None = None
     reuse: bool = False
 
     def budget_in(self, gate: Gate) -> Budget:
@@ -123,9 +123,9 @@ class Facts(Struct, frozen=True):
         return f"{self.stage}-{CHECKS_NODE}" if self.stage else CHECKS_NODE
 
     @property
-    def judged(self) -> tuple[Rubric, ...]:
+    def rubrics_with_judge(self) -> tuple[Rubric, ...]:
         """The rubrics that ask a judge."""
-        return tuple(rubric for rubric in self.rubrics if rubric.judged)
+        return tuple(rubric for rubric in self.rubrics if rubric.judge_criteria)
 
 
 class World(Struct, frozen=True):

@@ -151,11 +151,11 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return digest_of(self)
 
     @property
-    def judged(self) -> tuple[Criterion, ...]:
+    def judge_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that a model answers."""
         return tuple(c for c in self.criterion if c.kind == "judge")
 
     @property
-    def checked(self) -> tuple[Criterion, ...]:
+    def check_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that our own code answers."""
         return tuple(c for c in self.criterion if c.kind == "check")

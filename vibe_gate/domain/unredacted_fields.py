@@ -125,7 +125,7 @@ def _member(name: str, item: Any, redact: Redact) -> Any:  # noqa: ANN401 - any 
     return tuple(safe) if isinstance(item, tuple) else safe
 
 
-def summary(summary: Summary, redact: Redact) -> Summary:
+def redacted_summary(summary: Summary, redact: Redact) -> Summary:
     """A run's summary without secrets; it is as valid as it was."""
     safe: Summary = redacted(summary, SUMMARY, redact)
     # A placeholder may be longer than what it stands for.

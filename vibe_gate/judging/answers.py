@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class Answers(Struct, frozen=True):
     """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
 
-    `votes` by rubric id, an answer for each question that was asked about it. Of these rubrics, `cached` had a question
-    answered by an earlier run, `asked` one by this run. `silence` says why no judge was asked, and `chosen` that this
-    is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of what was
-    answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a receipt:
-    `silence` then says whose.
+    `by_rubric`: by rubric id, the votes on each question that was asked about it. Of these rubrics, `cached` had a
+    question answered by an earlier run, `asked` one by this run. `silence` says why no judge was asked, and `chosen`
+    that this is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of
+    what was answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a
+    receipt: `silence` then says whose.
     """
 
-    votes: Mapping[str, tuple[RubricVotes, ...]] = MappingProxyType({})
+    by_rubric: Mapping[str, tuple[RubricVotes, ...]] = MappingProxyType({})
     cost: Cost = Cost()
     cached: frozenset[str] = frozenset()
     asked: frozenset[str] = frozenset()
@@ -44,12 +44,12 @@ class Answers(Struct, frozen=True):
     @property
     def answered_now(self) -> list[str]:
         """The rubrics that were asked in this run, wholly, and answered for good."""
-        return [name for name in self.asked - self.cached if all(one.is_final for one in self.votes[name])]
+        return [name for name in self.asked - self.cached if all(one.is_final for one in self.by_rubric[name])]
 
     @property
     def cache(self) -> CacheUse:
         """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
-        sizes = {name: len(votes[0].votes) for name, votes in self.votes.items()}
+        sizes = {name: len(votes[0].by_criterion) for name, votes in self.by_rubric.items()}
         return CacheUse(
             hits=sum(sizes[name] for name in self.cached),
             misses=sum(sizes[name] for name in self.asked),
@@ -58,7 +58,7 @@ class Answers(Struct, frozen=True):
 
 def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers) -> Answers | None:
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
-    if not facts.judged:
+    if not facts.rubrics_with_judge:
         return Answers(silence="no criterion asks a judge", chosen=True)
     if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
         return Answers(silence=why, chosen=True)
@@ -66,7 +66,7 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
     if failed is not None and (not request.ask_anyway or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Answers(silence=f"{WAITS} {failed!r} fails already")
-    if not request.force and request.settled is not None and (why := request.settled()):
+    if not request.force and request.why_not_needed is not None and (why := request.why_not_needed()):
         return Answers(silence=why, chosen=True)
     return None
 

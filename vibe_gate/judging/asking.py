@@ -16,15 +16,15 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
+from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.questions import RubricBrief, RubricVotes
-from vibe_gate.judging.session import ModelSession
 from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
 
 class CastVotes(Struct, frozen=True):
     """What was answered now: votes by key of the question, and whether the exported trees are still what they were."""
 
-    votes: Mapping[str, RubricVotes]
+    by_key: Mapping[str, RubricVotes]
     cost: Cost
     notes: tuple[str, ...]
     intact: bool
@@ -35,26 +35,26 @@ async def ask(
     facts: Facts,
     repository: Repository,
     run: RunContext,
-    opened: AbstractContextManager[ModelSession],
+    opened: AbstractContextManager[OpenedModel],
     tell: Callable[[str], object],
 ) -> CastVotes:
     """Hold the conversations that answer what these briefs show. Raises GatewayError."""
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    with opened as session:
-        session.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
-        folder = session.folder / facts.stage
+    with opened as model:
+        model.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
+        folder = model.folder / facts.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = _export(facts.change, repository, folder / TREES)
-        room = VoteContext(facts, run, session, cache(repository.read), folder)
+        room = VoteContext(facts, run, model, cache(repository.read), folder)
         cast = await together(cast_votes(each, room) for each in briefs)
         votes = dict(zip((each.question.key for each in briefs), cast, strict=True))
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
-        spent = session.gateway.spent()
-    if session.gateway.ledger.reached:
-        _tell_budget(run, session.limit_usd, spent, votes)
-    return CastVotes(votes, spent, tuple(session.notes()), intact)
+        spent = model.gateway.spent()
+    if model.gateway.ledger.reached:
+        _tell_budget(run, model.limit_usd, spent, votes)
+    return CastVotes(votes, spent, tuple(model.notes()), intact)
 
 
 def _export(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:

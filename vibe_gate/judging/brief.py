@@ -179,7 +179,7 @@ def _form(**properties: dict[str, Any]) -> dict[str, Any]:
 
 def concerned(change: Change, rubric: Rubric) -> Change:
     """The change without the files that no judge criterion of the rubric concerns: a judge is shown nothing of them."""
-    files = (file for file in change.files if any(criterion.concerns(file) for criterion in rubric.judged))
+    files = (file for file in change.files if any(criterion.concerns(file) for criterion in rubric.judge_criteria))
     return replace(change, files=tuple(files))
 
 
@@ -188,7 +188,7 @@ def moves_in(file: FileDiff, rubric: Rubric, reach: tuple[str, ...]) -> bool:
 
     `reach`: the globs that bring the rubric, if it is not for every change.
     """
-    return file.moves_into(reach, *(criterion.paths for criterion in rubric.judged))
+    return file.moves_into(reach, *(criterion.paths for criterion in rubric.judge_criteria))
 
 
 def parts(
@@ -214,7 +214,7 @@ def parts(
     made = []
     for number, group in enumerate(groups, start=1):
         files = {piece.path for piece in group}
-        asked = tuple(c for c in rubric.judged if any(c.concerns(f) for f in change.files if f.path in files))
+        asked = tuple(c for c in rubric.judge_criteria if any(c.concerns(f) for f in change.files if f.path in files))
         made.append(BriefPart(asked, tuple(group), number, len(groups), message))
     return tuple(made), tuple(cut)
 

@@ -78,7 +78,7 @@ def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tup
     return None
 
 
-def judged(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
+def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
     """The result of a judge criterion after its last vote; `reason` says why there is none."""
     outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
     said = next((vote.reason for vote in votes if vote.outcome == outcome), "")

@@ -16,15 +16,15 @@ MIN_RELOCATED = 8
 """Visible characters that a quote needs to be looked for elsewhere: a lone brace stands on every page."""
 
 
-def check_quote(
+def quote_in_change(
     criterion: Criterion, evidence: Quoted, change: Change, read: Callable[[FileVersion], bytes]
 ) -> CheckedEvidence:
     """Whether what is quoted about a criterion holds in this change; `read` gives the content of a side."""
     file = _file_of(evidence, change)
     if file is None or not criterion.concerns(file):
-        return check_evidence(evidence, None, b"")
+        return quote_in_file(evidence, None, b"")
     version = file.after if evidence.side == "after" else file.before
-    return check_evidence(evidence, file, read(version) if version else b"")
+    return quote_in_file(evidence, file, read(version) if version else b"")
 
 
 def _file_of(evidence: Quoted, change: Change) -> FileDiff | None:
@@ -35,7 +35,7 @@ def _file_of(evidence: Quoted, change: Change) -> FileDiff | None:
     return file
 
 
-def check_evidence(evidence: Quoted, file: FileDiff | None, content: bytes) -> CheckedEvidence:
+def quote_in_file(evidence: Quoted, file: FileDiff | None, content: bytes) -> CheckedEvidence:
     """Whether the quoted line stands where it is said to stand, and was changed.
 
     `file` is the changed file that `evidence.path` names (None: not part of the

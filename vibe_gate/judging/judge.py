@@ -22,7 +22,7 @@ from vibe_gate.judging.questions import RubricBrief, RubricQuestion, RubricVotes
 
 if TYPE_CHECKING:
     from vibe_gate.judging.asking import CastVotes
-    from vibe_gate.judging.session import OpenSession
+    from vibe_gate.judging.open_model import ModelOpener
 
 POLL_S = 0.1
 """Between two looks whether another review has its answer."""
@@ -39,13 +39,13 @@ async def judge(
     repository: Repository,
     run: RunContext,
     tell: Callable[[str], object],
-    shared: OpenSession | None = None,
+    shared: ModelOpener | None = None,
 ) -> Answers:
     """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
 
     The same: about the same trees, or about others if the judge was shown the same then and looked at nothing else. If
     another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked. `shared`
-    opens the session that a workflow's stages ask through.
+    opens the way to the model that a workflow's stages share.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
@@ -57,31 +57,31 @@ async def judge(
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _answers(questions, known)
-    upstream = None if request.answered else find_upstream(run.environ)
-    if upstream is None and wire.mode != "replay" and not request.answered:
+    upstream = None if request.only_known_answers else find_upstream(run.environ)
+    if upstream is None and wire.mode != "replay" and not request.only_known_answers:
         return _without_key(_answers(questions, known), missing, optional=_is_optional(facts, run))
     with run.deadline.interrupting():
         briefs = briefs_of(missing, facts, repository)
     if reads:  # whoever is answered need not wait for another who asks
         known |= kept.known((), briefs)
         briefs = [each for each in briefs if each.question.key not in known]
-    async with _claimed([each.key for each in briefs] if reads and not request.answered else [], run, tell):
+    async with _claimed([each.key for each in briefs] if reads and not request.only_known_answers else [], run, tell):
         if reads:
             known |= kept.known(missing, briefs)
             briefs = [each for each in briefs if each.question.key not in known]
         if not briefs:
             return _answers(questions, known)
-        if request.answered:
+        if request.only_known_answers:
             return replace(_answers(questions, known), silence=NOT_NOW)
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
         from vibe_gate.judging.asking import ask  # the gateway and agents: what is known needs neither
-        from vibe_gate.judging.session import model_session
+        from vibe_gate.judging.open_model import open_model
 
         budget = request.budget_in(facts.gate)
-        opened = shared(wire, upstream) if shared else model_session(run, wire, upstream, budget)
+        opened = shared(wire, upstream) if shared else open_model(run, wire, upstream, budget)
         asked = await ask(briefs, facts, repository, run, opened, tell)
         notes = (*kept.keep(asked, briefs), *asked.notes) if writes else asked.notes
-    answers = replace(_answers(questions, known, asked.votes), cost=asked.cost, notes=notes, intact=asked.intact)
+    answers = replace(_answers(questions, known, asked.by_key), cost=asked.cost, notes=notes, intact=asked.intact)
     if not (writes and asked.intact):
         return answers
     keys = keys_of(questions)
@@ -94,7 +94,7 @@ def _is_optional(facts: Facts, run: RunContext) -> bool:
 
 
 def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional: bool) -> Answers:
-    count = sum({question.rubric.id: len(question.rubric.judged) for question in missing}.values())
+    count = sum({question.rubric.id: len(question.rubric.judge_criteria) for question in missing}.values())
     notes = () if optional else (ADVICE.format(count=count),)
     return replace(known, silence=NO_KEY, chosen=optional, notes=notes)
 
@@ -147,7 +147,7 @@ class _KeptAnswers:
         """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
         run, now, problem = self._run, self._run.clock(), ""
         for each in briefs:
-            votes = asked.votes[each.question.key]
+            votes = asked.by_key[each.question.key]
             if asked.intact and votes.is_final:
                 entry = run.redactor.value(plain(votes.from_bundle(run.record.relative)))
                 for key in (each.question.key,) if votes.used_tools else (each.question.key, each.key):
@@ -170,7 +170,7 @@ def _answers(
     votes = {**known, **new}
     complete = {name: keys for name, keys in by_rubric.items() if all(key in votes for key in keys)}
     return Answers(
-        votes={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
+        by_rubric={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
         cached=frozenset(name for name, keys in complete.items() if not new.keys() >= {*keys}),
         asked=frozenset(name for name, keys in complete.items() if not new.keys().isdisjoint(keys)),
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from vibe_gate import __version__
@@ -21,7 +21,7 @@ from vibe_gate.domain.verdict import Vote
 from vibe_gate.git import Repository
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import TEMPLATE_VERSION, BriefPart
-from vibe_gate.judging.evidence import check_quote
+from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.surroundings import Surroundings, surroundings
 
 TOOLS = ("Read", "Grep", "Glob")
@@ -80,10 +80,10 @@ class RubricBrief(Struct, frozen=True):
 
     def supports(self, votes: RubricVotes, read: Callable[[FileVersion], bytes]) -> bool:
         """Whether what counted as evidence in these votes, given about other trees, stands in this change, too."""
-        asked = {criterion.id: criterion for criterion in self.question.rubric.judged}
-        return votes.votes.keys() <= asked.keys() and all(
-            kept.standing == "void" or check_quote(asked[name], kept, self.change, read).standing == "holds"
-            for name, cast in votes.votes.items()
+        asked = {criterion.id: criterion for criterion in self.question.rubric.judge_criteria}
+        return votes.by_criterion.keys() <= asked.keys() and all(
+            kept.standing == "void" or quote_in_change(asked[name], kept, self.change, read).standing == "holds"
+            for name, cast in votes.by_criterion.items()
             for vote in cast
             for kept in vote.evidence
         )
@@ -92,10 +92,12 @@ class RubricBrief(Struct, frozen=True):
 class RubricVotes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
 
+    state.db keeps it, with the votes under the key `votes`.
+
     `used_tools`: whether a judge looked beyond its brief, so that the answer may depend on all of both trees.
     """
 
-    votes: dict[str, tuple[Vote, ...]]
+    by_criterion: dict[str, tuple[Vote, ...]] = field(name="votes")
     stopped: str = ""
     unreviewed: tuple[Unreviewed, ...] = ()
     used_tools: bool = True
@@ -106,7 +108,7 @@ class RubricVotes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
         A refusal, a lost answer or a fault is not kept: the next run may fare better.
         """
-        cast = [vote for votes in self.votes.values() for vote in votes]
+        cast = [vote for votes in self.by_criterion.values() for vote in votes]
         return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
 
     def from_bundle(self, bundle: str) -> RubricVotes:
@@ -116,9 +118,10 @@ class RubricVotes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
 
         votes = {
-            name: tuple(replace(vote, turn=moved(vote.turn)) for vote in votes) for name, votes in self.votes.items()
+            name: tuple(replace(vote, turn=moved(vote.turn)) for vote in votes)
+            for name, votes in self.by_criterion.items()
         }
-        return replace(self, votes=votes)
+        return replace(self, by_criterion=votes)
 
 
 def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
@@ -127,7 +130,7 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
     `model` is asked where a rubric names none. `sdk`: the version of the SDK that asks, if not the installed one.
     """
     trees, asked = (facts.change.before, facts.change.after), []
-    for rubric in facts.judged:
+    for rubric in facts.rubrics_with_judge:
         seen = facts.message if "message" in rubric.sees else ""
         for message in dict.fromkeys(("", seen)):
             question = RubricQuestion(rubric, message, rubric.model or model, "")

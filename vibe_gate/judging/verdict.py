@@ -14,7 +14,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import apply_overrides, decide, exit_code, judged, levelled, run_outcome, worst
+from vibe_gate.judging.decide import apply_overrides, decide, exit_code, levelled, result_of_votes, run_outcome, worst
 from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by
 
 
@@ -98,11 +98,13 @@ def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers
 def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers: Answers) -> CriterionResult:
     if not any(criterion.concerns(file) for file in change.files):
         return not_asked(criterion, "no changed file matches its paths", chosen=True)
-    votes = answers.votes.get(rubric.id)
+    votes = answers.by_rubric.get(rubric.id)
     if votes is None:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
         return replace(result, decided_by="cache") if rubric.id in answers.reused else result
-    result = worst([judged(criterion, one.votes.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes])
+    result = worst(
+        [result_of_votes(criterion, one.by_criterion.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes]
+    )
     return result if rubric.id in answers.asked else replace(result, decided_by="cache")
 
 

@@ -27,9 +27,9 @@ from vibe_gate.domain.verdict import Outcome, Vote, short
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import AbstainAnswer, BriefPart, FailAnswer
 from vibe_gate.judging.decide import check_vote, combine, settle
-from vibe_gate.judging.evidence import check_quote
+from vibe_gate.judging.evidence import quote_in_change
+from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.questions import TOOLS, RubricBrief, RubricVotes
-from vibe_gate.judging.session import ModelSession
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class VoteContext(Struct, frozen=True):
 
     facts: Facts
     run: RunContext
-    session: ModelSession
+    model: OpenedModel
     read: Callable[[FileVersion], bytes]
     folder: Path
 
@@ -90,7 +90,7 @@ async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
         at_once = 1
     missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
     return RubricVotes(
-        votes={name: tuple(cast) for name, cast in votes.items()},
+        by_criterion={name: tuple(cast) for name, cast in votes.items()},
         stopped=stopped,
         unreviewed=tuple(dict.fromkeys((*shown.unshown, *missing))),
         used_tools=used_tools,
@@ -105,7 +105,7 @@ async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str],
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply("skipped", "", {})
-        async with context.session.slots:
+        async with context.model.slots:
             return await _ask(shown, part, node, context)
 
     return await together(ask(part, node) for part, node in zip(parts, nodes, strict=False))
@@ -130,29 +130,29 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
 
 
 async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteContext) -> _Reply:
-    session, run = context.session, context.run
+    model, run = context.model, context.run
     turn = agent.Turn(
         node=node,
-        prompt=shown.prompt(part, session.nonce),
-        system_prompt=brief.system_prompt(session.nonce),
+        prompt=shown.prompt(part, model.nonce),
+        system_prompt=brief.system_prompt(model.nonce),
         schema=brief.answer_schema(part.criteria),
         cwd=context.folder / TREES,
         tools=TOOLS,
         model=shown.question.model,
         max_turns=context.facts.gate.file.budget.max_turns,
-        max_cost_usd=session.limit_usd,
+        max_cost_usd=model.limit_usd,
     )
     end = await agent.hold(
         turn,
         record=run.record,
-        wire=session.gateway,
+        wire=model.gateway,
         environ=run.environ,
         homes=context.folder,
         timeout_s=run.deadline.left(),
     )
     if end.ending.status != "answered":
         status = end.ending.status
-        limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${session.limit_usd:g} is reached."}
+        limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${model.limit_usd:g} is reached."}
         detail = limits.get(status) or run.redactor.text(end.ending.detail)
         return _no_answer(part, status, detail, end.folder)
     reply = _reply(part, end.ending.answer, shown.change, end.folder, context)
@@ -194,7 +194,7 @@ def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn:
             reason=short(redact(said)),
             counterexample=short(redact(answer.counterexample)) if isinstance(answer, FailAnswer) else None,
             changes=short(redact(given.changes)),
-            evidence=tuple(check_quote(criterion, quoted, change, context.read) for quoted in evidence),
+            evidence=tuple(quote_in_change(criterion, quoted, change, context.read) for quoted in evidence),
             turn=turn,
         )
     )

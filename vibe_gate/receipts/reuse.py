@@ -28,7 +28,7 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
     if allowed.content is None:
         return None
     model = gate.default_model(run.environ)
-    wanted, ids = {rubric.id for rubric in facts.judged}, {f"{change.before}..{change.after}"}
+    wanted, ids = {rubric.id for rubric in facts.rubrics_with_judge}, {f"{change.before}..{change.after}"}
     finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
     identity = identity_of(change, repository.commits(change))

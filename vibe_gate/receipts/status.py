@@ -157,7 +157,7 @@ class Requirements(Struct, frozen=True):
             rubrics={rubric.id: rubric.digest for rubric in rubrics},
             definitions={path: digests.get(path, "") for path in watched},
             today=today,
-            judge=judge or ("always" if any(rubric.judged for rubric in rubrics) else "never"),
+            judge=judge or ("always" if any(rubric.judge_criteria for rubric in rubrics) else "never"),
             strict=strict,
         )
 

@@ -73,13 +73,13 @@ def concluded(
     keep_contents(tree.repository, change, run)
     if patch:
         run.record.made(patch)
-    judged = [result.verdict for result in results if result.verdict]
+    verdicts = [result.verdict for result in results if result.verdict]
     stale: list[RunVerdict] = []
     if reviewing:
-        about = [one for one in judged if one.facts.change is change]
+        about = [one for one in verdicts if one.facts.change is change]
     else:  # those about the files as they are in the end: none of them takes a fail of another back
-        about = [one for one in judged if one.facts.change.after in stages.trees.now()]
-        stale = _not_judged_again(judged, about)
+        about = [one for one in verdicts if one.facts.change.after in stages.trees.now()]
+        stale = _not_judged_again(verdicts, about)
     gates = [*stale, *about]
     still = still_holds(tree.repository, change)  # true of what only the workspace holds
     intact = all(one.intact for one in gates) and still
@@ -123,14 +123,14 @@ def _outcome(graph: StageGraph, about: list[RunVerdict], stale: list[RunVerdict]
     return next((one for one in _WORST_FIRST if one in found), "pass")
 
 
-def _not_judged_again(judged: list[RunVerdict], about: list[RunVerdict]) -> list[RunVerdict]:
+def _not_judged_again(verdicts: list[RunVerdict], about: list[RunVerdict]) -> list[RunVerdict]:
     """Those about other files that did not pass, and of which a rubric was not asked again about later ones."""
-    last = {rubric.id: one.facts.change.after for one in judged for rubric in one.facts.rubrics}
+    last = {rubric.id: one.facts.change.after for one in verdicts for rubric in one.facts.rubrics}
     again = {rubric.id for one in about for rubric in one.facts.rubrics}
     open_ = {rubric: tree for rubric, tree in last.items() if rubric not in again}
     return [
         one
-        for one in judged
+        for one in verdicts
         if one.outcome != "pass" and any(open_.get(rubric.id) == one.facts.change.after for rubric in one.facts.rubrics)
     ]
 

@@ -9,37 +9,37 @@ from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
-from vibe_gate.judging.session import ModelSession, model_session
+from vibe_gate.judging.open_model import OpenedModel, open_model
 
 
 class RunModel:
-    """The session of a run; `close` ends it."""
+    """The way to the model of a run; `close` ends it."""
 
     def __init__(self, run: RunContext, request: ReviewRequest, gate: Gate) -> None:
         self._run, self._request, self._gate = run, request, gate
-        self._session: ModelSession | None = None
+        self._model: OpenedModel | None = None
         self._open = ExitStack()
 
-    def session(self) -> ModelSession:
-        """The session, by the wire that the request names. GatewayError."""
+    def opened(self) -> OpenedModel:
+        """It, opened by the wire that the request names. GatewayError."""
         wire = wire_from(self._run.environ, self._request.wire, self._request.cassette)
-        return self._opened(wire, find_upstream(self._run.environ))
+        return self._open_once(wire, find_upstream(self._run.environ))
 
-    def shared(self, wire: Wire, upstream: Upstream | None) -> AbstractContextManager[ModelSession]:
-        """The session for the judges of one stage, who leave it open."""
-        return nullcontext(self._opened(wire, upstream))
+    def shared(self, wire: Wire, upstream: Upstream | None) -> AbstractContextManager[OpenedModel]:
+        """It, for the judges of one stage, who leave it open."""
+        return nullcontext(self._open_once(wire, upstream))
 
-    def _opened(self, wire: Wire, upstream: Upstream | None) -> ModelSession:
-        if self._session is None:
+    def _open_once(self, wire: Wire, upstream: Upstream | None) -> OpenedModel:
+        if self._model is None:
             budget = self._request.budget_in(self._gate)
-            self._session = self._open.enter_context(model_session(self._run, wire, upstream, budget))
-        return self._session
+            self._model = self._open.enter_context(open_model(self._run, wire, upstream, budget))
+        return self._model
 
     @property
     def cost(self) -> Cost:
         """What the run has cost until now; of one that is resumed, what it had cost."""
-        if self._session is not None:
-            return self._session.gateway.spent()
+        if self._model is not None:
+            return self._model.gateway.spent()
         return self._run.record.earlier.cost if self._run.record.earlier else Cost()
 
     def spent(self, node: str) -> float:
@@ -49,16 +49,16 @@ class RunModel:
     @property
     def limit_usd(self) -> float:
         """What the run may cost; 0 before a model was wanted."""
-        return self._session.limit_usd if self._session else 0.0
+        return self._model.limit_usd if self._model else 0.0
 
     @property
     def unmatched(self) -> tuple[str, ...]:
         """Requests that a cassette had no answer to, with the difference."""
-        return tuple(self._session.gateway.unmatched) if self._session else ()
+        return tuple(self._model.gateway.unmatched) if self._model else ()
 
     def notes(self) -> Iterator[str]:
         """Sentences for people."""
-        yield from self._session.notes() if self._session else ()
+        yield from self._model.notes() if self._model else ()
 
     def close(self) -> None:
         """End it."""

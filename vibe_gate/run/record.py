@@ -99,4 +99,4 @@ def seal(summary: Summary, waivers: Sequence[Waiver], issuer: ReceiptIssuer | No
     for waiver in waivers:
         run.record.event("override.recorded", **plain(waiver))
     written = run.record.seal(summary, issuer.make if issuer else None)
-    return written or replace(unredacted_fields.summary(summary, run.redactor.value), bundle="")
+    return written or replace(unredacted_fields.redacted_summary(summary, run.redactor.value), bundle="")

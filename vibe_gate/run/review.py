@@ -41,7 +41,7 @@ from vibe_gate.run.summary import capture_note, notes_on, nothing, summary_of
 from vibe_gate.store import State, captures
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.session import OpenSession
+    from vibe_gate.judging.open_model import ModelOpener
     from vibe_gate.store import RunResult
 
 
@@ -150,7 +150,7 @@ async def reach_verdict(
     run: RunContext,
     progress: Progress,
     still: Callable[[Change], bool],
-    shared: OpenSession | None = None,
+    shared: ModelOpener | None = None,
 ) -> RunVerdict:
     """Between facts and their verdict: checks, then judges if they are needed. Each gate of a workflow does the same.
 
@@ -162,7 +162,7 @@ async def reach_verdict(
         waivers = waivers_in_force(
             run.state, gate, impact, run.environ, run.clock().date(), request.accepted, request.approval
         )
-        checked = sum(len(rubric.checked) for rubric in facts.rubrics)
+        checked = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
         acted = cache(partial(conduct_of, facts, repository, run))
         checks = run_checks(
@@ -195,7 +195,7 @@ def _reused(
     """A pass that somebody else signed for exactly this question, if the request takes one over."""
     if not request.reuse or request.force:
         return None
-    if not all(passes_by_checks(rubric, facts.change, checks) for rubric in facts.judged):
+    if not all(passes_by_checks(rubric, facts.change, checks) for rubric in facts.rubrics_with_judge):
         return None
     from vibe_gate.receipts.reuse import reused  # few repositories share receipts
 

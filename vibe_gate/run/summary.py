@@ -40,7 +40,9 @@ def about(facts: Facts, versions: Mapping[str, str], more: Mapping[str, Any]) ->
         "trusted": {"revision": gate.revision, "origin": gate.origin},
         "definitions": dict(gate.digests),
         "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
-        "questions": {f"{rubric.id}/{asked.id}": asked.question for rubric in rubrics for asked in rubric.judged},
+        "questions": {
+            f"{rubric.id}/{asked.id}": asked.question for rubric in rubrics for asked in rubric.judge_criteria
+        },
         "versions": dict(versions),
     }
 
@@ -98,14 +100,14 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
     """Everything that judges were not shown, with the reason: silence about it would look like approval."""
     if answers.silence:
         return _whole(change.files, answers.silence)
-    criteria = [criterion for rubric in rubrics for criterion in rubric.judged]
+    criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
     unconcerned = [file for file in change.files if not any(criterion.concerns(file) for criterion in criteria)]
     missed: dict[Unreviewed, list[str]] = {}
-    for rubric, votes in answers.votes.items():
+    for rubric, votes in answers.by_rubric.items():
         for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
             missed.setdefault(item, []).append(rubric)
     unanswered = (
-        item if len(names) == len(answers.votes) else replace(item, rubrics=tuple(names))
+        item if len(names) == len(answers.by_rubric) else replace(item, rubrics=tuple(names))
         for item, names in missed.items()
     )
     return (*unanswered, *_whole(unconcerned, "no judge criterion concerns this path"))

@@ -20,7 +20,7 @@ from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.git import Repository
-from vibe_gate.judging.session import ModelSession
+from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation
 from vibe_gate.run.model import RunModel
@@ -77,22 +77,22 @@ class AgentTurns:
         began: Callable[[str], object],
     ) -> StageResult:
         """One turn, in the workspace if the agent writes; `began` is told the tree before it, once that is free."""
-        session = self._model.session()
+        model = self._model.opened()
         hide_process()
         async with tree.reading() if asked.agent.level == "none" else tree.writing() as folder:
             before, changes = tree.now, None
             began(before)
             if folder is None:
-                folder = session.folder / node / "tree"
+                folder = model.folder / node / "tree"
                 with self._run.deadline.interrupting():
                     tree.repository.export(before, folder)
             else:
-                session.places[str(folder)] = "{{workspace}}"
+                model.places[str(folder)] = "{{workspace}}"
                 changes = TurnChanges(tree.workspace, before)
-            turn = self._turn(node, asked, session, folder, tree)
+            turn = self._turn(node, asked, model, folder, tree)
             about = {"agent": asked.agent.id, "model": turn.model, "node": node}
             with closing(KeptConversation(self._run, self._root, folder, goes_on, **about)) as kept:
-                end = await self._held(replace(turn, conversation=kept.given), asked, session, changes)
+                end = await self._held(replace(turn, conversation=kept.given), asked, model, changes)
                 if changes is not None:
                     tree.left(changes.after, readable=changes.change is not None)
                 result = self._result(node, asked, end, before, tree, changes)
@@ -101,9 +101,7 @@ class AgentTurns:
         self.notes += _refused(node, end.ending.permission_denials, folder, self._run.redactor.text)
         return result
 
-    async def _held(
-        self, turn: Turn, asked: StageRequest, session: ModelSession, changes: TurnChanges | None
-    ) -> TurnEnd:
+    async def _held(self, turn: Turn, asked: StageRequest, model: OpenedModel, changes: TurnChanges | None) -> TurnEnd:
         answers = 0
 
         async def watch(event: TurnProgress) -> None:
@@ -118,32 +116,32 @@ class AgentTurns:
                     await said
 
         left = self._run.deadline.left()
-        async with session.slots:
+        async with model.slots:
             return await hold(
                 turn,
                 record=self._run.record,
-                wire=session.gateway,
+                wire=model.gateway,
                 environ=self._run.environ,
-                homes=session.folder,
+                homes=model.folder,
                 timeout_s=min(asked.timeout_s or asked.agent.timeout_s or left, left),
                 watch=watch,
                 stop=asked.stop,
                 made=changes,
             )
 
-    def _turn(self, node: str, asked: StageRequest, session: ModelSession, folder: Path, tree: RunTree) -> Turn:
+    def _turn(self, node: str, asked: StageRequest, model: OpenedModel, folder: Path, tree: RunTree) -> Turn:
         agent, file, environ, wall = asked.agent, self._gate.file, self._run.environ, None
         if held_in(agent, self._gate) == "sandbox":
             wall = agent_wall(tree.workspace.root, tree.workspace.borrowed, environ)
         elif agent.level == "sandbox":
             self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
-        sections = [*asked.text(session.nonce, self._read, partial(self._output, session, tree, node))]
-        sections += handed_over(asked.context, session.nonce)
+        sections = [*asked.text(model.nonce, self._read, partial(self._output, model, tree, node))]
+        sections += handed_over(asked.context, model.nonce)
         has_data = bool(asked.context or asked.prompt_command)
         return Turn(
             node=node,
             prompt="\n\n".join(sections),
-            system_prompt=agent.system_prompt + (DATA_RULE.replace("NONCE", session.nonce) if has_data else ""),
+            system_prompt=agent.system_prompt + (DATA_RULE.replace("NONCE", model.nonce) if has_data else ""),
             schema=asked.schema,
             cwd=folder,
             model=asked.model or agent.model or self._gate.default_model(environ),
@@ -157,9 +155,9 @@ class AgentTurns:
             wall=wall,
         )
 
-    def _output(self, session: ModelSession, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
+    def _output(self, model: OpenedModel, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
-        folder, left = session.folder / node / "command", self._run.deadline.left()
+        folder, left = model.folder / node / "command", self._run.deadline.left()
         tree.repository.export(tree.now, folder)
         ended = run_command(argv, cwd=folder, timeout_s=left, environ=self._run.environ)
         how = ended.failure or (f"exit code {ended.exit_code}" if ended.exit_code else "")

@@ -226,7 +226,7 @@ class RunRecorder:
     def _seal(self, parts: RunParts, summary: Summary, attest: Attest | None) -> Summary:
         done = {"status": "completed", "outcome": summary.outcome, "exit_code": summary.exit_code}
         self._append(parts, "run.completed", None, done)
-        written = unredacted_fields.summary(summary, parts.redact.value)
+        written = unredacted_fields.redacted_summary(summary, parts.redact.value)
         require_possible(written)
         document = plain(written)
         events = list(parse_events(lines(parts.folder, names.EVENTS)))

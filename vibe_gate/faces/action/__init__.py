@@ -3,10 +3,10 @@
 inputs        what the workflow asks for
 event         what happened, from the runner's event file
 commit_range  which commits are compared, fetched if they are missing
-gate          the walk: event -> review -> post
+job           the walk: event -> review -> post
 approval      who approved a change of the gate itself
 answers       judges' answers that travel between jobs
-reporting     what a report takes from the clone
+report_inputs what a report takes from the clone: the recorded change, lines changed since
 runner        outputs, job summary, workflow commands
 commands      `/vibe-gate` in a comment
 relay         `post --from-artifact`: posts what another job claims

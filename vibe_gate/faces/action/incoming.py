@@ -57,7 +57,7 @@ def _read(folder: Path, environ: Mapping[str, str]) -> Summary:
         document = parse_object(_bytes(folder))
     except ValueError as error:
         raise _refused(folder, f"summary.json: {error}") from None
-    return unredacted_fields.summary(_summary(folder, document), Redactor(environ).value)
+    return unredacted_fields.redacted_summary(_summary(folder, document), Redactor(environ).value)
 
 
 def _bytes(folder: Path) -> bytes:

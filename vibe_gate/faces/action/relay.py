@@ -11,7 +11,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, Inte
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
-from vibe_gate.faces.action.reporting import touched_since
+from vibe_gate.faces.action.report_inputs import touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier

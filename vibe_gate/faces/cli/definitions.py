@@ -156,8 +156,8 @@ def _sentence(tree: DefinitionTree) -> str:
     cases = len(read_cases(tree, gate.rubrics)[0])
     if gate.origin == "built-in" and not gate.agents + gate.workflows:
         return "ok: no definitions in the working tree; the built-in gate applies. `vibe-gate init` writes starters.\n"
-    judged = sum(len(rubric.judged) for rubric in gate.rubrics)
-    checked = sum(len(rubric.checked) for rubric in gate.rubrics)
+    judged = sum(len(rubric.judge_criteria) for rubric in gate.rubrics)
+    checked = sum(len(rubric.check_criteria) for rubric in gate.rubrics)
     counts = [counted(len(gate.rubrics), "rubric"), counted(judged, "judge question"), counted(checked, "check")]
     counts += [counted(len(gate.agents), "agent")] if gate.agents else []
     counts += [counted(len(gate.workflows), "workflow")] if gate.workflows else []

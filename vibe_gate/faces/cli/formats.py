@@ -11,7 +11,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.action.reporting import stored_patch
+from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.output import STDOUT, emit, now
 from vibe_gate.git import open_repository

@@ -11,9 +11,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
-from vibe_gate.faces.action.gate import run as run_job
+from vibe_gate.faces.action.job import run as run_job
 from vibe_gate.faces.action.relay import relay
-from vibe_gate.faces.action.reporting import stored_patch, touched_since
+from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.destination import Destination, destination

@@ -70,16 +70,18 @@ def review_change(
     hook: Hook,
     selection: Selection,
     message: str = "",
-    settled: Callable[[], str] | None = None,
+    why_not_needed: Callable[[], str] | None = None,
     *,
     reported: bool | None = None,
 ) -> Effect:
     """Review one change, report the result, and record that this hook saw it.
 
-    `settled` is called just before a judge would be asked: why none has to be, or "". `reported`: whether the hook
-    before reported a judge's answers, None if there was none; the same pass is then not reported again.
+    `why_not_needed` is called just before a judge would be asked: why none has to be, or "". `reported`: whether the
+    hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
-    request = ReviewRequest(selection, stage=hook.stage, strict=hook.strict, message=message, settled=settled)
+    request = ReviewRequest(
+        selection, stage=hook.stage, strict=hook.strict, message=message, why_not_needed=why_not_needed
+    )
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
             (repository.common_dir / PASSED).unlink()
@@ -229,7 +231,7 @@ def push(hook: Hook) -> int:
                 wanted[Selection("range", base, commit, *others[:1])] = None
         if older:
             hook.say(f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed.")
-    codes = [review_change(hook, one, settled=partial(_one_by_one, hook, one)).code for one in wanted]
+    codes = [review_change(hook, one, why_not_needed=partial(_one_by_one, hook, one)).code for one in wanted]
     return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
 
 

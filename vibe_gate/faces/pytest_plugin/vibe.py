@@ -267,7 +267,7 @@ class Vibe:
         of, environ = self._run_of(result), own_environ()
 
         def plan(gate: Gate) -> Plan:
-            if rubric.judged and self._wire.mode != "replay" and find_upstream(environ) is None:
+            if rubric.judge_criteria and self._wire.mode != "replay" and find_upstream(environ) is None:
                 raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
             return Plan(id="judge", steps=lambda wf: wf.stage("judge", rubrics=[rubric]), patch=of.patch)
 
@@ -282,7 +282,7 @@ class Vibe:
         of = self._run_of(result)
 
         def plan(gate: Gate) -> Plan:
-            asked = [f"- {one.question}" for one in rubric.judged] if rubric else []
+            asked = [f"- {one.question}" for one in rubric.judge_criteria] if rubric else []
             prompt = "\n\n".join(filter(None, ["\n".join(asked), instructions]))
             if not prompt:
                 raise UsageError("vibe.judge asks nothing: give it a rubric with questions, or instructions.")

@@ -27,7 +27,7 @@ from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
-from vibe_gate.faces.action.reporting import stored_patch, touched_since
+from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.policy import steering
@@ -161,7 +161,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         rubrics=job.inputs.rubrics,
         judge=job.inputs.judge,
         ask_anyway=job.inputs.ask_anyway,
-        answered=job.trigger.reviewed,
+        only_known_answers=job.trigger.reviewed,
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,

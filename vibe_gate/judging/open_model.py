@@ -16,12 +16,12 @@ from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Gateway, Upstream, Wire
 
-SESSIONS_AT_ONCE = 4
+CONVERSATIONS_AT_ONCE = 4
 """Conversations side by side: about twice the cores of a small CI machine (0.1-0.2 GB each)."""
 
 
-class ModelSession:
-    """An open way to the model.
+class OpenedModel:
+    """An open way to the model, for any number of conversations.
 
     `folder` is private, for exported trees and agents' homes; `nonce` names the run's fences; `slots` is how many
     conversations run at once; `places` are literals that a cassette must not depend on; `uncounted` says why spending
@@ -31,7 +31,7 @@ class ModelSession:
     def __init__(self, gateway: Gateway, folder: Path, nonce: str, limit_usd: float, places: dict[str, str]) -> None:
         self.gateway, self.folder, self.nonce, self.limit_usd = gateway, folder, nonce, limit_usd
         self.places = places
-        self.slots = asyncio.Semaphore(SESSIONS_AT_ONCE)
+        self.slots = asyncio.Semaphore(CONVERSATIONS_AT_ONCE)
         self.uncounted: set[str] = set()
 
     def notes(self) -> Iterator[str]:
@@ -43,13 +43,13 @@ class ModelSession:
 
 
 @contextmanager
-def model_session(run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget) -> Iterator[ModelSession]:
+def open_model(run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget) -> Iterator[OpenedModel]:
     """Open the gateway of a run; what is spent counts on the day's budget. Raises GatewayError."""
     spending, lock = run.state.spending, threading.Lock()
 
     def count(usd: float, _node_id: str) -> None:
         with lock:
-            session.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
+            model.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
 
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
@@ -59,9 +59,9 @@ def model_session(run: RunContext, wire: Wire, upstream: Upstream | None, budget
         with Gateway(
             upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count, earlier=earlier
         ) as gateway:
-            session = ModelSession(gateway, Path(folder), nonce, limit, places)
-            yield session
+            model = OpenedModel(gateway, Path(folder), nonce, limit, places)
+            yield model
 
 
-OpenSession = Callable[[Wire, Upstream | None], AbstractContextManager[ModelSession]]
-"""Gives the session that a workflow's stages share."""
+ModelOpener = Callable[[Wire, Upstream | None], AbstractContextManager[OpenedModel]]
+"""Opens it, or gives what is open: a workflow's stages share one."""
