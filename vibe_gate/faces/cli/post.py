@@ -111,7 +111,7 @@ POST = Command(
         argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
     ),
     _run,
-    "vibe-gate post [RUN] [--repository OWNER/NAME] [--pr N] | --from-artifact DIR",
+    "vibe-gate post [RUN] [--repository OWNER/NAME] [--pr N]\n       vibe-gate post --from-artifact DIR",
     """\
 examples:
   vibe-gate post                      the newest run, to the pull request of its
