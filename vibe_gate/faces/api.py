@@ -23,7 +23,7 @@ from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.cli.output import now
-from vibe_gate.faces.cli.request import base_of_pull_request, selection
+from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
 from vibe_gate.faces.progress import run as finished
 from vibe_gate.faces.progress import unheard
 from vibe_gate.git import open_repository
@@ -237,15 +237,9 @@ def _positive(name: str, value: object) -> float | None:
 
 
 def _selected(revision: str | None, staged: bool, commit: str | None) -> Selection:
-    given = [f"{name}={word!r}" for name, word in (("revision", revision), ("commit", commit)) if word is not None]
-    given += ["staged=True"] if staged else []
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} select different changes; give one of them.")
-    if commit is not None:
-        if ".." in commit:
-            raise UsageError(f"commit takes one commit; for a range give it as the revision: {commit!r}.")
-        return Selection("commit", left=commit)
-    return Selection("staged") if staged else selection(revision or "HEAD")
+    as_range = f"give it as the revision: {commit!r}."
+    spelling = Spelling(f"revision={revision!r}", "staged=True", f"commit={commit!r}", as_range)
+    return selected(revision, staged, commit, spelling)
 
 
 @contextmanager
@@ -254,10 +248,10 @@ def _advising(request: ReviewRequest, start: Path, environ: Mapping[str, str]) -
     try:
         yield
     except RevisionError as error:
-        selected = request.selection
-        given = (selected.left, selected.right, request.base, request.definitions)
+        selection = request.selection
+        given = (selection.left, selection.right, request.base, request.definitions)
         wrong = next((word for word in given if word and paths.quote(word) in str(error)), "")
-        if meant := _meant(wrong, start, environ, is_revision=wrong == selected.left):
+        if meant := _meant(wrong, start, environ, is_revision=wrong == selection.left):
             raise RevisionError(f"{error} Did you mean {meant}?") from error
         raise
 

@@ -8,12 +8,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
+from msgspec import Struct
+
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.source import is_identifier
 
 WIRES: tuple[WireMode, ...] = get_args(WireMode)
+
+
+class Spelling(Struct, frozen=True):
+    """How a caller writes what selects a change, for errors; `range` says how a range is given instead of a commit."""
+
+    revision: str
+    staged: str
+    commit: str
+    range: str
 
 
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -34,9 +45,12 @@ def add_wire(parser: argparse.ArgumentParser) -> None:
 def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRequest:
     """The request that the arguments mean. UsageError if they contradict each other."""
     rubrics, revision = _rubrics_and_revision(args.rubric, args.revision)
+    if revision == "" or args.commit == "":
+        raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
+    spelling = Spelling(revision or "", "--staged", "--commit", f"use `vibe-gate review {args.commit}`")
     wire, cassette = _wire(args, environ)
     return ReviewRequest(
-        selection=_selection(revision, args.staged, args.commit),
+        selection=selected(revision, args.staged, args.commit, spelling),
         rubrics=tuple(dict.fromkeys(rubrics)),
         judge=not args.no_judge,
         base=args.base or base_of_pull_request(environ),
@@ -48,6 +62,19 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRe
         strict=args.strict,
         force=args.force,
     )
+
+
+def selected(revision: str | None, staged: bool, commit: str | None, spelling: Spelling) -> Selection:
+    """The change that one of the three selects; without any, HEAD to the working tree. UsageError for two of them."""
+    given = ((spelling.revision, revision), (spelling.staged, staged or None), (spelling.commit, commit))
+    words = [word for word, value in given if value is not None]
+    if len(words) > 1:
+        raise UsageError(f"{words[0]} and {words[1]} select different changes; use one of them.")
+    if commit is not None:
+        if ".." in commit:
+            raise UsageError(f"{spelling.commit} takes one commit; for a range {spelling.range}")
+        return Selection("commit", left=commit)
+    return Selection("staged") if staged else selection(revision or "HEAD")
 
 
 def selection(revision: str) -> Selection:
@@ -65,22 +92,6 @@ def base_of_pull_request(environ: Mapping[str, str]) -> str | None:
     """The base branch that GitHub Actions names in a pull request's job; definitions are read there."""
     base = environ.get("GITHUB_BASE_REF") if environ.get("GITHUB_ACTIONS") else None
     return f"origin/{base}" if base else None
-
-
-def _selection(revision: str | None, staged: bool, commit: str | None) -> Selection:
-    given = [name for name, there in ((revision, revision is not None), ("--staged", staged)) if there]
-    given += ["--commit"] if commit is not None else []
-    if len(given) > 1:
-        raise UsageError(f"{given[0]} and {given[1]} select different changes; use one of them.")
-    if revision == "" or commit == "":
-        raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
-    if commit is not None:
-        if ".." in commit:
-            raise UsageError(f"--commit takes one commit; for a range use `vibe-gate review {commit}`")
-        return Selection("commit", left=commit)
-    if staged:
-        return Selection("staged")
-    return selection(revision or "HEAD")
 
 
 def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> tuple[list[str], str | None]:
