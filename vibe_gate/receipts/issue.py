@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate import __version__
+from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk
@@ -101,8 +102,6 @@ class ReceiptIssuer(Struct, frozen=True):
         """Of what gave the verdict; of the SDK only if judges answered."""
         if not self.answers.questions:
             return {"vibe-gate": __version__}
-        from vibe_gate.agent import sdk_version
-
         return {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
 
     def _unasked(self) -> str:

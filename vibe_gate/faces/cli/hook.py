@@ -12,6 +12,7 @@ from pathlib import Path
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
+from vibe_gate.faces.git_hook import message, record
 from vibe_gate.faces.git_hook.call import Hook, not_reviewed
 from vibe_gate.store import open_state
 
@@ -45,18 +46,16 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _action(stage: str) -> Callable[[Hook], int]:
     match stage:
         case "commit-msg":
-            from vibe_gate.faces.git_hook.message import review_message as action
-        case "pre-push":
-            from vibe_gate.faces.git_hook.reviewing import push as action
+            return message.review_message
         case "post-commit":
-            from vibe_gate.faces.git_hook.record import after_commit as action
+            return record.after_commit
         case "post-rewrite":
-            from vibe_gate.faces.git_hook.record import after_rewrite as action
+            return record.after_rewrite
         case "reference-transaction":
-            from vibe_gate.faces.git_hook.record import move as action
-        case _:
-            from vibe_gate.faces.git_hook.reviewing import review_staged as action
-    return action
+            return record.move
+    from vibe_gate.faces.git_hook import reviewing  # what a review needs (60 ms), for the stages that review
+
+    return reviewing.push if stage == "pre-push" else reviewing.review_staged
 
 
 def _marks_are_read(environ: Mapping[str, str]) -> bool:

@@ -24,9 +24,11 @@ from vibe_gate.domain.verdict import NO_KEY, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
+from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
+from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review_in
 
@@ -111,8 +113,6 @@ def review_change(
 
 def _settle_marks(hook: Hook, repository: Repository) -> None:
     if hook.state(repository.common_dir).hook_records.marks():
-        from vibe_gate.faces.git_hook.record import settle_marks
-
         settle_marks(hook, repository)
 
 
@@ -266,8 +266,6 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     Each line of the push was then shown to a judge with the tree around it: each commit against its parent, a merge
     against every parent unless git made it by itself (`verify`).
     """
-    from vibe_gate.receipts.verify import VerifyRequest, verify
-
     request = VerifyRequest(f"{selection.left}..{selection.right}", stage="pre-push")
     try:
         found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
