@@ -113,6 +113,19 @@ def test_what_is_not_known_is_said_without_the_credentials_of_an_url(asked, orig
     assert "s3cret" not in str(said.value)
 
 
+@pytest.mark.parametrize(
+    ("server", "origin"),
+    [
+        ("https://GitHub.com", HUB),
+        (f"https://{GHES}:8443", f"ssh://git@{GHES}:2222/octo/hello"),
+        (f"http://{GHES}:8080", f"http://{GHES}:8080/octo/hello"),
+    ],
+)
+def test_origin_is_on_the_server_of_the_environment_whatever_port_and_scheme(server, origin):
+    found = destination(None, [origin], TOKEN | {"GITHUB_SERVER_URL": server})
+    assert (found.repository, found.server_url) == ("octo/hello", server)
+
+
 def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
     found = destination(None, ["https://github.com/octo/hello", "https://mirror.example/octo/hello"], TOKEN)
     assert found == to("github.com", "api.github.com", "octo/hello", "hub")

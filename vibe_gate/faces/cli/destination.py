@@ -101,10 +101,10 @@ def _by_environment(asked: str | None, remotes: Sequence[Remote], environ: Mappi
     token = _first(environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS))
     if not token:
         raise UsageError(UNSET)
-    here = next((one.repository for one in remotes if f"https://{one.server}" == server), "")
+    host = urlsplit(server).hostname  # ports may differ: ssh has one of its own
+    here = next((one.repository for one in remotes if one.server.partition(":")[0] == host), "")
     repository = asked or environ.get("GITHUB_REPOSITORY") or here
     if repository.count("/") != 1:
-        host = urlsplit(server).hostname
         raise UsageError(f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME.")
     return Destination(server, api, repository, token)
 
