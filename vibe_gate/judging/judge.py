@@ -15,7 +15,7 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
-from vibe_gate.gateway import find_upstream, wire_from
+from vibe_gate.gateway import Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import RubricBrief, RubricQuestion, RubricVotes, briefs_of, keys_of, questions_of
@@ -50,10 +50,8 @@ async def judge(
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = questions_of(facts, facts.gate.default_model(run.environ))
-    kept = _KeptAnswers(repository, run)
-    # A recording must hold the conversation and a replay must show it: neither uses what is known.
-    reads, writes = wire.mode == "live" and not request.force, wire.mode == "live"
-    known = kept.known(questions) if reads else {}
+    kept = _KeptAnswers(repository, run, wire, force=request.force)
+    known = kept.known(questions)
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _answers(questions, known)
@@ -62,17 +60,16 @@ async def judge(
         return _without_key(_answers(questions, known), missing, optional=_is_optional(facts, run))
     with run.deadline.interrupting():
         briefs = briefs_of(missing, facts, repository)
-    if reads:  # whoever is answered need not wait for another who asks
-        known |= kept.known((), briefs)
-        briefs = [each for each in briefs if each.question.key not in known]
-    async with _claimed([each.key for each in briefs] if reads and not request.only_known_answers else [], run, tell):
-        if reads:
-            known |= kept.known(missing, briefs)
-            briefs = [each for each in briefs if each.question.key not in known]
-        if not briefs:
+    known |= kept.known((), briefs)
+    briefs = _unanswered(briefs, known)
+    if request.only_known_answers:
+        return replace(_answers(questions, known), silence=NOT_NOW if briefs else "")
+    if not briefs:  # no need to wait for another review that asks
+        return _answers(questions, known)
+    async with _claimed([each.key for each in briefs] if kept.reads else [], run, tell):
+        known |= kept.known(missing, briefs)  # what another review was answered meanwhile
+        if not (briefs := _unanswered(briefs, known)):
             return _answers(questions, known)
-        if request.only_known_answers:
-            return replace(_answers(questions, known), silence=NOT_NOW)
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
         from vibe_gate.judging.asking import ask  # the gateway and agents: what is known needs neither
         from vibe_gate.judging.open_model import open_model
@@ -80,12 +77,12 @@ async def judge(
         budget = request.budget_in(facts.gate)
         opened = shared(wire, upstream) if shared else open_model(run, wire, upstream, budget)
         asked = await ask(briefs, facts, repository, run, opened, tell)
-        notes = (*kept.keep(asked, briefs), *asked.notes) if writes else asked.notes
-    answers = replace(_answers(questions, known, asked.by_key), cost=asked.cost, notes=notes, intact=asked.intact)
-    if not (writes and asked.intact):
-        return answers
-    keys = keys_of(questions)
-    return replace(answers, questions={name: keys[name] for name in answers.answered_now})
+        notes = kept.keep(asked, briefs)
+    return _with_new(questions, known, asked, notes, final=kept.writes and asked.intact)
+
+
+def _unanswered(briefs: Iterable[RubricBrief], known: Mapping[str, RubricVotes]) -> list[RubricBrief]:
+    return [each for each in briefs if each.question.key not in known]
 
 
 def _is_optional(facts: Facts, run: RunContext) -> bool:
@@ -123,14 +120,22 @@ async def _claimed(keys: list[str], run: RunContext, tell: Callable[[str], objec
 
 
 class _KeptAnswers:
-    """The answers that this machine keeps, for a review in this repository."""
+    """The answers that this machine keeps, for a review in this repository.
 
-    def __init__(self, repository: Repository, run: RunContext) -> None:
+    A recording must hold the conversation and a replay must show it: neither uses what is kept. With `force` nothing is
+    taken, only kept.
+    """
+
+    def __init__(self, repository: Repository, run: RunContext, wire: Wire, *, force: bool) -> None:
+        self.writes = wire.mode == "live"
+        self.reads = self.writes and not force
         self._read = cache(repository.read)
         self._run = run
 
     def known(self, questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief] = ()) -> dict[str, RubricVotes]:
         """By key of the question, what was answered about the same trees, or without tools to one of these briefs."""
+        if not self.reads:
+            return {}
         now = self._run.clock()
         shown = ((each, self._votes(each.key, now)) for each in briefs)
         same = {each.question.key: votes for each, votes in shown if votes and each.supports(votes, self._read)}
@@ -145,6 +150,8 @@ class _KeptAnswers:
 
     def keep(self, asked: CastVotes, briefs: Iterable[RubricBrief]) -> tuple[str, ...]:
         """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
+        if not self.writes:
+            return ()
         run, now, problem = self._run, self._run.clock(), ""
         for each in briefs:
             votes = asked.by_key[each.question.key]
@@ -156,6 +163,22 @@ class _KeptAnswers:
         return (
             (f"The answers are kept nowhere, so the same question is paid for again ({problem}).",) if problem else ()
         )
+
+
+def _with_new(
+    questions: tuple[RubricQuestion, ...],
+    known: Mapping[str, RubricVotes],
+    asked: CastVotes,
+    notes: tuple[str, ...],
+    *,
+    final: bool,
+) -> Answers:
+    """Known and new answers. Only `final` ones have their keys named, for the receipt."""
+    answers = replace(
+        _answers(questions, known, asked.by_key), cost=asked.cost, notes=(*notes, *asked.notes), intact=asked.intact
+    )
+    keys = keys_of(questions)
+    return replace(answers, questions={name: keys[name] for name in answers.answered_now}) if final else answers
 
 
 def _answers(

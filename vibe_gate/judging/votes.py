@@ -63,14 +63,8 @@ class _Reply(Struct, frozen=True):
 
 async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
     """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
-    rubric, facts, record = shown.question.rubric, context.facts, context.run.record
-    parts, used_tools = shown.parts, False
-    nodes = [node_id(rubric, index, facts.stage) for index in range(2 * len(parts))]
-    if shown.question.message:  # the nodes before are those of the same rubric asked without the message
-        nodes = nodes[len(parts) :]
-    for node in nodes[: len(parts)]:
-        record.event("node.added", node, kind="judge", digest=rubric.digest)
-        record.event("edge.added", **{"from": facts.checks_node, "to": node})
+    rubric, parts, used_tools = shown.question.rubric, shown.parts, False
+    nodes = _add_nodes(shown, context)
     votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
     unanswered = dict.fromkeys(range(len(parts)), "not asked")
     stopped, at_once = "", rubric.votes // 2 + 1  # fewer votes settle nothing, so that many are cast side by side
@@ -97,6 +91,21 @@ async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
     )
 
 
+def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
+    """Add the graph's nodes of the question, one for each part.
+
+    A rubric that sees the author's message is asked twice. Both times the change is cut into the same number of parts:
+    first come the nodes of those without the message, then of those with it.
+    """
+    rubric, count, facts = shown.question.rubric, len(shown.parts), context.facts
+    first = count if shown.question.message else 0
+    nodes = [node_id(rubric, first + index, facts.stage) for index in range(count)]
+    for node in nodes:
+        context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)
+        context.run.record.event("edge.added", **{"from": facts.checks_node, "to": node})
+    return nodes
+
+
 def _only(part: BriefPart, names: set[str]) -> BriefPart:
     return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
 
@@ -108,7 +117,7 @@ async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str],
         async with context.model.slots:
             return await _ask(shown, part, node, context)
 
-    return await together(ask(part, node) for part, node in zip(parts, nodes, strict=False))
+    return await together(ask(part, node) for part, node in zip(parts, nodes, strict=True))
 
 
 async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -21,22 +21,27 @@ def facts_of(
     request: ReviewRequest,
     repository: Repository,
     world: World,
+    unread: str,
 ) -> Facts:
-    """What is known of the change. What agents' sessions wrote, and which commits were made, is noted first."""
+    """What is known of the change. `unread` as `catch_up` gives it."""
     commits = repository.commits(change)
     if request.stage and not change.head_commit:
         commits = (repository.pending_commit(request.message),)
-    _, unread = captures.fold(world.state, world.store.captures(), world.redactor, world.clock())
-    _settle_marks(repository, world)
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     return Facts(change, gate, rubrics, message, authored)
 
 
-def _settle_marks(repository: Repository, world: World) -> None:
-    """Record the commits that git made since hooks marked that they would come."""
+def catch_up(repository: Repository, world: World) -> str:
+    """Write into the store and state.db what happened since the last run: what captured sessions of agents did, and the
+    commits that hooks marked as coming and git has made since.
+
+    Returns why not all events of sessions could be read, as a sign of agents, or "".
+    """
+    _, unread = captures.fold(world.state, world.store.captures(), world.redactor, world.clock())
     if world.state.hook_records.marks():
         from vibe_gate.receipts.committed import CommitRecords  # few reviews find a mark
 
         with suppress(GateError):
             CommitRecords(repository, world.state, world.environ, world.clock()).settle_marks()
+    return unread

@@ -35,7 +35,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.run.deadline import Deadline
-from vibe_gate.run.facts import facts_of
+from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.summary import capture_note, notes_on, nothing, summary_of
 from vibe_gate.store import State, captures
@@ -120,14 +120,15 @@ async def review_in(
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = repository.change(request.selection)
-        if not change.files and not request.rubrics:
+        if not change.files and not request.rubrics:  # the gate is not even read
             return Review(nothing(change), repository.remarks, root=repository.root)
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
         rubrics = rubrics_for(gate, change, request.rubrics)
-        if not change.files:
+        if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
-        facts = facts_of(change, gate, rubrics, request, repository, world)
+        unread = catch_up(repository, world)
+        facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         run = open_run(facts, world, Deadline(began, request.deadline_s or gate.file.budget.deadline_s))
     with recording(run, facts):
         with run.deadline.interrupting():
@@ -149,12 +150,13 @@ async def reach_verdict(
     repository: Repository,
     run: RunContext,
     progress: Progress,
-    still: Callable[[Change], bool],
+    still_there: Callable[[Change], bool],
     shared: ModelOpener | None = None,
 ) -> RunVerdict:
     """Between facts and their verdict: checks, then judges if they are needed. Each gate of a workflow does the same.
 
-    `still` tells whether the change is still what is there; `shared` as of `judging.judge`.
+    `still_there` tells whether the reviewed tree is what index or working tree hold now. `shared` gives the way to the
+    model that all stages of a workflow share; without it one is opened if a judge is asked.
     """
     change, gate = facts.change, facts.gate
     with run.deadline.interrupting():
@@ -174,7 +176,7 @@ async def reach_verdict(
 
         answers = await judge(request, facts, repository, run, partial(progress, "judge"), shared)
     with run.deadline.interrupting():
-        return verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still(change))
+        return verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still_there(change))
 
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:

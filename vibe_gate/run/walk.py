@@ -32,7 +32,7 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.deadline import GRACE_S, Deadline
-from vibe_gate.run.facts import facts_of
+from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
@@ -93,7 +93,8 @@ async def run_workflow(
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
             world = world_around(repository, environ, clock)
-            facts = facts_of(change, gate, (), request.review, repository, world)
+            unread = catch_up(repository, world)
+            facts = facts_of(change, gate, (), request.review, repository, world, unread)
             seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
             run = _opened(request, plan, facts, world, Deadline(began_at, seconds))
         if began is not None:

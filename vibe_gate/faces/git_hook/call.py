@@ -98,6 +98,7 @@ class Hook(Struct, frozen=True):
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
     """Report and record a review that failed (definitions that do not parse, a bug); returns the hook's exit code."""
+    # "warn", the default of [on] inconclusive: without a review there is no gate.toml that says something else.
     what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict, stage=hook.stage)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
     if what.warning:
