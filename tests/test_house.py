@@ -89,6 +89,19 @@ def test_the_map_shows_the_tree():
     assert names == present - {"py.typed", "__pycache__/"}
 
 
+def test_what_the_map_names_is_there():
+    """Each `room/file.py` of docs/explanation/architecture.md, and each function or class named behind it."""
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    wrong = []
+    for file, behind in re.findall(r"`((?:\w+/)+\w+\.py|errors\.py)`(?: \(([^)]*)\))?", page):
+        path = ROOT / file if file.startswith(("docs/", "tests/", "vibe_gate/")) else ROOT / "vibe_gate" / file
+        text = path.read_text() if path.is_file() else ""
+        names = re.findall(r"`([A-Za-z_]+)`", behind)
+        wrong += [file] if not text else []
+        wrong += [f"{file}: {name}" for name in names if not re.search(rf"\b(?:def|class) {name}\b", text)]
+    assert wrong == []
+
+
 def lint(root: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
