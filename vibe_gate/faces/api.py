@@ -82,6 +82,7 @@ async def review(
     """
     _refuse(unknown, review)
     _check_words(revision=revision, commit=commit, base=base, definitions=definitions)
+    _check_flags(staged=staged, judge=judge)
     known = dict(os.environ if environ is None else environ)
     request = ReviewRequest(
         _selected(revision, staged, commit),
@@ -137,6 +138,7 @@ async def run_workflow(
     """
     _refuse(unknown, run_workflow)
     _check_words(workflow=workflow, revision=revision, base=base, definitions=definitions)
+    _check_flags(staged=staged, apply=apply)
     known, start = dict(os.environ if environ is None else environ), _folder(repository)
     asked = ReviewRequest(
         _selected(revision, staged, None),
@@ -206,19 +208,30 @@ def _folder(named: Path | str | None) -> Path:
 
 def _check_words(**words: object) -> None:
     for name, word in words.items():
-        if word is not None and not isinstance(word, str):
-            raise UsageError(f"{name} is text, not {word!r}.")
-        if word == "":
-            raise UsageError(f"{name} is empty; leave it out, or name one.")
+        if word is not None:
+            _check_word(name, word)
+
+
+def _check_word(name: str, word: object) -> None:
+    if not isinstance(word, str):
+        raise UsageError(f"{name} is text, not {word!r}.")
+    if not word:
+        raise UsageError(f"{name} is empty; leave it out, or name one.")
+
+
+def _check_flags(**flags: object) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise UsageError(f"{name} is True or False, not {flag!r}.")
 
 
 def _ids(rubrics: object) -> tuple[str, ...]:
     if isinstance(rubrics, str) or not isinstance(rubrics, Iterable):
         raise UsageError(f"rubrics is a list of ids: rubrics=[{rubrics!r}].")
-    ids = tuple(dict.fromkeys(rubrics))
+    ids = tuple(rubrics)
     for one in ids:
-        _check_words(rubrics=one)
-    return ids
+        _check_word("rubrics", one)
+    return tuple(dict.fromkeys(ids))
 
 
 def _model(model: str | None) -> str | None:

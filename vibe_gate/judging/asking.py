@@ -46,8 +46,8 @@ async def ask(
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = _export(facts.change, repository, folder / TREES)
-        room = VoteContext(facts, run, model, cache(repository.read), folder)
-        cast = await together(cast_votes(each, room) for each in briefs)
+        shared = VoteContext(facts, run, model, cache(repository.read), folder)
+        cast = await together(cast_votes(each, shared) for each in briefs)
         votes = dict(zip((each.question.key for each in briefs), cast, strict=True))
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
