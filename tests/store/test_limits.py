@@ -172,6 +172,12 @@ def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(s
     assert clean_bundles(tmp_path, now=datetime(2027, 1, 1, tzinfo=UTC), max_age_days=1e9).deleted == ()
 
 
+def test_a_store_is_named_by_a_path_or_by_text(store: Store, tmp_path: Path) -> None:
+    run = sealed(store)
+    assert [entry.run_id for entry in find_bundles(str(tmp_path))] == [run.run_id]
+    assert clean_bundles(str(tmp_path), now=datetime(2027, 1, 1, tzinfo=UTC)).deleted == (run.run_id,)
+
+
 def test_a_place_that_is_no_folder_is_a_storage_error() -> None:
     for place in ("/", "a\0b"):
         with pytest.raises(StorageError):

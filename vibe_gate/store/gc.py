@@ -39,7 +39,7 @@ _FOR_EVER = 365_000
 
 
 def clean_bundles(
-    root: Path,
+    root: Path | str,
     *,
     now: datetime,
     max_age_days: float = 30,
@@ -65,7 +65,7 @@ def clean_bundles(
         raise UsageError(f"{first_mistake(error)}.") from error
     if provenance is not None and not dry_run:
         require_untracked(provenance.tracked)
-    return clean(root, rules, now, dry_run, provenance)
+    return clean(Path(root), rules, now, dry_run, provenance)
 
 
 def clean(
