@@ -17,6 +17,7 @@ _spec = importlib.util.find_spec("claude_agent_sdk")
 assert _spec is not None and _spec.origin is not None
 _sdk = Path(_spec.origin).parent
 _folder = Path(tempfile.mkdtemp(prefix="vibe-gate-sdk-"))
+tempfile.tempdir = None  # chosen anew by each process that is forked, from its own TMPDIR
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 REAL = _sdk / "_bundled"

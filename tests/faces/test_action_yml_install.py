@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from acting import INSTALL, ROOT, build, found, shorten, wheel
 from answers import passes
 from repos import SWALLOWS, Repo, gated
@@ -98,9 +99,10 @@ def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_wi
     assert (packages / "vibe_gate").is_dir()
     assert not (packages / "claude_agent_sdk" / "_bundled" / "claude").exists()
 
-    there = environ | {"PATH": f"{tmp_path}:{environ['PATH']}"}
+    without = environ["PATH"].removeprefix(f"{sdk_alone.REAL}:")
+    there = environ | {"PATH": f"{tmp_path}:{without}"}
     assert claude_of(python, there).startswith("Claude Code was not found")
-    (tmp_path / "claude").symlink_to(find_cli({}))
+    (tmp_path / "claude").symlink_to(find_cli(environ))
     assert claude_of(python, there) == f"{tmp_path}/claude (claude-agent-sdk does not bundle one)"
     repo = gated(tmp_path / "r", environ)
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})

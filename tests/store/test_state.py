@@ -333,7 +333,7 @@ print(state.spending.spent(datetime.now(UTC)), state.problem)
 
 
 def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_nothing():
-    with tempfile.TemporaryDirectory() as made:  # below a folder that everybody may enter
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:  # which everybody may enter, as TMPDIR may not be
         path = Path(made, "vibe-gate", "state.db")
         path.parent.mkdir()
         garbage(path)

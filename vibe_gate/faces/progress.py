@@ -119,6 +119,20 @@ def run(walk: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+    return looped(walk)
+
+
+def looped(walk: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, for a walk that Ctrl-C may end inside of one of its tasks.
+
+    Nobody asks such a task how it ended, and asyncio would print its traceback below our sentence.
+    """
     import asyncio
 
-    return asyncio.run(walk)
+    def on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), KeyboardInterrupt):
+            loop.default_exception_handler(context)
+
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(on_error)
+        return runner.run(walk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import shlex
 import shutil
@@ -129,7 +128,7 @@ def carried_out(
             began=began.append,
         )  # fmt: skip
         try:
-            return asyncio.run(walk)
+            return progress.looped(walk)
         except KeyboardInterrupt:
             if not began:
                 raise
