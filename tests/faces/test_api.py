@@ -177,6 +177,7 @@ def test_a_workflow_is_awaited(repo):
     repo.write("src/load.py", "LOAD = 1\n")
     made = asyncio.run(vibe_gate.run_workflow("check", repository=repo.path, environ=repo.environ))
     assert (made.passed, made.outcome, [one.id for one in made.results]) == (True, "pass", ["q"])
+    assert repr(made) == f"<WorkflowRun pass in {made.bundle}>"
     wrong = vibe_gate.run_workflow("chek", repository=repo.path, environ=repo.environ)
     with pytest.raises(UsageError, match="There is no workflow 'chek'; did you mean 'check'"):
         asyncio.run(wrong)

@@ -131,5 +131,9 @@ def test_a_mirror_behind_git_does_not_hide_that_origin_is_on_github():
     assert found == to("github.com", "api.github.com", "octo/hello", "hub")
 
 
+def test_what_is_shown_of_a_destination_has_no_token():
+    assert repr(destination(None, [HUB], TOKEN)) == "<Destination https://github.com/octo/hello>"
+
+
 def test_a_short_form_of_ones_own_is_what_git_makes_of_it():
     assert destination(None, ["hub:octo/hello", HUB], TOKEN).server_url == "https://github.com"

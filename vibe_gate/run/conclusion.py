@@ -52,6 +52,9 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     problem: str = ""
     """What went wrong outside of every stage, without secrets: the deadline, or an error of a Python workflow."""
 
+    def __repr__(self) -> str:  # without the patch, which may be megabytes
+        return f"<WorkflowRun {self.outcome} in {self.bundle}>"
+
     @property
     def outcome(self) -> RunOutcome:
         """pass, fail, inconclusive or error."""

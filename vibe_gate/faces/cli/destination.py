@@ -53,6 +53,9 @@ class Destination(Struct, frozen=True):
     repository: str
     token: str
 
+    def __repr__(self) -> str:  # without the token
+        return f"<Destination {self.server_url}/{self.repository}>"
+
 
 def remote_of(url: str) -> Remote | None:
     """What a remote's URL names, without its credentials; None for a path or another form."""
