@@ -166,6 +166,13 @@ def test_times_without_a_zone_and_limits_that_cannot_be_meant_are_usage_errors(s
             clean_bundles(tmp_path, now=datetime.now(UTC), **{name: float("inf")})
     with pytest.raises(UsageError, match="time zone"):
         clean_bundles(tmp_path, now=datetime(2026, 1, 1))
+    for end in (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)):
+        with pytest.raises(UsageError, match="now is a time from 1970 to 9000"):
+            clean_bundles(tmp_path, now=end)
+    for word in ("commit", "path", "prefix", "rubric", "run", "tree"):
+        not_text: Any = {word: 5}
+        with pytest.raises(UsageError, match=f"{word} is a"):
+            find_bundles(tmp_path, **not_text)
     for since in (wrong, datetime(2026, 1, 1)):
         with pytest.raises(UsageError, match="time zone"):
             find_bundles(tmp_path, since=since)

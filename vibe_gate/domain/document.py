@@ -25,6 +25,9 @@ D = TypeVar("D", bound=Struct)
 Timestamp = Annotated[datetime, Meta(tz=True)]
 """With a time zone."""
 
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+"""Of times that somebody else names: at the ends of the calendar a time has no other zone, and no second after it."""
+
 MAX_NAMES = 100_000
 """Of an object whose names a document chooses itself."""
 

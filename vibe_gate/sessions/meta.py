@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from vibe_gate.domain.document import Timestamp, first_mistake, parse_object, read
+from vibe_gate.domain.document import FIRST_YEAR, LAST_YEAR, Timestamp, first_mistake, parse_object, read
 
 META = "meta.json"
 
@@ -27,10 +27,6 @@ _Tree = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?(?!\n)$")]
 _Run = Annotated[str, Meta(pattern=r"^([0-9]{8}T[0-9]{9}Z-[0-9a-f]{8})?(?!\n)$")]
 _Uuid = Annotated[str, Meta(pattern=rf"^({_UUID.pattern})?(?!\n)$")]
 """A session may come from somebody else: these become arguments of git, and names of folders."""
-
-
-FIRST_YEAR, LAST_YEAR = 1970, 9000
-"""Of a session's times: at the ends of the calendar a time has no other zone, and no second after it."""
 
 
 def _require_years(*times: datetime) -> None:

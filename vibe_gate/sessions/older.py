@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vibe_gate.domain.document import parse_object
+from vibe_gate.domain.document import FIRST_YEAR, LAST_YEAR, parse_object
 from vibe_gate.sessions.entries import Entry, blocks
-from vibe_gate.sessions.meta import FIRST_YEAR, LAST_YEAR, is_uuid
+from vibe_gate.sessions.meta import is_uuid
 
 MAX_FILE_BYTES = 256 << 20
 MAX_DEPTH = 100

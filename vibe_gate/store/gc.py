@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
-from vibe_gate.domain.document import first_mistake, read
+from vibe_gate.domain.document import FIRST_YEAR, LAST_YEAR, first_mistake, read
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned, KeyUsage, StoreUsage
 from vibe_gate.errors import StorageError, UsageError
@@ -27,7 +27,7 @@ from vibe_gate.store.bundle import state_of
 from vibe_gate.store.captures import MAX_AGE, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
-from vibe_gate.store.runs import bare_entries, is_kept
+from vibe_gate.store.runs import bare_entries, is_kept, require_time
 
 MB = 1_000_000
 
@@ -50,11 +50,12 @@ def clean_bundles(
     """Delete the runs below `root` that are too old, or the oldest while the disk is too full.
 
     The limits are by default those of a gate without `[retention]`. With `provenance`, foreign runs stay.
-    UsageError: a limit that is not a number from 0 on, a `now` without a time zone. StorageError: the store cannot be
-    read, or git tracks files of it.
+    UsageError: a limit that is not a number from 0 on, a `now` without a time zone, before 1970 or after 9000.
+    StorageError: the store cannot be read, or git tracks files of it.
     """
-    if now.utcoffset() is None:
-        raise UsageError(f"now is a datetime with a time zone, not {now!r}.")
+    require_time("now", now)
+    if not FIRST_YEAR <= now.year <= LAST_YEAR:
+        raise UsageError(f"now is a time from {FIRST_YEAR} to {LAST_YEAR}, not {now}.")
     limits = {"max_age_days": max_age_days, "min_free_disk_mb": min_free_disk_mb}
     for name, limit in limits.items():
         if isinstance(limit, float) and not math.isfinite(limit):

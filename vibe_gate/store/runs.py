@@ -51,8 +51,8 @@ def find_bundles(
 
     An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     StorageError: the store cannot be read. UsageError: a value that cannot be meant (a `since` that is not a datetime
-    or has no time zone, an id that is not whole, an outcome or an author that no run can have), or a word that it does
-    not take.
+    or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author that no run can
+    have), or a word that it does not take.
     """
     _check(wanted)
     store = open_store_folder(Path(root))
@@ -76,9 +76,16 @@ def _check(wanted: Wanted) -> None:
             raise UsageError(f"{name} is a whole id of 40 or 64 hex digits, not {value!r:.80}.")
         if name in _CHOICES and value not in _CHOICES[name]:
             raise UsageError(f"{name} is one of {', '.join(_CHOICES[name])}, not {value!r:.40}.")
-    since = wanted.get("since")
-    if "since" in wanted and (not isinstance(since, datetime) or since.utcoffset() is None):
-        raise UsageError(f"since is a datetime with a time zone, not {since!r:.60}.")
+        if name == "since":
+            require_time(name, value)
+        elif not isinstance(value, str):
+            raise UsageError(f"{name} is a text, not {value!r:.40}.")
+
+
+def require_time(name: str, at: object) -> None:
+    """UsageError if it is no time with a zone."""
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise UsageError(f"{name} is a datetime with a time zone, not {at!r:.60}.")
 
 
 def _told_apart(found: list[RunEntry], provenance: Provenance | None) -> list[RunEntry]:
