@@ -16,7 +16,7 @@ from processes import gone, pid_in
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
 from wire import Notes, answering, hold, task_in
 
-from vibe_gate.agent import find_cli
+from vibe_gate.agent import Image, find_cli
 from vibe_gate.agent.allowed import refusal
 from vibe_gate.agent.turns import run_conversation
 from vibe_gate.errors import AgentError
@@ -120,7 +120,6 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from wire import Notes, task_in
 from vibe_gate.agent.turns import run_conversation
-import dataclasses
 task = task_in(Path(sys.argv[2]), sys.argv[3], dict(os.environ))
 print(task.home, flush=True)
 asyncio.run(run_conversation(task, Notes()))
@@ -142,6 +141,14 @@ def test_our_own_sudden_death_takes_the_cli_along(tmp_path, environ):
         held.wait()
         held.stdout.close()
         assert gone(pid)
+
+
+def test_a_task_is_shown_without_credentials_and_pictures(tmp_path):
+    servers = {"docs": {"command": "serve", "env": {"DOCS_KEY": "secret"}}}
+    picture = Image("image/png", b"bytes of it")
+    task = task_in(tmp_path, "http://secret", {"KEY": "secret"}, cloud={"AWS": "secret"}, mcp_servers=servers)
+    assert "secret" not in repr(task) + str([task])
+    assert repr(picture) == "<Image image/png>"
 
 
 # What a session may do.

@@ -170,3 +170,7 @@ def test_what_stopped_it_is_said_in_a_few_words(work, origin):
     assert bring(work, "f" * 40, Credentials())
     assert bring(work, "--upload-pack=touch hurt", Credentials())
     assert not (work.path / "hurt").exists()
+
+
+def test_credentials_are_shown_without_the_token():
+    assert repr(Credentials("https://github.com", TOKEN)) == "<Credentials for https://github.com>"

@@ -20,6 +20,9 @@ class Image(Struct, frozen=True):
     media_type: str
     data: bytes
 
+    def __repr__(self) -> str:  # without the bytes
+        return f"<Image {self.media_type}>"
+
 
 class Conversation(Struct, frozen=True, kw_only=True):
     """A session that is kept and can go on: the SDK mirrors its transcript into `store` as it is written.
