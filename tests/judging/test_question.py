@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from vibe_gate.domain.document import plain, read
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.judging.questions import question_key
+from vibe_gate.judging.questions import RubricVotes, question_key
 
 ASKED = {
     "about": ("a" * 40, "b" * 40),
@@ -35,3 +36,15 @@ def test_another_value_of_any_part_is_another_question(name):
 
 def test_the_key_is_sha_256_in_hex():
     assert re.fullmatch("[0-9a-f]{64}", question_key(**ASKED))
+
+
+def test_an_answer_that_state_db_keeps_has_the_keys_that_earlier_versions_wrote():
+    kept = {
+        "votes": {"clear": [{"outcome": "pass", "said": "pass", "reason": "so"}]},
+        "stopped": "",
+        "unreviewed": [],
+        "used_tools": False,
+    }
+    votes = read(RubricVotes, kept)
+    assert votes.by_criterion["clear"][0].reason == "so"
+    assert plain(votes).keys() == kept.keys()
