@@ -105,6 +105,7 @@ def test_a_failed_judge_is_a_finding_and_no_pass(repo):
 def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
     review = vibe_gate.review_sync(repository=repo.path, environ=repo.environ)
     assert (review.passed, review.bundle, review.summary.run_id) == (True, None, "")
+    assert repr(review) == "<Review pass, 0 findings, in no bundle>"
 
 
 @pytest.mark.parametrize(

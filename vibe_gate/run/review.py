@@ -58,6 +58,10 @@ class Review(Struct, frozen=True):
     repairs: tuple[FileDiff, ...] = ()
     root: Path = Path()
 
+    def __repr__(self) -> str:  # without the gate and what checks would write
+        found, where = counted(len(self.findings), "finding"), self.summary.bundle or "no bundle"
+        return f"<Review {self.outcome}, {found}, in {where}>"
+
     @property
     def outcome(self) -> RunOutcome:
         """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code 4)."""
