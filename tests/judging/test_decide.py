@@ -211,7 +211,7 @@ def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expecte
 
 
 @pytest.mark.parametrize(
-    ("outcome", "policy_blocks", "intact", "code"),
+    ("outcome", "needs_approval", "intact", "code"),
     [
         ("pass", False, True, 0),
         ("fail", False, True, 1),
@@ -225,8 +225,8 @@ def test_a_run_takes_the_first_of_fail_error_inconclusive_pass(outcomes, expecte
         ("fail", True, False, 5),
     ],
 )
-def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(outcome, policy_blocks, intact, code):
-    assert exit_code(outcome, policy_blocks=policy_blocks, intact=intact) == code
+def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(outcome, needs_approval, intact, code):
+    assert exit_code(outcome, needs_approval=needs_approval, intact=intact) == code
 
 
 @pytest.mark.parametrize(

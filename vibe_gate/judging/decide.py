@@ -170,7 +170,7 @@ def run_outcome(rubrics: Sequence[RubricResult]) -> RunOutcome:
     return next((outcome for outcome in _RUN_ORDER if outcome in found), "pass")
 
 
-def exit_code(outcome: RunOutcome, *, policy_blocks: bool, intact: bool) -> int:
+def exit_code(outcome: RunOutcome, *, needs_approval: bool, intact: bool) -> int:
     """The process's exit code.
 
     A broken snapshot outweighs everything; a fail outweighs a policy change, or an
@@ -180,7 +180,7 @@ def exit_code(outcome: RunOutcome, *, policy_blocks: bool, intact: bool) -> int:
         return errors.INTEGRITY
     if outcome == "fail":
         return errors.FAIL
-    if policy_blocks:
+    if needs_approval:
         return errors.POLICY_CHANGED
     return errors.PASS if outcome == "pass" else errors.INCONCLUSIVE
 

@@ -45,7 +45,7 @@ class RunVerdict(Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """The process's."""
-        return exit_code(self.outcome, policy_blocks=self.needs_approval, intact=self.intact)
+        return exit_code(self.outcome, needs_approval=self.needs_approval, intact=self.intact)
 
     def __repr__(self) -> str:
         return f"RunVerdict({self.outcome}, {self.rubrics}, {self.findings})"

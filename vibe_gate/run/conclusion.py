@@ -147,7 +147,7 @@ def _summary(
     parts = [summary_of(one, run) for one in worst_last]
     return replace(
         summary_before_answers(id, stages.facts, run, change, outcome),
-        exit_code=exit_code(outcome, policy_blocks=any(one.needs_approval for one in gates), intact=intact),
+        exit_code=exit_code(outcome, needs_approval=any(one.needs_approval for one in gates), intact=intact),
         rubrics=tuple({rubric.id: rubric for part in parts for rubric in part.rubrics}.values()),
         findings=tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
         policy_changes=tuple({one.path: one for part in parts for one in part.policy_changes}.values()),

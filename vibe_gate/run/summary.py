@@ -87,7 +87,7 @@ def summary_before_answers(
         key=facts.change.key,
         workflow=workflow,
         outcome=outcome,
-        exit_code=exit_code(outcome, policy_blocks=False, intact=True),
+        exit_code=exit_code(outcome, needs_approval=False, intact=True),
         bundle=run.record.relative,
         trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
         change=of_change(change),

@@ -287,7 +287,7 @@ def receipt_fault(raw: bytes, document: Mapping[str, Any], files: Mapping[str, s
         return "its receipt vouches for another summary"
 
 
-def verdict_of(run: BundleLocation) -> Summary:
+def sealed_summary(run: BundleLocation) -> Summary:
     """The summary of a sealed run, after every file and the receipt were compared.
 
     StorageError: the run is not sealed, or cannot be read. IntegrityError.

@@ -29,8 +29,8 @@ from vibe_gate.store.bundle import (
     locate,
     open_folder,
     read_summary,
+    sealed_summary,
     turns_of,
-    verdict_of,
 )
 from vibe_gate.store.contents import LARGEST_CONTENT, TextRedactor, digest_of
 from vibe_gate.store.files import Files
@@ -143,7 +143,7 @@ class RunResult:
         """
         if not self.is_run:
             raise StorageError("A turn has no verdict of its own; open its run.")
-        return verdict_of(self._bundle)
+        return sealed_summary(self._bundle)
 
     @property
     def about(self) -> dict[str, Any]:
