@@ -132,6 +132,19 @@ def test_an_unreviewed_earlier_form_another_commit_and_one_of_the_history_say_no
     assert place.status().status == "missing"
 
 
+def test_a_commit_that_another_branch_of_the_same_history_has_is_no_earlier_form(place):
+    old = place.commit("Add", a="one\n")
+    place.review()
+    place.git("checkout", "-q", "-b", "side", "HEAD~1")
+    place.write("b", "two\n")
+    place.git("add", "b")
+    place.git("commit", "-q", "-C", old)
+    assert place.status().status == "stale"
+    place.git("merge", "-q", "--no-edit", old)
+    found = verify(VerifyRequest(f"{old}..HEAD"), start=place.path, environ=place.environ, now=datetime.now(UTC))
+    assert found.commits[1][1].status == "missing"  # below the merge
+
+
 def test_a_bypass_keeps_its_name_though_the_commit_was_reviewed_before(place):
     place.commit("Add", a="one\n")
     place.review()

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -224,6 +224,8 @@ class _Verifier:
         self._request = request
         self._today = now.date()
         self._redact = Redactor(environ).text
+        # Git is asked once for each earlier form, not for each commit: a thousand may have one author, date and title.
+        self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
         self.strict = request.strict or in_ci(environ)
         named = {"base": request.base, "definitions": request.definitions}
@@ -409,9 +411,9 @@ class _Verifier:
         return CommitStatus("missing", f"{why}: {how}")
 
     def _review_before(self, commit: str) -> EarlierReview | None:
-        """The review of what the commit was before; a commit of its own history is another one."""
+        """The review of what the commit was before; what the range's history still has is another commit."""
         reviews = self._earlier.get(commit, ())
-        return next((one for one in reviews if not self._repository.is_ancestor(one.commit, commit)), None)
+        return next((one for one in reviews if not self._is_in_history(one.commit)), None)
 
     @cached_property
     def _earlier(self) -> dict[str, list[EarlierReview]]:
