@@ -146,6 +146,13 @@ WRONG = [
     ({"max_cost_usd": 0}, "max_cost_usd is a number above zero, not 0."),
     ({"deadline_s": "60"}, "deadline_s is a number above zero, not '60'."),
     ({"repository": "/nowhere"}, "There is no folder /nowhere."),
+    ({"repository": 5}, "repository is the path of a folder, not 5."),
+    ({"repository": ""}, "repository is the path of a folder, not ''."),
+    ({"repository": "x" * 5000}, "There is no folder xxx"),
+    ({"revision": "\ud800"}, "revision has half of a surrogate pair"),
+    ({"deadline_s": 10**400}, "deadline_s is a number above zero, not 1000"),
+    ({"max_cost_usd": float("nan")}, "max_cost_usd is a number above zero, not nan."),
+    ({"environ": "x"}, "environ is a mapping of names to values, not 'x'."),
 ]
 
 
@@ -161,6 +168,26 @@ def test_a_revision_that_is_like_none_is_an_error_as_git_says_it(repo):
     with pytest.raises(RevisionError) as raised:
         vibe_gate.review_sync("HEAD~9", repository=repo.path, environ=repo.environ)
     assert "Did you mean" not in str(raised.value)
+
+
+AGENT = [
+    ({"agent": 5}, "agent is text, not 5."),
+    ({"prompt": ""}, "prompt is empty; leave it out, or name one."),
+    ({"prompt": 5}, "prompt is text, not 5."),
+    ({"resume": 5}, "resume is text, not 5."),
+    ({"context": "x"}, "context is what stages or agents gave, not 'x'."),
+    ({"schema": 5}, "schema is a JSON schema as a mapping, not 5."),
+    ({"timeout_s": float("nan")}, "timeout_s is a number above zero, not nan."),
+    ({"max_cost_usd": True}, "max_cost_usd is a number above zero, not True."),
+    ({"workspace": "/nowhere"}, "There is no folder /nowhere."),
+]
+
+
+@pytest.mark.parametrize(("asked", "why"), AGENT)
+def test_what_no_agent_can_be_asked_is_a_usage_error_before_a_run_begins(repo, asked, why):
+    with pytest.raises(UsageError, match=why):
+        vibe_gate.run_agent(**{"agent": "a", "prompt": "Go.", "workspace": repo.path} | asked)
+    assert not (repo.path / ".vibe-artifacts").exists()
 
 
 def test_review_sync_says_inside_of_a_loop_what_to_await():

@@ -98,6 +98,14 @@ def test_a_link_is_never_followed(tmp_path, link):
     assert (tmp_path / "outside" / "settings.json").read_text() == "{}"
 
 
+def test_text_that_no_utf8_can_spell_stays_an_escape(tmp_path):
+    text = '{"a": "\\ud800"}'
+    laid = add_hooks(text, WANTED, "settings.json")
+    write_settings(tmp_path / "settings.json", tmp_path, laid)
+    assert json.loads((tmp_path / "settings.json").read_text())["a"] == json.loads(text)["a"]
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o664])
 def test_a_file_keeps_its_mode(tmp_path, mode):
     path = tmp_path / "settings.json"

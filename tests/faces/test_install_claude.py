@@ -91,6 +91,7 @@ def test_the_users_own_settings_are_where_claude_code_reads_them_through_links_o
     [
         (("--user", "--shared"), {}, "--shared and --user mean different files"),
         (("--user",), {"HOME": ""}, "neither HOME nor CLAUDE_CONFIG_DIR is set"),
+        (("--user",), {"HOME": "home"}, "home/.claude is a relative path"),
     ],
 )
 @pytest.mark.parametrize("command", ["install", "uninstall"])

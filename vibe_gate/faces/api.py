@@ -7,8 +7,9 @@ which names the nearest right one.
 from __future__ import annotations
 
 import asyncio
-import math
 import os
+import stat
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -21,6 +22,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.domain.rubric import model_name
+from vibe_gate.domain.tables import SHOWN_CHARACTERS
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
@@ -32,8 +34,10 @@ from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
 from vibe_gate.run.prompts import Context, Watcher
+from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review
 from vibe_gate.run.workflow import workflow
+from vibe_gate.store import RunResult
 
 __all__ = [
     "Agent", "AgentExecution", "Review", "WorkflowRun", "review", "review_sync", "run_agent",
@@ -83,7 +87,7 @@ async def review(
     _refuse(unknown, review)
     _check_words(revision=revision, commit=commit, base=base, definitions=definitions)
     _check_flags(staged=staged, judge=judge)
-    known = dict(os.environ if environ is None else environ)
+    known = _environ(environ)
     request = ReviewRequest(
         _selected(revision, staged, commit),
         rubrics=_ids(rubrics),
@@ -93,7 +97,7 @@ async def review(
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
     )
-    start = _folder(repository)
+    start = _folder("repository", repository)
     with _advising(request, start, known):
         return await review_walk.review(request, start=start, environ=known, clock=now, progress=progress or unheard)
 
@@ -139,7 +143,7 @@ async def run_workflow(
     _refuse(unknown, run_workflow)
     _check_words(workflow=workflow, revision=revision, base=base, definitions=definitions)
     _check_flags(staged=staged, apply=apply)
-    known, start = dict(os.environ if environ is None else environ), _folder(repository)
+    known, start = _environ(environ), _folder("repository", repository)
     asked = ReviewRequest(
         _selected(revision, staged, None),
         base=base or base_of_pull_request(known),
@@ -174,14 +178,19 @@ def run_agent(
     schema of an answer. USD and seconds; None takes the agent's own, then the gate's.
     """
     _refuse(unknown, run_agent)
-    start, environ = _folder(workspace), dict(os.environ)
+    _check_words(prompt=prompt, resume=resume, **({} if isinstance(agent, Agent) else {"agent": agent}))
+    if schema is not None and not isinstance(schema, Mapping):
+        raise UsageError(f"schema is a JSON schema as a mapping, not {schema!r}.")
+    results = _results(context)
+    limit_usd, limit_s = _positive("max_cost_usd", max_cost_usd), _positive("timeout_s", timeout_s)
+    start, environ = _folder("workspace", workspace), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
         plan = workflow_walk.one_agent(
-            agent, prompt, context=context, resume=resume or "", schema=schema, timeout_s=timeout_s,
-            max_cost_usd=max_cost_usd, watchers=watchers, stop=stop,
+            agent, prompt, context=results, resume=resume or "", schema=schema, timeout_s=limit_s,
+            max_cost_usd=limit_usd, watchers=watchers, stop=stop,
         )  # fmt: skip
-        review = ReviewRequest(Selection("worktree"), max_cost_usd=max_cost_usd, deadline_s=timeout_s)
+        review = ReviewRequest(Selection("worktree"), max_cost_usd=limit_usd, deadline_s=limit_s)
         request = workflow_walk.RunRequest(review=review, plan=plan)
         return await workflow_walk.run_workflow(request, start=start, environ=environ, clock=now, progress=unheard)
 
@@ -199,11 +208,35 @@ def _refuse(unknown: Iterable[str], function: Callable[..., object]) -> None:
         raise UsageError(f"{function.__name__} takes no {word!r}{advice}")
 
 
-def _folder(named: Path | str | None) -> Path:
-    folder = Path.cwd() if named is None else Path(named)
-    if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}.")
+def _folder(name: str, named: object) -> Path:
+    if named is None:
+        return Path.cwd()
+    if not isinstance(named, (Path, str)) or not str(named):
+        raise UsageError(f"{name} is the path of a folder, not {named!r}.")
+    folder = Path(named)
+    try:
+        found = stat.S_ISDIR(folder.stat().st_mode)
+    except (OSError, ValueError):  # a name that is too long, half a surrogate pair
+        found = False
+    if not found:
+        raise UsageError(f"There is no folder {paths.quote(str(folder)[:SHOWN_CHARACTERS])}.")
     return folder
+
+
+def _environ(given: object) -> dict[str, str]:
+    if given is None:
+        return dict(os.environ)
+    if not isinstance(given, Mapping):
+        raise UsageError(f"environ is a mapping of names to values, not {given!r}.")
+    return dict(given)
+
+
+def _results(context: object) -> Sequence[StageResult | RunResult]:
+    results = context if isinstance(context, (list, tuple)) else (context,)
+    for one in results:
+        if not isinstance(one, (StageResult, RunResult)):
+            raise UsageError(f"context is what stages or agents gave, not {str(one)[:SHOWN_CHARACTERS]!r}.")
+    return results
 
 
 def _check_words(**words: object) -> None:
@@ -217,6 +250,8 @@ def _check_word(name: str, word: object) -> None:
         raise UsageError(f"{name} is text, not {word!r}.")
     if not word:
         raise UsageError(f"{name} is empty; leave it out, or name one.")
+    if not word.isascii() and word.encode(errors="replace").decode() != word:
+        raise UsageError(f"{name} has half of a surrogate pair, which is no text.")
 
 
 def _check_flags(**flags: object) -> None:
@@ -235,6 +270,7 @@ def _ids(rubrics: object) -> tuple[str, ...]:
 
 
 def _model(model: str | None) -> str | None:
+    _check_words(model=model)
     try:
         return None if model is None else model_name(model)
     except ValueError as error:
@@ -244,8 +280,8 @@ def _model(model: str | None) -> str | None:
 def _positive(name: str, value: object) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
-        raise UsageError(f"{name} is a number above zero, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
+        raise UsageError(f"{name} is a number above zero, not {repr(value)[:SHOWN_CHARACTERS]}.")
     return float(value)
 
 

@@ -37,6 +37,7 @@ GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude
 Groups = Mapping[str, Sequence[Mapping[str, Any]]]
 """Event -> groups of hooks, as the settings hold them."""
 
+_HALF = re.compile("[\ud800-\udfff]")
 _INDENTED = re.compile(r"\n([ \t]+)\S")
 
 
@@ -60,6 +61,8 @@ def user_settings(environ: Mapping[str, str]) -> Path:
     home = environ.get("CLAUDE_CONFIG_DIR") or (f"{environ['HOME']}/.claude" if environ.get("HOME") else "")
     if not home:
         raise UsageError("neither HOME nor CLAUDE_CONFIG_DIR is set, so there is no place for settings of your own.")
+    if not home.startswith("/"):
+        raise UsageError(f"{_shown(Path(home))} is a relative path: set HOME or CLAUDE_CONFIG_DIR to an absolute one.")
     return Path(os.path.realpath(f"{home}/settings.json"))
 
 
@@ -100,8 +103,9 @@ def write_settings(path: Path, below: Path, text: str | None) -> None:
             file.write(text.encode("utf-8"))
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StorageError(f"{_shown(path)} cannot be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def add_hooks(text: str | None, wanted: Groups, name: str) -> str:
@@ -170,7 +174,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _laid_out(document: dict[str, Any], like: str) -> str:
     """The document with the indentation, the line ends and the last line feed of a text."""
     indented = _INDENTED.search(like)
-    text = json.dumps(document, ensure_ascii=False, indent=indented[1] if indented else 2)
+    indent = indented[1] if indented else 2
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    if _HALF.search(text):  # an escape in the JSON that no UTF-8 can spell
+        text = json.dumps(document, indent=indent)
     text += "\n" if like.endswith("\n") else ""
     return text.replace("\n", "\r\n") if "\r\n" in like else text
 
