@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hooked import Hooked, put_in, started
 
-SENTENCE = "was damaged (file is not a database), so it was renamed to state.db.damaged-"
+SENTENCE = "was damaged (file is not a database), so a new one was begun: "
 
 
 @pytest.fixture

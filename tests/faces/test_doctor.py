@@ -95,6 +95,17 @@ def test_a_hostile_name_of_the_folder_is_shown_escaped(tmp_path, environ):
     assert "\x1b" not in done.stdout + done.stderr
 
 
+def test_a_damaged_state_that_was_put_aside_is_safe_to_delete(repo, environ):
+    assert "state.db" not in points(repo, environ)
+    folder = repo / ".git/vibe-gate"
+    folder.mkdir(exist_ok=True)
+    for end in ("", "-wal"):
+        (folder / f"state.db.damaged-20260304T050607000Z{end}").touch()
+    point = points(repo, environ)["state.db"]
+    assert point["state"] == "warning"
+    assert point["what"].endswith(f"safe to delete: state.db.damaged-20260304T050607000Z* (in {folder})")
+
+
 def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, environ):
     assert "sessions" not in points(repo, environ)
     folder = repo / ".git/vibe-gate/captures"

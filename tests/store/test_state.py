@@ -210,7 +210,7 @@ def without_utf8(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [garbage, half, another_page, without_utf8])
-def test_a_damaged_file_is_put_aside_for_a_new_one_and_one_sentence_says_it(folder, spoil, caplog):
+def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_do(folder, spoil, caplog):
     path = folder / "state.db"
     spoil(path)
     damaged = path.read_bytes()
@@ -224,8 +224,9 @@ def test_a_damaged_file_is_put_aside_for_a_new_one_and_one_sentence_says_it(fold
     (said,) = caplog.messages
     assert said.startswith(f"vibe-gate: {path} was damaged (")
     assert said.endswith(
-        f"), so it was renamed to {aside.name} and a new one was begun: overrides, records of git's hooks, cached "
-        "answers, the day's spending and what captured sessions wrote are lost, recorded runs are not."
+        "), so a new one was begun: overrides, records of git's hooks, cached answers, the day's spending and what "
+        "captured sessions wrote are lost, recorded runs are not. "
+        f"The old one is now {aside.name}: delete it when you need nothing from it."
     )
     with open_state(folder.parent) as state:
         assert (state.hook_records.all(), state.spending.spent(NOW), state.problem) == ([SEEN], 0.5, "")

@@ -225,9 +225,9 @@ class StateFile:
         finally:
             self.close()  # not before: SQLite empties -wal, and deletes it, when a file that has its name is closed
         _warn(
-            f"{self.path} was damaged ({damage}), so it was renamed to {aside} and a new one was begun: overrides, "
-            "records of git's hooks, cached answers, the day's spending and what captured sessions wrote are lost, "
-            "recorded runs are not."
+            f"{self.path} was damaged ({damage}), so a new one was begun: overrides, records of git's hooks, cached "
+            "answers, the day's spending and what captured sessions wrote are lost, recorded runs are not. "
+            f"The old one is now {aside}: delete it when you need nothing from it."
         )
 
     def _note(self, error: OSError | sqlite3.Error) -> None:

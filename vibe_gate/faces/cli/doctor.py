@@ -130,6 +130,10 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
             except GateError as error:
                 yield Point(name, "broken", str(error))
         yield _store(repository.root)
+        if damaged := sorted(repository.common_dir.glob("vibe-gate/state.db.damaged-*Z")):
+            names = ", ".join(f"{path.name}*" for path in damaged)  # with -wal and -shm
+            what = f"was damaged and begun anew; safe to delete: {names} (in {damaged[0].parent})"
+            yield Point("state.db", "warning", what)
         yield from _sessions(repository.common_dir)
 
 
