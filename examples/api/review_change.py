@@ -9,7 +9,7 @@ async def main() -> int:
     review = await vibe_gate.review("HEAD~1", judge=False)
     for finding in review.findings:
         print(f"{finding.path}:{finding.line}: {finding.level}: {finding.message}")
-    print(review.outcome, *review.notes, sep="\n")
+    print(review.headline, *review.notes, sep="\n")
     return review.exit_code
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from answers import answers, fails, said
+from command import vibe_gate as command
 from repos import Repo, swallowing
 from wire import answering
 
@@ -35,7 +36,7 @@ SIGNATURES = {
     "workflow": "id, *, timeout=None, model=None, workspace=None",
 }
 MEMBERS = {
-    "Review": "bundle exit_code findings gate notes outcome passed repairs root summary",
+    "Review": "bundle exit_code findings gate headline notes outcome passed repairs root summary",
     "WorkflowRun": (
         "applied bundle change made names outcome passed patch problem results review said steers unapplied unmatched"
     ),
@@ -102,6 +103,60 @@ def test_a_failed_judge_is_a_finding_and_no_pass(repo):
     ]
 
 
+def test_a_pass_without_a_key_says_that_questions_were_not_asked_as_the_terminal_does(tmp_path, environ):
+    repo = Repo(tmp_path / "plain", environ)
+    repo.commit("First", **{"a.py": "A = 1\n"})
+    repo.commit("Second", **{"a.py": "A = 2\n"})
+    review = vibe_gate.review_sync("HEAD~1", repository=repo.path, environ=repo.environ)
+    screen = command("review", "HEAD~1", cwd=repo.path, environ=repo.environ).out.splitlines()[0]
+    assert review.headline.startswith("PASS (checks only) · ")
+    assert review.headline.endswith(" questions not asked: no API key")
+    assert screen == f"✓ {review.headline}"
+    assert review.headline.endswith(review.notes[0].partition(".")[0])
+    assert "Set ANTHROPIC_API_KEY" in review.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (("review", "mian"), "'main'"),
+        (("review", "--commit", "mian"), "'main'"),
+        (("review", "origin/mian"), "'origin/main'"),
+        (("review", "HEAD~1", "--definitions", "mian"), "'main'"),
+        (("review", "stagd"), "--staged"),
+        (("verify", "mian..HEAD"), "'main'"),
+        (("verify", "HEAD...mian"), "'main'"),
+        (("run", "review-and-fix", "mian"), "'main'"),
+    ],
+)
+def test_the_command_line_names_the_nearest_revision_as_python_does(repo, line, meant):
+    repo.git("branch", "-M", "main")
+    repo.git("update-ref", "refs/remotes/origin/main", "main")
+    done = command(*line, cwd=repo.path, environ=repo.environ)
+    assert done.code == 2
+    assert f" names no revision here. `git log --oneline --all` shows what there is. Did you mean {meant}?" in done.err
+
+
+def test_a_run_that_was_found_can_be_read(repo, monkeypatch):
+    vibe_gate.review_sync("HEAD~1", repository=repo.path, environ=repo.environ, judge=False)
+    monkeypatch.chdir(repo.path)
+    (run,) = vibe_gate.find_bundles()
+    assert vibe_gate.read_bundle(run).summary.run_id == run.run_id
+
+
+def test_what_is_no_result_and_no_folder_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match=r"expect takes a RunResult .*, not 3"):
+        vibe_gate.expect(3)
+    with pytest.raises(UsageError, match=r"There is no folder .*nope"):
+        vibe_gate.find_bundles(tmp_path / "nope")
+
+
+def test_all_that_is_wrong_with_an_agent_is_named():
+    with pytest.raises(ValueError, match=r"id: .*; tools.*did you mean Read") as raised:
+        vibe_gate.Agent(id="a b", tools=("Raed",))
+    assert "\n" not in str(raised.value)
+
+
 def test_nothing_to_review_is_a_pass_without_a_bundle(repo):
     review = vibe_gate.review_sync(repository=repo.path, environ=repo.environ)
     assert (review.passed, review.bundle, review.summary.run_id) == (True, None, "")
@@ -139,8 +194,10 @@ WRONG = [
     ({"revision": ""}, "revision is empty; leave it out, or name one."),
     ({"revision": 1}, "revision is text, not 1."),
     ({"rubrics": "quality"}, r"rubrics is a list of ids: rubrics=\['quality'\]."),
-    ({"rubrics": [None]}, "rubrics is text, not None."),
-    ({"rubrics": [["quality"]]}, r"rubrics is text, not \['quality'\]."),
+    ({"rubrics": [3]}, "rubrics is a list of ids, which are text; 3 is not."),
+    ({"rubrics": [["quality"]]}, r"rubrics is a list of ids, which are text; \['quality'\] is not."),
+    ({"repo": "."}, "review takes no 'repo'; did you mean 'repository'?"),
+    ({"progress": 3}, "progress is a function that takes a stage and a text, not 3."),
     ({"judge": "no"}, "judge is True or False, not 'no'."),
     ({"staged": 0}, "staged is True or False, not 0."),
     ({"max_cost_usd": 0}, "max_cost_usd is a number above zero, not 0."),
@@ -215,7 +272,8 @@ def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
     script = ROOT / "examples" / "api" / "review_change.py"
     environ = repo.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "pass"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "PASS (checks only) · 2 questions not asked: --no-judge"
     code = script.read_text().split("\n\n", 1)[1]
     assert code in (ROOT / "docs" / "reference" / "api.md").read_text()
 

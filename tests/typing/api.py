@@ -27,6 +27,7 @@ async def reviews() -> None:
 def wrong_words() -> None:
     vibe_gate.review_sync(stagd=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     vibe_gate.review_sync(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    vibe_gate.review_sync(rubrics="safety")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     vibe_gate.review_sync("HEAD~1", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     vibe_gate.find_bundles(comit="")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
@@ -48,7 +49,7 @@ async def agents() -> None:
 
 def bundles() -> None:
     for run in vibe_gate.find_bundles(outcome="fail", path="src/**", since=datetime.now(UTC), limit=3):
-        result = vibe_gate.read_bundle(Path(run.bundle))
+        result = vibe_gate.read_bundle(run)
         print(result.complete, [file.path for file in result.files.filter("src/**")])
     try:
         vibe_gate.read_bundle("nowhere")

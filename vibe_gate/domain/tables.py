@@ -77,13 +77,15 @@ def read_table(kind: type[T], table: Mapping[str, Any], found: list[WrongKey], a
 
 
 def require_right(value: Struct) -> None:
-    """Hold what code made against the types of its keys; a list becomes a tuple, for one. ValueError names the key."""
+    """Hold what code made against its keys' types (a list becomes a tuple). ValueError names every wrong key."""
     found: list[WrongKey] = []
     for key in _keys(type(value)):
+        wrong_before = len(found)
         made = _read(key.type, getattr(value, key.name), (key.encode_name,), found)
-        if found:
-            raise ValueError(sentence(found[0]))
-        force_setattr(value, key.name, made)
+        if len(found) == wrong_before:
+            force_setattr(value, key.name, made)
+    if found:
+        raise ValueError("; ".join(map(sentence, found)))
 
 
 def sentence(problem: WrongKey) -> str:

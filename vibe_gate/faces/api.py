@@ -10,25 +10,30 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Never, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from vibe_gate.agent import Stop
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import Progress, ReviewRequest
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
-from vibe_gate.errors import RevisionError, UsageError
+from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
 from vibe_gate.faces.progress import run as finished
 from vibe_gate.faces.progress import unheard
-from vibe_gate.git import open_repository
+from vibe_gate.report import queries
 from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
@@ -64,7 +69,7 @@ async def review(
     staged: bool = False,
     commit: str | None = None,
     repository: Path | str | None = None,
-    rubrics: Sequence[str] = (),
+    rubrics: list[str] | tuple[str, ...] = (),
     judge: bool = True,
     base: str | None = None,
     definitions: str | None = None,
@@ -98,8 +103,18 @@ async def review(
         deadline_s=_positive("deadline_s", deadline_s),
     )
     start = _folder("repository", repository)
+    heard = _callable("progress", progress) or unheard
     with _advising(request, start, known):
-        return await review_walk.review(request, start=start, environ=known, clock=now, progress=progress or unheard)
+        found = await review_walk.review(request, start=start, environ=known, clock=now, progress=heard)
+    return replace(found, notes=(*_unasked(found), *found.notes))
+
+
+def _unasked(found: Review) -> tuple[str, ...]:
+    """The note that a key is missing, if a review passed without the questions that need one."""
+    left = queries.unasked(found.summary)
+    if not left or left[0].reason != NO_KEY:
+        return ()
+    return (f"{counted(len(left), 'question')} {NO_KEY}. Set ANTHROPIC_API_KEY and review again to ask them.",)
 
 
 def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -152,10 +167,9 @@ async def run_workflow(
         deadline_s=_positive("deadline_s", deadline_s),
     )
     request = workflow_walk.RunRequest(review=asked, workflow=workflow, model=_model(model), apply=apply)
+    heard = _callable("progress", progress) or unheard
     with _advising(asked, start, known):
-        return await workflow_walk.run_workflow(
-            request, start=start, environ=known, clock=now, progress=progress or unheard
-        )
+        return await workflow_walk.run_workflow(request, start=start, environ=known, clock=now, progress=heard)
 
 
 def run_agent(
@@ -203,9 +217,15 @@ def run_agent(
 def _refuse(unknown: Iterable[str], function: Callable[..., object]) -> None:
     """UsageError for the first of the unknown words, with the nearest that the function takes."""
     for word in unknown:
-        near = nearest(word, function.__annotations__.keys() - {"return", "unknown"})
+        near = _nearest_word(word, [name for name in function.__annotations__ if name not in ("return", "unknown")])
         advice = f"; did you mean {near!r}?" if near else "."
         raise UsageError(f"{function.__name__} takes no {word!r}{advice}")
+
+
+def _nearest_word(word: str, known: Sequence[str]) -> str:
+    """The word that `word` is the beginning of, else the one most like it; "" if none is near."""
+    beginning = [name for name in known if name.startswith(word)]
+    return beginning[0] if len(beginning) == 1 else nearest(word, known)
 
 
 def _folder(name: str, named: object) -> Path:
@@ -260,11 +280,19 @@ def _check_flags(**flags: object) -> None:
             raise UsageError(f"{name} is True or False, not {flag!r}.")
 
 
+def _callable(name: str, given: T) -> T:
+    if given is not None and not callable(given):
+        raise UsageError(f"{name} is a function that takes a stage and a text, not {given!r}.")
+    return given
+
+
 def _ids(rubrics: object) -> tuple[str, ...]:
     if isinstance(rubrics, str) or not isinstance(rubrics, Iterable):
         raise UsageError(f"rubrics is a list of ids: rubrics=[{rubrics!r}].")
     ids = tuple(rubrics)
     for one in ids:
+        if not isinstance(one, str):
+            raise UsageError(f"rubrics is a list of ids, which are text; {one!r} is not.")
         _check_word("rubrics", one)
     return tuple(dict.fromkeys(ids))
 
@@ -291,26 +319,5 @@ def _selected(revision: str | None, staged: bool, commit: str | None) -> Selecti
     return selected(revision, staged, commit, spelling)
 
 
-@contextmanager
-def _advising(request: ReviewRequest, start: Path, environ: Mapping[str, str]) -> Iterator[None]:
-    """Name, with an error about a revision that is not there, what is nearest to it."""
-    try:
-        yield
-    except RevisionError as error:
-        selection = request.selection
-        given = (selection.left, selection.right, request.base, request.definitions)
-        wrong = next((word for word in given if word and paths.quote(word) in str(error)), "")
-        if meant := _meant(wrong, start, environ, is_revision=wrong == selection.left):
-            raise RevisionError(f"{error} Did you mean {meant}?") from error
-        raise
-
-
-def _meant(wrong: str, start: Path, environ: Mapping[str, str], *, is_revision: bool) -> str:
-    """What is nearest to a word that names no revision: another way to select a change, a branch or a tag; or ""."""
-    if not wrong:
-        return ""
-    if is_revision and (near := nearest(wrong, _INSTEAD)):
-        return _INSTEAD[near]
-    with open_repository(start, environ) as repository:
-        near = nearest(wrong, repository.names())
-    return repr(near) if near else ""
+def _advising(request: ReviewRequest, start: Path, environ: Mapping[str, str]) -> AbstractContextManager[None]:
+    return advising(words_of(request), start, environ, _INSTEAD)

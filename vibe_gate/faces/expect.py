@@ -43,6 +43,8 @@ def expect(result: RunResult) -> Expectation:
 
     If the recording is not whole, a matcher that cannot know says so, after `not_`, too. StorageError, IntegrityError.
     """
+    if not isinstance(result, RunResult):
+        raise UsageError(f"expect takes a RunResult (vibe_gate.read_bundle opens one), not {result!r:.80}.")
     return Expectation(result)
 
 

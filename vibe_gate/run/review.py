@@ -21,7 +21,7 @@ from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RunOutcome
@@ -34,6 +34,7 @@ from vibe_gate.gate.waivers import waivers_in_force
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
+from vibe_gate.report import sentences
 from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
@@ -66,6 +67,11 @@ class Review(Struct, frozen=True):
     def outcome(self) -> RunOutcome:
         """pass, fail, inconclusive or error; a pass can still need a person's approval (exit code 4)."""
         return self.summary.outcome
+
+    @property
+    def headline(self) -> str:
+        """The verdict and what decided, as the first line of `vibe-gate review` says it: `PASS (checks only) · ...`."""
+        return safe(sentences.headline(self.summary))
 
     @property
     def exit_code(self) -> int:

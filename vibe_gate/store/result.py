@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.document import parse_object, read
 from vibe_gate.domain.event import Graph, fold
@@ -92,15 +93,17 @@ class Git(Struct, frozen=True):
 
 
 def read_bundle(
-    directory: Path | str, *, redact: TextRedactor | None = None, clock: Callable[[], datetime] = _NOW
+    directory: Path | str | RunEntry, *, redact: TextRedactor | None = None, clock: Callable[[], datetime] = _NOW
 ) -> RunResult:
     """The run or the turn whose bundle is `directory`, from disk alone.
 
+    An entry of `find_bundles` stands for its `bundle`, a folder below the current one.
     `redact` and `clock` are for annotations: what is written passes through the one (without
     it nothing can be annotated) and is dated by the other.
     StorageError: there is no bundle. IntegrityError: its summary is not what was written.
     """
-    return RunResult(locate(Path(directory)), redact, clock)
+    folder = directory.bundle if isinstance(directory, RunEntry) else directory
+    return RunResult(locate(Path(folder)), redact, clock)
 
 
 class RunResult:

@@ -50,12 +50,14 @@ def find_bundles(
     """The runs below `root` (the top of the working tree) that are as `wanted`, newest first, at most `limit`.
 
     An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
-    StorageError: the store cannot be read. UsageError: a value that cannot be meant (a `since` that is not a datetime
-    or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author that no run can
-    have), or a word that it does not take.
+    StorageError: the store cannot be read. UsageError: no such folder, a value that cannot be meant (a `since` that is
+    not a datetime or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author
+    that no run can have), or a word that it does not take.
     """
     _check(wanted)
     store = open_store_folder(Path(root))
+    if store is None and not Path(root).is_dir():
+        raise UsageError(f"There is no folder {root}.")
     if store is None:
         return []
     most = None if wanted else limit

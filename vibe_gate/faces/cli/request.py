@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast, get_args
 
@@ -13,9 +14,21 @@ from msgspec import Struct
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
+from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.gate.source import is_identifier
 
 WIRES: tuple[WireMode, ...] = get_args(WireMode)
+
+
+_INSTEAD = {
+    "staged": "--staged",
+    "index": "--staged",
+    "commit": "--commit REV",
+    "worktree": "no revision, which is HEAD to the working tree",
+    "range": "A..B",
+    "merge_base": "A...B",
+}
+"""What selects a change, by words that people write for it as if they were revisions."""
 
 
 class Spelling(Struct, frozen=True):
@@ -86,6 +99,11 @@ def selection(revision: str) -> Selection:
     if revision in ("..", "...") or ".." in right or left.endswith(".") or right.startswith("."):
         raise UsageError(f"'{revision}' is not a range. Use A..B, or A...B to start at the merge base.")
     return Selection("merge_base" if dots == "..." else "range", left=left or "HEAD", right=right or "HEAD")
+
+
+def advising_about(request: ReviewRequest, environ: Mapping[str, str]) -> AbstractContextManager[None]:
+    """Name, with an error about a revision of the request that is not there, what is nearest to it."""
+    return advising(words_of(request), Path.cwd(), environ, _INSTEAD)
 
 
 def base_of_pull_request(environ: Mapping[str, str]) -> str | None:

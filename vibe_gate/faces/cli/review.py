@@ -13,7 +13,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
-from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
+from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
@@ -72,7 +72,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     else:
         with progress.shown(environ, quiet=args.quiet) as display:
             walk = review(request, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
-            done = progress.run(walk)
+            with advising_about(request, environ):
+                done = progress.run(walk)
         show = partial(_present, args, done, request, environ)
     failed = formats.write(targets, done, environ) if targets else []
     try:

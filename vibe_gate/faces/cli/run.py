@@ -23,7 +23,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import COLUMNS, emit, now, wrapped
-from vibe_gate.faces.cli.request import add_limits, add_wire, request_of
+from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
@@ -128,7 +128,8 @@ def carried_out(
             began=began.append,
         )  # fmt: skip
         try:
-            return progress.looped(walk)
+            with advising_about(request.review, environ):
+                return progress.looped(walk)
         except KeyboardInterrupt:
             if not began:
                 raise

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces.advice import advising
 from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
@@ -19,7 +20,9 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = VerifyRequest(
         range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
     )
-    found = verify(request, start=Path.cwd(), environ=environ, now=now())
+    left, _, right = args.range.partition("...") if "..." in args.range else args.range.partition("..")
+    with advising((left, right, args.base, args.definitions), Path.cwd(), environ, {}):
+        found = verify(request, start=Path.cwd(), environ=environ, now=now())
     return emit_result(args, verified.document(found), verified.lines(found), found.exit_code)
 
 

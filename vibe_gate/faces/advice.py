@@ -1,0 +1,47 @@
+"""Which revision, or which other way to select a change, a user means who names a revision that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from vibe_gate.domain import nearest, paths
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.errors import RevisionError
+from vibe_gate.git import open_repository
+
+
+def words_of(request: ReviewRequest) -> Sequence[str | None]:
+    """The revisions that the request names, the one that may be a way to select a change first."""
+    selection = request.selection
+    return selection.left, selection.right, request.base, request.definitions
+
+
+@contextmanager
+def advising(
+    words: Sequence[str | None], start: Path, environ: Mapping[str, str], instead: Mapping[str, str]
+) -> Iterator[None]:
+    """Name, with an error about a revision that is not there, what is nearest to it.
+
+    `words`: the revisions that the user named. `instead`: other ways to select a change, by the words that people
+    write for them in place of the first revision.
+    """
+    try:
+        yield
+    except RevisionError as error:
+        wrong = next((word for word in words if word and paths.quote(word) in str(error)), "")
+        if meant := _meant(wrong, start, environ, instead if wrong == words[0] else {}):
+            raise RevisionError(f"{error} Did you mean {meant}?") from error
+        raise
+
+
+def _meant(wrong: str, start: Path, environ: Mapping[str, str], instead: Mapping[str, str]) -> str:
+    """What is nearest to a word that names no revision: another way to select a change, a branch or a tag; or ""."""
+    if not wrong:
+        return ""
+    if near := nearest(wrong, instead):
+        return instead[near]
+    with open_repository(start, environ) as repository:
+        near = nearest(wrong, repository.names())
+    return repr(near) if near else ""
