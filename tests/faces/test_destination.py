@@ -94,7 +94,34 @@ def test_where_to_post(asked, origin, environ, expected):
 @pytest.mark.parametrize(
     ("asked", "origin", "environ", "sentence"),
     [
-        (None, OWN, TOKEN | {"GH_TOKEN": "own"}, f"No token for {GHES}:8443, where origin is: set GH_HOST={GHES}:8443"),
+        (
+            None,
+            OWN,
+            TOKEN | {"GH_TOKEN": "own"},
+            f"If {GHES}:8443 is a GitHub Enterprise server, set GH_HOST={GHES}:8443",
+        ),
+        (
+            None,
+            OWN,
+            TOKEN,
+            f"No token for {GHES}:8443, where origin is: vibe-gate posts to GitHub and GitHub Enterprise.",
+        ),
+        (
+            *(None, OWN, {"GH_HOST": f"{GHES}:8443"}),
+            f"No token for {GHES}:8443: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {GHES}:8443` prints one).",
+        ),
+        (None, "", TOKEN, "this clone has no remote named origin. Use --repository OWNER/NAME"),
+        *(
+            (
+                None,
+                url,
+                TOKEN,
+                "origin is on github.com, but its URL names no repository (OWNER/NAME). Use --repository",
+            )
+            for url in ("https://github.com/o", "https://ada:s3cret@github.com/a/b/c", "git@github.com:hello")
+        ),
+        (None, f"https://{GHES}/o", {"GH_HOST": GHES}, f"origin is on {GHES}, but its URL names no repository"),
+        (None, "https://gitlab.com/a/b/c", TOKEN, "origin is not on a GitHub server"),
         (None, OWN, {"GH_TOKEN": "own", "GH_HOST": "other.example"}, "is sent to a server that only origin names"),
         (None, "git@gitlab.example:a/b", {"GH_ENTERPRISE_TOKEN": "ghes"}, "No token for gitlab.example"),
         (None, "work:a/b", {"GH_ENTERPRISE_TOKEN": "ghes", "GH_HOST": GHES}, "No token for work, where origin is"),

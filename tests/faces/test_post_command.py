@@ -61,6 +61,7 @@ def test_a_persons_token_posts_as_that_person(run):
 UNCLEAR = [
     ([], {"GITHUB_TOKEN": ""}, "No token: set GITHUB_TOKEN or GH_TOKEN"),
     (["nonsense"], {}, "No run found for nonsense"),
+    (["nonsense"], {"GITHUB_TOKEN": ""}, "No run found for nonsense"),
     (["--pr", "x"], {}, "'x' is not a whole number above zero"),
     ([], {"GITHUB_REPOSITORY": "x"}, "Unknown repository"),
     ([], {"GITHUB_REPOSITORY": "../.."}, "named owner/name"),

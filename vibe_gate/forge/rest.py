@@ -149,7 +149,7 @@ class RestClient:
             return answer
         except (OSError, ValueError, HTTPError) as error:
             # Not chained: the cause's text may hold a proxy's password.
-            why = type(error).__name__
+            why = f"{type(error).__name__} at {urlsplit(url).hostname}"
             raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).") from None
         finally:
             self._left_s -= time.monotonic() - started

@@ -36,6 +36,10 @@ _URL = re.compile(
 )
 _SCP = re.compile(r"(?:[^@/:\s]+@)?(?P<host>[A-Za-z0-9.-]+):" + _REPOSITORY)
 """`git@github.com:owner/name.git`."""
+_HOST = re.compile(
+    r"(?:(?:https?|git|ssh|git\+ssh|ssh\+git)://(?:[^@/\s]*@)?|(?:[^@/:\s]+@)(?=[^/]*:))(?P<host>[A-Za-z0-9.-]+)"
+)
+"""The host of a URL that names no repository."""
 
 
 class Remote(Struct, frozen=True):
@@ -87,14 +91,23 @@ def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str,
         return _by_environment(asked, remotes, environ)
     origin = next((one for one in remotes if one.server == GITHUB), remotes[-1] if remotes else None)
     if origin is None and not asked:
-        raise UsageError(
-            "Unknown repository: this clone's origin is not on a GitHub server. Use --repository OWNER/NAME."
-        )
+        raise UsageError(f"Unknown repository: {_why_unknown(origins, environ)}. Use --repository OWNER/NAME.")
     host = origin.server if origin else GITHUB
     repository = asked or (origin.repository if origin else "")
     if repository.count("/") != 1:
         raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
     return Destination(f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ))
+
+
+def _why_unknown(origins: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Why origin is the repository of no GitHub server, as a clause; without the URL, which may hold a password."""
+    if not any(origins):
+        return "this clone has no remote named origin"
+    hosts = [match["host"].lower() for match in map(_HOST.match, origins) if match]
+    for host in (_ALIASES.get(host, host) for host in hosts):
+        if host in (GITHUB, (environ.get("GH_HOST") or "").lower()) or host.endswith(TENANTS):
+            return f"this clone's origin is on {host}, but its URL names no repository (OWNER/NAME)"
+    return "this clone's origin is not on a GitHub server"
 
 
 def _by_environment(asked: str | None, remotes: Sequence[Remote], environ: Mapping[str, str]) -> Destination:
@@ -118,12 +131,15 @@ def _token_for(host: str, environ: Mapping[str, str]) -> str:
         if token := _first(environ, *TOKENS):
             return token
         raise UsageError(UNSET)
-    if (environ.get("GH_HOST") or "").lower() == host and (token := _first(environ, *ENTERPRISE_TOKENS, *TOKENS)):
+    if (environ.get("GH_HOST") or "").lower() != host:
+        raise UsageError(
+            f"No token for {host}, where origin is: vibe-gate posts to GitHub and GitHub Enterprise. If {host} is a "
+            f"GitHub Enterprise server, set GH_HOST={host} and GH_ENTERPRISE_TOKEN. No token is sent to a server that "
+            "only origin names."
+        )
+    if token := _first(environ, *ENTERPRISE_TOKENS, *TOKENS):
         return token
-    raise UsageError(
-        f"No token for {host}, where origin is: set GH_HOST={host} and GH_ENTERPRISE_TOKEN (`gh auth token --hostname "
-        f"{host}` prints one). No token is sent to a server that only origin names."
-    )
+    raise UsageError(f"No token for {host}: set GH_ENTERPRISE_TOKEN (`gh auth token --hostname {host}` prints one).")
 
 
 def _first(environ: Mapping[str, str], *names: str) -> str:

@@ -35,9 +35,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
         return relay(runner, Path(args.from_artifact))
     runs = StoredRuns(environ)
+    result = _sealed(runs, runs.own(args.run))
     to = _destination(args, runs, environ)
     runner = Runner({**environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
-    result = _sealed(runs, runs.own(args.run))
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
     links = runner.links(to.repository, head, base)
