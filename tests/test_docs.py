@@ -178,6 +178,8 @@ def definition(text: str) -> dict[str, str]:
         return {f"rubrics/{written.get('id', 'x')}.toml": whole if "id" in written else f'id = "x"\n{whole}'}
     if "suppression" in written:
         return {"suppressions.toml": whole}
+    if "system_prompt" in written:
+        return {f"agents/{written['id']}.toml": whole}
     if "expect" in written:
         return {"cases/x/case.toml": whole, "cases/x/after/a.py": "a = 1\n"}
     return {"gate.toml": whole}
