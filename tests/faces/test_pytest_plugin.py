@@ -292,7 +292,7 @@ import os
 import pytest
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_dear(vibe, vibe_repo, number):
     vibe.sync.run("fixer", f"Write dear {number}")
     end
