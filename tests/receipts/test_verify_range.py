@@ -266,10 +266,12 @@ def test_each_commit_stands_by_the_reviews_about_it(world, span, code, statuses)
 @pytest.mark.parametrize(
     ("span", "why"),
     [
-        ("first..bypassed", "committed without the hook on 2026-01-02 (--no-verify, it said)"),
-        ("first..bypassed-silently", "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)"),
+        ("first..bypassed", f"committed without the hook on 2026-01-02 (--no-verify, it said): {MISSING}{{commit}}`"),
+        ("first..bypassed-silently",
+            "committed without the hook on 2026-01-02 (--no-verify, or the hook was off): "
+            f"{MISSING}{{commit}}`"),
         ("first..picked-by-git", f"made by git during a cherry-pick, which runs no hook: {MISSING}{{commit}}`"),
-        ("first..rewritten", "committed without the hook on 2026-01-02 (--no-verify, it said)"),
+        ("first..rewritten", f"committed without the hook on 2026-01-02 (--no-verify, it said): {MISSING}{{commit}}`"),
         ("first..main~2", f"no receipt here is about this change: {MISSING}{{commit}}`"),
         ("main~3..own-merge",
             "a merge with changes of its own, reviewed against its first parent only: review {other}..{commit}, too"),

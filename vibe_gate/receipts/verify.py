@@ -398,10 +398,10 @@ class _Verifier:
     def _without(self, identity: ChangeIdentity) -> CommitStatus:
         """The status of a commit without a verdict: what the hooks recorded, or which review it had before."""
         record = self._bypass(identity.commit)
-        if record is not None and not record.during:
-            how = record.reason or "--no-verify, or the hook was off"
-            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({how})")
         how = f"run `vibe-gate review --commit {identity.commit[:SHORT_ID]}`"
+        if record is not None and not record.during:
+            reason = record.reason or "--no-verify, or the hook was off"
+            return CommitStatus("bypassed", f"committed without the hook on {record.ts} ({reason}): {how}")
         if earlier := self._review_before(identity.commit):
             return CommitStatus("stale", f"{earlier.sentence}: {how}", found=earlier.found)
         if record is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from typing import Any
 
@@ -16,6 +18,11 @@ MARKS: dict[Status, str] = {"reviewed": "✓", "overridden": "!", "empty": "·",
 
 TITLE = 50
 """Columns of a commit's title."""
+
+COLUMNS = 100
+"""Of a reason that names a command."""
+
+_COMMAND = re.compile(r": (?P<run>run `[^`]+`)\Z")
 
 
 def lines(found: Verification) -> list[str]:
@@ -52,10 +59,20 @@ def _row(identity: ChangeIdentity, status: CommitStatus) -> list[str]:
     by = f"by {status.match}" if status.match and status.status in GOOD else ""
     head = f"{mark} {identity.commit[:SHORT_ID]}  {status.status:<12} {by:<18} {title}".rstrip()
     kept = f"kept in worktree {status.found.worktree}" if status.found and status.found.worktree else ""
-    below = [status.why, kept, *(f"note: {note}" for note in status.notes)]
+    below = [*_why(status), kept, *(f"note: {note}" for note in status.notes)]
     if status.status not in GOOD:
         below.append(status.place)
     return [head, *(f"    {text}" for text in below if text)]
+
+
+def _why(status: CommitStatus) -> list[str]:
+    """The reason, if the status is not all of it; a long one in several lines, and its command in one, to be copied."""
+    if status.why == status.status:
+        return []
+    if len(status.why) <= COLUMNS or not (command := _COMMAND.search(status.why)):
+        return [status.why]
+    reason = textwrap.wrap(status.why[: command.start() + 1], COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return [*reason, command["run"]]
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""`verify` for people: what stands below a commit's line."""
+
+from __future__ import annotations
+
+import pytest
+
+from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify import Verification
+from vibe_gate.report.verified import document, lines
+
+COMMIT = ChangeIdentity("c" * 40, "b" * 40, "a" * 40, "", title="Add")
+RUN = "run `vibe-gate review --commit cccccccccccc`"
+STALE = (
+    "dddddddddddd was reviewed (run 20260102T030405678Z-fde914e0: pass), and an amend, rebase or cherry-pick changed it"
+)
+BYPASSED = "committed without the hook on 2026-01-02 (--no-verify, or the hook was off)"
+MISSING = "no receipt here is about this change"
+
+
+def verified(status: CommitStatus) -> Verification:
+    return Verification(((COMMIT, status),), "", "", strict=True)
+
+
+def test_unsigned_is_said_once():
+    found = verified(CommitStatus("unsigned", "unsigned"))
+    assert [line for line in lines(found) if line.strip() == "unsigned"] == []
+    assert lines(found)[0].startswith("? cccccccccccc  unsigned ")
+    assert document(found)["commits"][0]["why"] == "unsigned"
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "below"),
+    [
+        ("stale", STALE, [STALE.removesuffix(" cherry-pick changed it"), "cherry-pick changed it:", RUN]),
+        ("bypassed", BYPASSED, [f"{BYPASSED}:", RUN]),
+        ("missing", MISSING, [f"{MISSING}: {RUN}"]),
+    ],
+)
+def test_a_long_reason_has_several_lines_and_its_command_one(status, why, below):
+    found = verified(CommitStatus(status, f"{why}: {RUN}"))
+    assert lines(found)[1 : 1 + len(below)] == [f"    {line}" for line in below]
+    assert document(found)["commits"][0]["why"] == f"{why}: {RUN}"
