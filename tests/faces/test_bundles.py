@@ -289,6 +289,41 @@ def test_the_document_of_a_run(bundles, repo):
     }
 
 
+def test_a_run_is_named_by_its_folder_in_another_working_tree_too(bundles, repo, tmp_path, environ):
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    run_id = recorded(tmp_path / "linked")
+    (repo / "deep").mkdir()
+    for place, folder in (
+        (repo, f"../linked/{STORE}/{KEY}/{run_id}"),
+        (repo, f"{tmp_path}/linked/{STORE}/{KEY}/{run_id}/"),
+        (repo / "deep", f"../linked/{STORE}/{KEY}/{run_id}"),
+        (tmp_path / "linked", f"{STORE}/{KEY}/{run_id}"),
+    ):
+        assert matched(bundles(place, "show", folder, "--json")) == (run_id, "folder")
+    assert f"Run {run_id} of 2026-01-02T03:04:05.678Z, matched by folder." in bundles(place, "show", folder).stdout
+    folder = f"../linked/{STORE}/{KEY}/{run_id}"
+    assert f"{run_id} (matched by folder)" in vibe_gate("viz", folder, cwd=repo, environ=environ).out
+    assert vibe_gate("report", folder, "-o", "page.html", cwd=repo, environ=environ).code == 0
+    assert run_id in (repo / "page.html").read_text()
+
+
+def test_a_folder_that_no_review_wrote_or_that_a_link_leads_to_is_not_shown(bundles, repo, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    green = recorded(tmp_path / "elsewhere")
+    recorded(repo, START, Kind(key="f" * 40))
+    (repo / STORE / KEY).symlink_to(tmp_path / "elsewhere" / STORE / KEY)
+    shutil.copytree(tmp_path / "elsewhere", repo / "fixture")
+    (repo / "bare" / STORE / KEY / green).mkdir(parents=True)
+    for folder in (STORE, f"fixture/{STORE}", f"bare/{STORE}", f"../nowhere/{STORE}"):
+        done = bundles(repo, "show", f"{folder}/{KEY}/{green}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"No run found for {folder}/{KEY}/{green}" in done.stderr
+    (repo / STORE / KEY).unlink()
+    foreign = committed(repo)
+    done = bundles(repo, "show", f"{STORE}/{head(repo)}/{foreign}")
+    assert (done.returncode, done.stdout, "git tracks it" in done.stderr) == (5, "", True)
+
+
 def matched(done: Done) -> tuple[str, str]:
     return done.json["run_id"], done.json["matched"]
 

@@ -63,8 +63,7 @@ def _log(argv: Sequence[str], asked: str = "") -> dict[str, str]:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
-    meant = runs.own(args.run)
+    runs, meant = StoredRuns(environ).opened(args.run)
     result, summary = _read(runs, meant)
     if args.log is not None:
         return _show_log(result, args.log)

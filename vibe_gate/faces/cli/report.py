@@ -22,15 +22,15 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError("--open shows a file; give -o one, or omit it.")
     if args.output not in (None, STDOUT):
         check("output", args.output)
-    runs = StoredRuns(environ)
-    meant = runs.own(args.run)
+    here = StoredRuns(environ)
+    runs, meant = here.opened(args.run)
     text = progress.run(page(runs.read(meant)))
     if args.output == STDOUT:
         emit(text)
         return PASS
     if args.output is None:
         try:
-            file = runs.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
+            file = here.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
         except StorageError as error:
             raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:

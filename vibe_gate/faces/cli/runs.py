@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry
+from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
 from vibe_gate.domain.event import Graph
@@ -31,6 +31,9 @@ _LIST = "`vibe-gate bundles list` shows all runs."
 
 MAX_CANDIDATES = 5
 """Runs that the sentence about an ambiguous prefix lists."""
+
+RUN_FILE = "run.json"
+"""What every run's folder has from its beginning."""
 
 _AGO = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -54,9 +57,9 @@ class Named(Struct, frozen=True):
 class StoredRuns:
     """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], root: Path | None = None) -> None:
         self._environ = environ
-        self.root = _root(environ)
+        self.root = root or _root(environ)
 
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
@@ -104,11 +107,31 @@ class StoredRuns:
 
     def own(self, reference: str | None) -> Named:
         """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does not count."""
-        meant = self.named(reference)
-        if meant.foreign:
-            run = meant.entry.run_id
-            raise IntegrityError(f"Run {run} is foreign: {meant.foreign}. It is listed, and nothing else.")
-        return meant
+        return _own(self.named(reference))
+
+    def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
+        """The runs of the store that has it, and the run, as of `own`. `reference` may also be the run's folder, in
+        another working tree, too: what `verify` prints of a review."""
+        folder = self._folder(reference) if reference else None
+        if folder is None:
+            return self, self.own(reference)
+        runs, key = StoredRuns(self._environ, folder.parents[2]), folder.parent.name
+        entry = next((entry for entry in runs.bundles.find(run=folder.name) if entry.key == key), None)
+        if entry is None:
+            raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
+        return runs, _own(Named(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))
+
+    def _folder(self, reference: str) -> Path | None:
+        """The folder of a run that `reference` is a path of, from here or from the top of the working tree; or None."""
+        if "/" not in reference or any(name in self._environ for name in REDIRECTIONS):
+            return None
+        for start in (Path.cwd(), self.root):
+            folder = Path(os.path.abspath(start / reference))  # noqa: PTH100 - resolve would follow links
+            if folder.parts[-3:-2] != (STORE,) or not is_run_id(folder.name):
+                continue
+            if os.path.lexists(folder / RUN_FILE) and _is_top(folder.parents[2]):
+                return folder
+        return None
 
     def read(self, meant: Named) -> RunResult:
         """The run, lazily. GateError."""
@@ -126,6 +149,18 @@ class StoredRuns:
             if like:
                 return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
         raise UsageError(f"{unknown}; {_LIST}")
+
+
+def _is_top(root: Path) -> bool:
+    """Whether a store in `root` is not inside of a repository's tree, where what git tracks would not be told."""
+    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root) == root
+
+
+def _own(meant: Named) -> Named:
+    if meant.foreign:
+        run = meant.entry.run_id
+        raise IntegrityError(f"Run {run} is foreign: {meant.foreign}. It is listed, and nothing else.")
+    return meant
 
 
 def _root(environ: Mapping[str, str]) -> Path:

@@ -28,8 +28,7 @@ _COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANC
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
-    meant = runs.own(args.run)
+    runs, meant = StoredRuns(environ).opened(args.run)
     result = runs.read(meant)
     if args.watch and result.state == "running":
         result = _watched(runs, meant, args, environ)
