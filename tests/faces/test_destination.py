@@ -40,6 +40,12 @@ def test_a_remotes_url_names_a_server_and_a_repository(url, server, repository):
         *("", "/srv/git/octo/hello", "../octo/hello", "backup/octo/hello", "file:///srv/octo/hello"),
         *("ext::sh -c x% octo/hello", "https://github.com/octo", "https://github.com/a/b/c", "git@github.com:hello"),
         *("https:///octo/hello", "ftp://github.com/octo/hello", "https://github.com /octo/hello"),
+        *(
+            "git@github.com:../hello",
+            "git@github.com:octo/..",
+            "git@github.com:octo/he?x",
+            "git@github.com:octo/h\u202e",
+        ),
     ],
 )
 def test_what_names_no_repository_of_a_server_is_nothing(url):
@@ -164,3 +170,8 @@ def test_what_is_shown_of_a_destination_has_no_token():
 
 def test_a_short_form_of_ones_own_is_what_git_makes_of_it():
     assert destination(None, ["hub:octo/hello", HUB], TOKEN).server_url == "https://github.com"
+
+
+def test_a_server_whose_url_is_none_is_a_sentence():
+    with pytest.raises(UsageError, match="GITHUB_SERVER_URL is not the URL of a server"):
+        destination(None, [HUB], TOKEN | {"GITHUB_SERVER_URL": "https://[bad"})

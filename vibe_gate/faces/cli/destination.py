@@ -29,7 +29,10 @@ _BY_ENVIRONMENT = ("GITHUB_SERVER_URL", "GITHUB_API_URL")
 
 _ALIASES = {"ssh.github.com": GITHUB, "www.github.com": GITHUB}
 
-_REPOSITORY = r"/*(?P<repository>[^\s/:]+/[^\s/:]+?)(?:\.git)?/*\Z"
+_PART = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._-]+"
+_NAME = re.compile(rf"{_PART}/{_PART}\Z")
+"""OWNER/NAME as GitHub gives them: both become parts of the API's paths."""
+_REPOSITORY = rf"/*(?P<repository>{_PART}/{_PART}?)(?:\.git)?/*\Z"
 _URL = re.compile(
     r"(?P<scheme>https?|git|ssh|git\+ssh|ssh\+git)://(?:[^@/\s]*@)?(?P<host>[A-Za-z0-9.-]+)(?::(?P<port>[0-9]+))?/"
     + _REPOSITORY
@@ -74,10 +77,16 @@ def remote_of(url: str) -> Remote | None:
 
 def api_url(server_url: str) -> str:
     """Of a server's API."""
-    server = urlsplit(server_url)
-    if server.hostname == GITHUB or (server.hostname or "").endswith(TENANTS):
-        return f"https://api.{server.hostname}"
-    return f"{server_url}/api/v3"
+    host = _host_of(server_url)
+    return f"https://api.{host}" if host == GITHUB or host.endswith(TENANTS) else f"{server_url}/api/v3"
+
+
+def _host_of(server_url: str) -> str:
+    """UsageError: it is no URL."""
+    try:
+        return urlsplit(server_url).hostname or ""
+    except ValueError as error:
+        raise UsageError(f"GITHUB_SERVER_URL is not the URL of a server: {error}.") from None
 
 
 def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str, str]) -> Destination:
@@ -94,7 +103,7 @@ def destination(asked: str | None, origins: Sequence[str], environ: Mapping[str,
         raise UsageError(f"Unknown repository: {_why_unknown(origins, environ)}. Use --repository OWNER/NAME.")
     host = origin.server if origin else GITHUB
     repository = asked or (origin.repository if origin else "")
-    if repository.count("/") != 1:
+    if not _NAME.match(repository):
         raise UsageError(f"Unknown repository: write --repository as OWNER/NAME (on {host}).")
     return Destination(f"https://{host}", api_url(f"https://{host}"), repository, _token_for(host, environ))
 
@@ -117,10 +126,10 @@ def _by_environment(asked: str | None, remotes: Sequence[Remote], environ: Mappi
     token = _first(environ, *TOKENS, *(() if api == api_url(f"https://{GITHUB}") else ENTERPRISE_TOKENS))
     if not token:
         raise UsageError(UNSET)
-    host = urlsplit(server).hostname  # ports may differ: ssh has one of its own
+    host = _host_of(server)  # ports may differ: ssh has one of its own
     here = next((one.repository for one in remotes if one.server.partition(":")[0] == host), "")
     repository = asked or environ.get("GITHUB_REPOSITORY") or here
-    if repository.count("/") != 1:
+    if not _NAME.match(repository):
         raise UsageError(f"Unknown repository: origin is not on {host}. Set GITHUB_REPOSITORY to OWNER/NAME.")
     return Destination(server, api, repository, token)
 
