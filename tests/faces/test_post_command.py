@@ -64,7 +64,7 @@ UNCLEAR = [
     (["nonsense"], {"GITHUB_TOKEN": ""}, "No run found for nonsense"),
     (["--pr", "x"], {}, "'x' is not a whole number above zero"),
     ([], {"GITHUB_REPOSITORY": "x"}, "Unknown repository"),
-    ([], {"GITHUB_REPOSITORY": "../.."}, "named owner/name"),
+    ([], {"GITHUB_REPOSITORY": "../.."}, "Unknown repository"),
     (["--from-artifact", "d", "--pr", "7"], {}, "omit them"),
     ([], {"GITHUB_REPOSITORY": ""}, "Unknown repository"),
 ]
