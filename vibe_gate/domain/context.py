@@ -58,7 +58,7 @@ class ReviewRequest(Struct, frozen=True):
     lets it pass, or None. `accepted`: findings that people let pass at the forge. `why_not_needed` says just before a
     judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not
     the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
-    wanted, though it takes time.
+    wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
     """
 
     selection: Selection
@@ -81,6 +81,7 @@ class ReviewRequest(Struct, frozen=True):
     suggest: bool = False
     why_not_needed: Callable[[], str] | None = None
     reuse: bool = False
+    alone: bool = False
 
     def budget_in(self, gate: Gate) -> Budget:
         """The gate's, with the request's own limit in USD."""

@@ -71,9 +71,12 @@ async def judge(
         if not (briefs := _unanswered(briefs, known)):
             return _answers(questions, known)
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
+        from vibe_gate.agent import load_without_mcp
         from vibe_gate.judging.asking import ask  # the gateway and agents: what is known needs neither
         from vibe_gate.judging.open_model import open_model
 
+        if request.alone:
+            load_without_mcp()
         budget = request.budget_in(facts.gate)
         opened = shared(wire, upstream) if shared else open_model(run, wire, upstream, budget)
         asked = await ask(briefs, facts, repository, run, opened, tell)

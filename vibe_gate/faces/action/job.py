@@ -168,6 +168,7 @@ def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None
         approval=approvals,
         accepted=approvals.overrides(),
         suggest=job.suggests and job.inputs.review_comments,
+        alone=job.inputs.workflow == "review",
     )
     if job.inputs.workflow != "review":
         made = _run(job, request)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
@@ -71,7 +73,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         done, show = _with_workflow(args, request, environ)
     else:
         with progress.shown(environ, quiet=args.quiet) as display:
-            walk = review(request, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
+            own = replace(request, alone=True)
+            walk = review(own, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
             with advising_about(request, environ):
                 done = progress.run(walk)
         show = partial(_present, args, done, request, environ)

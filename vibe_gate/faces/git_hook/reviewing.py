@@ -82,7 +82,12 @@ def review_change(
     hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
     request = ReviewRequest(
-        selection, stage=hook.stage, strict=hook.strict, message=message, why_not_needed=why_not_needed
+        selection,
+        stage=hook.stage,
+        strict=hook.strict,
+        message=message,
+        why_not_needed=why_not_needed,
+        alone=True,
     )
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
