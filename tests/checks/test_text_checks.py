@@ -121,6 +121,7 @@ def moved(old: str, new: str = "src/a.py") -> FileDiff:
         ("into the rubric's scope", moved("lib/a.py"), {"reach": ("src/**",)}, "fail"),
         ("from an excluded place", moved("lib/a.py"), {"exclude": ["lib/**"]}, "fail"),
         ("from a labelled case", moved(".vibe-gate/cases/one/after/a.py"), {}, "fail"),
+        ("from the definitions", moved(".vibe-gate/rubrics/a.toml"), {}, "fail"),
         ("within the paths", moved("src/b.py"), {"only": ("src/**",), "reach": ("src/**",)}, "pass"),
         ("out of the paths", moved("src/a.py", "lib/a.py"), {"only": ("src/**",)}, "pass"),
         ("where every file is looked at", moved("lib/a.py"), {}, "pass"),
@@ -160,6 +161,30 @@ def test_a_line_too_long_for_the_pattern_is_scanned_in_part_and_the_reason_says_
 def test_a_match_far_into_a_line_is_quoted_where_it_stands() -> None:
     result = ask("forbidden-pattern", added("a", b" " * 5000 + b"eval(x)"), pattern="eval")
     assert result.findings[0].evidence[0].quote == "eval(x)"
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "outcome"),
+    [
+        (".vibe-gate/rubrics/quality.toml", {}, "not_applicable"),
+        (".vibe-gate/gate.toml", {"only": ("**/*.toml",)}, "not_applicable"),
+        (".vibe-gate/rubrics/quality.toml", {"only": (".vibe-gate/**",)}, "fail"),
+        (".vibe-gate/workflows/fix.py", {}, "fail"),
+        ("sub/.vibe-gate/rubrics/quality.toml", {}, "fail"),
+    ],
+)
+def test_a_rubric_does_not_trip_over_the_pattern_that_it_states(path, asked, outcome):
+    file = added(path, b'options = { pattern = "TODO" }\n')
+    assert ask("forbidden-pattern", file, pattern="TODO", **asked).outcome == outcome
+
+
+def test_definitions_are_searched_for_secrets_markers_and_hidden_characters():
+    for check, content in [
+        ("no-secrets", b"k = '" + KEY + b"'\n"),
+        ("no-conflict-markers", b"<<<<<<< HEAD\n"),
+        ("no-invisible-unicode", "# \u202e\n".encode()),
+    ]:
+        assert ask(check, added(".vibe-gate/rubrics/quality.toml", content)).outcome == "fail", check
 
 
 # no-invisible-unicode

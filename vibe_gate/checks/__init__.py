@@ -27,7 +27,7 @@ from vibe_gate.checks.contract import (
     NoOptions,
     objects_to,
 )
-from vibe_gate.domain.change import Change, FileDiff, Side
+from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
 from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
@@ -66,7 +66,9 @@ CHECKS: dict[str, Check[Any]] = {
     "forbidden-paths": Check(
         "These paths do not change", files.ForbiddenPathsOptions, objects_to("forbidden path", files.forbidden_paths)
     ),
-    "forbidden-pattern": Check("No added line matches", text.PatternOptions, text.forbidden_pattern, of_text=True),
+    "forbidden-pattern": Check(
+        "No added line matches", text.PatternOptions, text.forbidden_pattern, of_text=True, leaves_out=RULE_FILES
+    ),
     "required-companion": Check(
         "What belongs together changes together", files.CompanionOptions, files.required_companion
     ),
@@ -106,6 +108,8 @@ def run_check(input: CheckInput) -> CheckResult:
     written = input.criterion.options
     options = read(check.options, written) if written else check.options()
     excluded = options.exclude if isinstance(options, Excluding) else ()
+    if not any(glob.lstrip("/").startswith(DEFINITIONS) for glob in input.criterion.paths):
+        excluded += check.leaves_out
     files = input.selected(excluded)
     if check.of_text:
         files = input.with_moved_in(tuple(file for file in files if not file.is_case), excluded)

@@ -136,7 +136,8 @@ class Check(Struct, Generic[Options], frozen=True):
     """An entry of CHECKS: what passing says, what a criterion may set, and the function.
 
     The function gets the files that it looks at, at least one unless the check is `of_run`. `of_text` is a check of
-    what files say: labelled cases may hold what it refuses.
+    what files say: labelled cases may hold what it refuses. `leaves_out`: globs of files that state what it refuses; it
+    looks at them only if the criterion's own paths begin with the folder of definitions.
     """
 
     summary: str
@@ -144,6 +145,7 @@ class Check(Struct, Generic[Options], frozen=True):
     function: CheckFunction[Options]
     of_run: bool = False
     of_text: bool = False
+    leaves_out: tuple[Glob, ...] = ()
 
     def answer(self, input: CheckInput, options: Options, files: Files) -> CheckResult:
         """What the function says; the reason is safe to show, and says where the findings may not be all."""

@@ -25,6 +25,16 @@ CASES = ".vibe-gate/cases"
 """The folder of labelled cases."""
 
 
+DEFINITIONS = ".vibe-gate/"
+"""The folder of the gate's own definitions."""
+
+RULE_FILES = (
+    "/.vibe-gate/gate.toml", "/.vibe-gate/suppressions.toml", "/.vibe-gate/rubrics/*.toml", "/.vibe-gate/agents/*.toml",
+    "/.vibe-gate/workflows/*.toml",
+)  # fmt: skip
+"""The definitions that are read as data: they name what the gate refuses, and are no code of the project."""
+
+
 def is_case(path: str) -> bool:
     """Whether the file is part of a labelled case."""
     return path.startswith(f"{CASES}/")
