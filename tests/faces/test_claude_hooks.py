@@ -85,7 +85,7 @@ def test_what_would_go_around_the_gate_is_refused_and_honest_work_is_not(install
 
 
 def test_a_session_in_a_linked_worktree_lands_in_the_shared_git_folder(installed, tmp_path):
-    git(installed, "add", "-A")
+    git(installed, "add", "-f", ".claude")
     git(installed, "commit", "-q", "-m", "settings")
     git(installed, "worktree", "add", "-q", str(tmp_path / "linked"))
     below = tmp_path / "linked" / "deep" / "down"

@@ -25,7 +25,6 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     done = vibe_gate("install", "claude", *option, cwd=where / "deep", environ=environ)
     assert done.returncode == 0, done.stderr
     assert ("affects agents" in done.stderr) is (option == ("--shared",))
-    assert ("list the file in .gitignore" in done.stderr) is (option == ())
     hooks = json.loads((tmp_path / place).read_text())["hooks"]
     done = vibe_gate("uninstall", "claude", *(() if option else ("--shared",)), cwd=where, environ=environ)
     assert (done.code, "--shared and --user mean other files" in done.out) == (0, True)
@@ -44,6 +43,29 @@ def test_the_command_installs_where_it_is_told(tmp_path, environ, option, place)
     assert not (where / ".git" / "vibe-gate").exists()
     assert not (where / ".git" / "hooks" / "reference-transaction").exists()
     assert vibe_gate("uninstall", "claude", *option, cwd=where, environ=environ).stdout.startswith("unchanged")
+
+
+def test_git_ignores_the_settings_of_this_machine_until_the_last_working_tree_gives_them_back(tmp_path, environ):
+    where, linked = repository(tmp_path / "r"), tmp_path / "linked"
+    git(where, "worktree", "add", "-q", str(linked))
+    file = where / ".git" / "info" / "exclude"
+    file.parent.mkdir(exist_ok=True)
+    own = b"*.o \xff\nbuild"  # the user's, without a last line feed
+    file.write_bytes(own)
+    for root in (linked, where):
+        assert vibe_gate("install", "claude", cwd=root, environ=environ).code == 0
+        git(root, "add", "-A")
+        assert git(root, "status", "--porcelain") == ""
+    assert file.read_bytes() == b"# vibe-gate install claude\n/.claude/settings.local.json\n" + own
+    for root, left in ((where, file.read_bytes()), (linked, own)):
+        assert vibe_gate("uninstall", "claude", cwd=root, environ=environ).code == 0
+        assert file.read_bytes() == left
+    file.unlink()
+    assert "info/exclude" in vibe_gate("install", "claude", cwd=where, environ=environ).out
+    git(where, "add", "-f", ".claude/settings.local.json")
+    assert "git rm --cached" in vibe_gate("install", "claude", cwd=where, environ=environ).err
+    assert vibe_gate("uninstall", "claude", cwd=where, environ=environ).code == 0
+    assert not file.exists()
 
 
 def test_with_user_the_hooks_go_into_the_users_own_settings_from_anywhere_and_out_again(tmp_path, environ):

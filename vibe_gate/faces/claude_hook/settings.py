@@ -88,9 +88,14 @@ def read_settings(path: Path, below: Path) -> str | None:
 def write_settings(path: Path, below: Path, text: str | None) -> None:
     """Put the text there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
     _no_links(path, below)
+    write_file(path, None if text is None else text.encode("utf-8"))
+
+
+def write_file(path: Path, content: bytes | None) -> None:
+    """Put the bytes there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
-        if text is None:
+        if content is None:
             path.unlink(missing_ok=True)
             if not any(path.parent.iterdir()):
                 path.parent.rmdir()
@@ -100,7 +105,7 @@ def write_settings(path: Path, below: Path, text: str | None) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)  # whatever the umask takes away: the file keeps who may read and write it
-            file.write(text.encode("utf-8"))
+            file.write(content)
         temporary.replace(path)
     except OSError as error:
         raise StorageError(f"{_shown(path)} cannot be written: {error.strerror or error}.") from error

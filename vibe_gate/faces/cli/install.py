@@ -10,6 +10,7 @@ from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, GateError, UsageError
+from vibe_gate.faces.claude_hook.exclude import LOCAL_SETTINGS, exclude, take_back
 from vibe_gate.faces.claude_hook.settings import (
     Groups,
     add_hooks,
@@ -50,16 +51,13 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
         path = _settings(repository, args)
-        is_new = not path.exists()
         if _add(path, repository.root, own_hooks(shared=args.shared)):
             if args.shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
                 complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
-            elif is_new:
-                complain(
-                    "Its hooks name programs of this machine: list the file in .gitignore, so that no commit has it."
-                )
             complain(RESTART)
+        if not args.shared:
+            _exclude(repository)
         try:  # what the guard cannot see, git refuses
             emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,))) + "\n")
         except GateError as error:
@@ -67,6 +65,20 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
         if not git_hooks.has_gate(repository):
             complain("No gate at commits yet: run `vibe-gate install git`, or use pre-commit or prek.")
     return PASS
+
+
+def _exclude(repository: Repository) -> None:
+    """Keep the settings out of commits: their hooks name programs of this machine."""
+    try:
+        if exclude(repository.common_dir):
+            emit(f"added  {LOCAL_SETTINGS} to {paths.quote(str(repository.common_dir))}/info/exclude\n")
+    except GateError as error:
+        complain(f"{LOCAL_SETTINGS} names programs of this machine, and git was not told to ignore it: {error}")
+    if repository.tracked(LOCAL_SETTINGS):
+        complain(
+            f"git tracks {LOCAL_SETTINGS}, whose hooks name programs of this machine: "
+            f"run `git rm --cached {LOCAL_SETTINGS}`, so that no commit has it."
+        )
 
 
 def _add(path: Path, below: Path, hooks: Groups) -> bool:
@@ -91,6 +103,8 @@ def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> i
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
         _drop(_settings(repository, args), repository.root)
+        if not args.shared and take_back(repository.common_dir, repository.other_worktrees()):
+            emit(f"removed  {LOCAL_SETTINGS} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
         ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.has_gate(repository):
             emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
@@ -115,7 +129,7 @@ def _require_one_place(args: argparse.Namespace) -> None:
 
 def _settings(repository: Repository, args: argparse.Namespace) -> Path:
     """The file of Claude Code's settings in a repository."""
-    return repository.root / ".claude" / ("settings.json" if args.shared else "settings.local.json")
+    return repository.root / (".claude/settings.json" if args.shared else LOCAL_SETTINGS)
 
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
