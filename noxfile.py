@@ -80,18 +80,18 @@ def lock(session: nox.Session) -> None:
     session.run(*compile_, "pyproject.toml", *(f"--no-emit-package={name}" for name in locked), "--output-file", agent)
 
 
-@nox.session(python=False)
-def pin(session: nox.Session) -> None:
-    """Name this project's own commit in the examples and the README: `nox -s pin -- v0.1.0`, once the tag is there.
+@nox.session
+def dist(session: nox.Session) -> None:
+    """sdist and wheel in dist/, checked as a new user installs and runs them."""
+    session.install("uv", "twine")
+    session.run("bash", ".ci/dist", external=True)
 
-    A second argument is the revision before there is one: `nox -s pin -- v0.1.0 HEAD`.
-    """
-    version, revision = (*session.posargs, *session.posargs)[:2]
-    asked = ("git", "rev-parse", "--verify", f"{revision}^{{commit}}")
-    commit = (session.run(*asked, external=True, silent=True) or "").strip()
-    for page in [*Path("examples/workflows").glob("*.yml"), Path("README.md")]:
-        named = re.sub(r"(vibe-gate/vibe-gate)@[0-9a-f]{40} # v\S+", rf"\1@{commit} # {version}", page.read_text())
-        page.write_text(named)
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """A release in this clone, up to the push that publishes it: `nox -s release -- X.Y.Z` (docs/releasing.md)."""
+    session.install("uv", "twine")
+    session.run("python", ".ci/release.py", *session.posargs)
 
 
 @nox.session
