@@ -63,9 +63,7 @@ def test_a_release_that_cannot_be_is_refused_with_what_to_do(clone):
         return str(refused.value)
 
     assert refusal("1.0") == "'1.0' is not a version of the form X.Y.Z."
-    assert refusal("0.1.0").startswith(
-        "The tag v0.1.0 exists. If it was not pushed, delete it with `git tag -d v0.1.0`"
-    )
+    assert "take it back: git reset --keep v0.1.0~1 && git tag -d v0.1.0\n" in refusal("0.1.0")
     assert refusal("0.0.9") == "0.0.9 is not greater than 0.1.0, the newest release."
     clone.write("new.py", "")
     assert refusal("0.2.0").endswith("Commit or stash them first:\n?? new.py")
