@@ -273,13 +273,17 @@ class LoopbackGitHub(Operations):
         asked = json.loads(body)
         roots = {
             "Query": {"viewer": {"login": login}, "repository": self._repository_of},
-            "Mutation": {"resolveReviewThread": lambda input: self._resolve(token, input["threadId"])},
+            "Mutation": {
+                "resolveReviewThread": lambda input: self._set_thread(token, input["threadId"], True),
+                "unresolveReviewThread": lambda input: self._set_thread(token, input["threadId"], False),
+            },
         }
         try:
             return Answer(200, {"data": graphql.answer(asked["query"], asked.get("variables") or {}, roots)})
         except Refused:
-            error = {"type": "FORBIDDEN", "message": NOT_BY_INTEGRATION, "path": ["resolveReviewThread"]}
-            return Answer(200, {"data": {"resolveReviewThread": None}, "errors": [error]})
+            name = "unresolveReviewThread" if "unresolveReviewThread" in asked["query"] else "resolveReviewThread"
+            error = {"type": "FORBIDDEN", "message": NOT_BY_INTEGRATION, "path": [name]}
+            return Answer(200, {"data": {name: None}, "errors": [error]})
         except graphql.Unfit as unfit:
             self.violations.append(f"GraphQL: {unfit}")
             return Answer(200, {"errors": [{"message": str(unfit)}]})
@@ -301,11 +305,11 @@ class LoopbackGitHub(Operations):
         inner = {"nodes": [{"databaseId": comment.id, "id": f"C_{comment.id}", "body": comment.body}]}
         return {"id": f"T_{comment.id}", "isResolved": comment.resolved, "comments": lambda first: inner}
 
-    def _resolve(self, token: str, thread: str) -> Json:
+    def _set_thread(self, token: str, thread: str, resolved: bool) -> Json:
         if token in self.read_only or "contents=write" in self.lacking:
             raise Refused(403, NOT_BY_INTEGRATION)
         comment = next(each for each in self.review_comments if f"T_{each.id}" == thread)
-        comment.resolved = True
+        comment.resolved = resolved
         self.writes += 1
         return {"thread": self._review_thread(comment)}
 

@@ -23,9 +23,14 @@ type PullRequestReviewThread {
 }
 type PullRequestReviewCommentConnection { nodes: [PullRequestReviewComment]  pageInfo: PageInfo!  totalCount: Int! }
 type PullRequestReviewComment { id: ID!  databaseId: Int  body: String! }
-type Mutation { resolveReviewThread(input: ResolveReviewThreadInput!): ResolveReviewThreadPayload }
+type Mutation {
+  resolveReviewThread(input: ResolveReviewThreadInput!): ResolveReviewThreadPayload
+  unresolveReviewThread(input: UnresolveReviewThreadInput!): UnresolveReviewThreadPayload
+}
 type ResolveReviewThreadInput { clientMutationId: String  threadId: ID! }
 type ResolveReviewThreadPayload { clientMutationId: String  thread: PullRequestReviewThread }
+type UnresolveReviewThreadInput { clientMutationId: String  threadId: ID! }
+type UnresolveReviewThreadPayload { clientMutationId: String  thread: PullRequestReviewThread }
 """
 """After https://docs.github.com/en/graphql/reference; an input is written as a type here."""
 

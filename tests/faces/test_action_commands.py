@@ -97,6 +97,10 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     assert "Accepted (2)" in made.ours[0] and "Still open" not in made.ours[0]
     assert made.ours[0].splitlines()[1] == "### vibe-gate: PASS · 2 findings overridden by `@bob`"
     assert made.github.check_runs[-1].output["title"].startswith("PASS · 2 findings overridden by @bob · rubric ")
+    lines = made.github.review_comments
+    assert [(one.resolved, "**Accepted** by `@bob`: a `@fixture <b> /` gone" in one.body) for one in lines] == [
+        (True,) * 2
+    ] * 2
     assert made.act("merge_group", events.merge_group(made.main(), head), checkout=head).code == 0
     github = made.github
     github.read_only.add(github.token)
@@ -110,7 +114,15 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     made.github.permissions["bob"] = "triage"
     assert made.review_pull(head).code == 1
     assert "does not count: `@bob` has no write access" in made.summary
+    assert [(one.resolved, "Accepted" in one.body) for one in lines] == [(False, False)] * 2, "the override lapsed"
     made.github.permissions["bob"] = "write"
+    made.github.lacking.add("contents=write")
+    assert made.review_pull(head).code == 0
+    assert [(one.resolved, "**Accepted** by" in one.body) for one in lines] == [(False, True)] * 2
+    assert "2 threads at lines of the diff. GitHub refused it; the permission `contents: write`" in made.summary
+    made.github.lacking.clear()
+    assert made.review_pull(head).code == 0
+    assert [one.resolved for one in lines] == [True, True], "the next run tries again"
     made.github.pulls[7].commits = [(head, "Bob")]
     assert made.review_pull(head).code == 1
     assert "is an author of the change" in made.summary

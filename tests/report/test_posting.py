@@ -112,14 +112,60 @@ def test_each_finding_is_a_comment_at_its_lines_or_an_annotation(github, environ
     assert shown.count("::") == 2
 
 
-@pytest.mark.slow
-def test_a_token_that_may_not_resolve_threads_marks_fixed_comments_and_complains_of_nothing(github, environ):
+def accepted(number: int, by: str = "overridden by @bob: a fixture") -> Finding:
+    return replace(finding(number), level="notice", message=f"{by} | Line {number} is untidy")
+
+
+def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_until_the_override_lapses(
+    github, environ
+):
+    say(github, environ, [finding(1), finding(2)])
+    comment, other = github.review_comments
+    first, untouched = comment.body, other.body
+    for sentence in ("**Accepted** by `@bob`: a fixture", "**Accepted** by `@carol`: agreed"):
+        word = sentence.replace("**Accepted**", "overridden").replace("`", "")
+        say(github, environ, [accepted(1, word), finding(2)])
+        assert comment.body.splitlines()[1] == sentence
+        assert "~~**failure**~~ · `tidy`" in comment.body and "Line 1 is untidy" in comment.body
+        assert comment.resolved
+        comment.resolved = False  # by a person: what is resolved once is not resolved again
+        before = github.writes
+        say(github, environ, [accepted(1, word), finding(2)])
+        assert (github.writes, comment.resolved) == (before + 1, False)
+        comment.resolved = True
+    say(github, environ, [finding(1), finding(2)])  # it lapsed
+    assert (comment.body.strip(), comment.resolved) == (first.strip(), False)
+    say(github, environ, [accepted(1), finding(2)])
+    say(github, environ, [finding(2)], HEADS[1])
+    assert comment.body.splitlines()[1].startswith("**Fixed** at ") and "Accepted" not in comment.body
+    assert comment.resolved
+    assert (other.body, other.resolved) == (untouched, False)
+    assert len(github.review_comments) == 2
+
+
+def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_run_tries_again(github, environ):
     github.lacking.add("contents=write")
-    say(github, environ, [finding(1)])
-    posted = say(github, environ, [], HEADS[1])
-    assert "**Fixed** at" in github.review_comments[0].body
-    assert not github.review_comments[0].resolved
+    say(github, environ, [finding(1), finding(2)])
+    posted = say(github, environ, [accepted(2)], HEADS[1])
+    fixed, waived = github.review_comments
+    assert ("**Fixed** at" in fixed.body, "**Accepted** by" in waived.body) == (True, True)
+    assert not (fixed.resolved or waived.resolved)
     assert posted.downgrades == []
+    [remark] = posted.remarks
+    assert "2 threads at lines of the diff." in remark and "`contents: write` would allow it" in remark
+    before = github.writes
+    assert say(github, environ, [accepted(2)], HEADS[1]).remarks == [remark]
+    assert github.writes == before + 1, "the comments stay as they are"
+    github.lacking.clear()
+    assert say(github, environ, [accepted(2)], HEADS[1]).remarks == []
+    assert (fixed.resolved, waived.resolved) == (True, True)
+    assert not fixed.body.endswith("vibe-gate:thread -->\n")
+    github.lacking.add("contents=write")
+    say(github, environ, [finding(2)], HEADS[1])
+    assert (waived.resolved, "Accepted" in waived.body) == (True, False)
+    github.lacking.clear()
+    say(github, environ, [finding(2)], HEADS[1])
+    assert not waived.resolved
 
 
 @pytest.mark.slow

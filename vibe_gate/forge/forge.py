@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Self
 from urllib.parse import quote
@@ -43,7 +43,10 @@ _THREADS = """query($owner: String!, $name: String!, $number: Int!, $after: Stri
     pageInfo { hasNextPage endCursor } nodes { id isResolved comments(first: 1) { nodes { databaseId } } }
   } } }
 }"""
-_RESOLVE = "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }"
+_SET_RESOLVED = {
+    True: "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }",
+    False: "mutation($thread: ID!) { unresolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }",
+}
 _REVIEW_BODY = "<!-- vibe-gate -->"  # a review without a vote needs a text
 
 
@@ -302,9 +305,12 @@ class Forge:
         path, doing = f"{self._root}/pulls/comments/{comment_id:d}", "change a review comment"
         self._rest.again(doing, lambda: self._rest.send("PATCH", path, {"body": body}, doing))
 
-    def resolve(self, number: int, comments: Collection[int]) -> None:
-        """Resolve the threads that begin with these comments at lines; those that are resolved already are left."""
-        doing, after = "resolve the threads of fixed findings", None
+    def set_threads(self, number: int, resolved: Mapping[int, bool]) -> None:
+        """Resolve or reopen the threads that begin with these comments at lines; those that are so already are left.
+
+        GitHub allows it to a token with `contents: write`, and names no permission in its refusal.
+        """
+        doing, after = "resolve or reopen a thread", None
         owner, _, name = self._root.removeprefix("/repos/").partition("/")
         for _ in range(MAX_PAGES):
             variables = {"owner": owner, "name": name, "number": number, "after": after}
@@ -312,8 +318,9 @@ class Forge:
             threads = at(answer, "data", "repository", "pullRequest", "reviewThreads")
             for thread in list_of(at(threads, "nodes")):
                 first = list_of(at(thread, "comments", "nodes"))[:1]
-                if first and at(first[0], "databaseId") in comments and at(thread, "isResolved") is False:
-                    self._graphql(_RESOLVE, {"thread": text_at(thread, "id")}, doing)
+                wanted = resolved.get(at(first[0], "databaseId")) if first else None
+                if wanted is not None and at(thread, "isResolved") is not wanted:
+                    self._graphql(_SET_RESOLVED[wanted], {"thread": text_at(thread, "id")}, doing)
             if at(threads, "pageInfo", "hasNextPage") is not True:
                 return
             after = text_at(threads, "pageInfo", "endCursor")

@@ -107,6 +107,9 @@ MAX_LINES = 100
 
 _MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
 _FIXED = "**Fixed** at "
+_ACCEPTED = "**Accepted** "
+_LEVEL = r"(\*\*(?:failure|warning|notice)\*\*)"
+_PENDING = "<!-- vibe-gate:thread -->"
 
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
@@ -125,17 +128,56 @@ def finding_of(body: str) -> str:
 
 def fixed_body(old_body: str, commit: str, links: Links | None = None) -> str:
     """The comment of a finding that is gone: says so first and keeps what it said; the same text where it says so."""
-    lines = old_body.replace("\r\n", "\n").split("\n")
     if is_fixed(old_body) or not finding_of(old_body):
         return old_body
-    rest = "\n".join(lines[1:]).strip("\n")
-    return f"{lines[0].rstrip()}\n{_FIXED}{comment.commit(commit, links)}.\n\n{rest}\n"
+    return _with_state(old_body, f"{_FIXED}{comment.commit(commit, links)}.")
+
+
+def accepted_body(old_body: str, waived: str) -> str:
+    """The comment of a finding that people let pass (`waived` says who, until when and why), or not any more ("").
+
+    The same text if it says so already, and if it says that the finding is fixed.
+    """
+    state = _ACCEPTED + prose(waived.partition(" ")[2]) if waived else ""
+    if is_fixed(old_body) or not finding_of(old_body) or _state(old_body) == state:
+        return old_body
+    level, shown = (f"^{_LEVEL}", r"~~\1~~") if waived else (f"^~~{_LEVEL}~~", r"\1")
+    return re.sub(level, shown, _with_state(old_body, state), count=1, flags=re.MULTILINE)
 
 
 def is_fixed(body: str) -> bool:
     """Whether a comment of ours says already that its finding is gone."""
-    lines = body.splitlines()
-    return bool(finding_of(body)) and len(lines) > 1 and lines[1].startswith(_FIXED)
+    return _state(body).startswith(_FIXED)
+
+
+def is_settled(body: str) -> bool:
+    """Whether a comment of ours says that its finding is fixed or accepted: then its thread is to be resolved."""
+    return bool(_state(body))
+
+
+def is_pending(body: str) -> bool:
+    """Whether the thread of this comment of ours is not yet what its text says."""
+    return body.rstrip().endswith(_PENDING)
+
+
+def with_pending(body: str, pending: bool) -> str:
+    """The comment with or without a note to later runs that its thread could not be resolved or reopened."""
+    if is_pending(body) == pending:
+        return body
+    return f"{body.rstrip()}\n\n{_PENDING}\n" if pending else body.rstrip().removesuffix(_PENDING).rstrip() + "\n"
+
+
+def _state(body: str) -> str:
+    """The second line of a comment about a finding if it says that this is fixed or accepted; else ""."""
+    lines = [line.rstrip() for line in body.splitlines()]
+    return lines[1] if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED)) else ""
+
+
+def _with_state(body: str, state: str) -> str:
+    """The comment with this second line, in place of another state's; "" for none."""
+    lines = body.replace("\r\n", "\n").split("\n")
+    rest = "\n".join(lines[2 if _state(body) else 1 :]).strip("\n")
+    return "\n".join(filter(None, [lines[0].rstrip(), f"{state}\n" if state else "", f"{rest}\n"]))
 
 
 def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment | None:

@@ -8,24 +8,43 @@ in the job's own summary. Nothing is said twice, and nothing is written that sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
 from vibe_gate.forge import Comment, Forge, LineComment
-from vibe_gate.report import sentences
-from vibe_gate.report.annotations import MAX_COMMENTS, check_run, finding_of, fixed_body, is_fixed, review_comments
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.annotations import (
+    MAX_COMMENTS,
+    accepted_body,
+    check_run,
+    finding_of,
+    fixed_body,
+    is_fixed,
+    is_pending,
+    is_settled,
+    review_comments,
+    with_pending,
+)
 from vibe_gate.report.comment import comment, marker, state_of
+from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import RoundState, answered_by, next_round
+from vibe_gate.report.round import RoundState, answered_by, identity, next_round
 from vibe_gate.report.suggestions import merged, suggestion_of
 
 CHECK_NAME = "vibe-gate"
 """Of the check run; the thing to require is the job itself, which fails with it."""
+
+THREADS_REFUSED = (
+    "GitHub refused it; the permission `contents: write` would allow it. The comments say that their findings are "
+    "fixed, accepted or open again, and the next run tries again."
+)
+"""GitHub asks for the right to push, as public reports say; its answer names no permission."""
 
 Touched = Callable[[Finding], bool]
 
@@ -53,6 +72,8 @@ class Posted(Struct):
 
     report: Report
     downgrades: list[str] = []
+    remarks: list[str] = []
+    """What is said in the job's summary alone: what was not done changes nothing that people read elsewhere."""
     comment_url: str = ""
     check_run_url: str = ""
     at_lines: frozenset[str] = frozenset()
@@ -145,7 +166,7 @@ class _Poster:
         return touched
 
     def _lines(self, number: int) -> None:
-        """Comments at lines: new ones in one review, and those whose finding is fixed say so."""
+        """Comments at lines: new ones in one review; those whose finding is fixed or accepted say so."""
         try:
             ours = [one for one in self._forge.review_comments(number) if one.ours]
         except ForgeError as error:
@@ -164,31 +185,42 @@ class _Poster:
         self._posted.at_lines |= {one.fingerprint for one in wanted}
 
     def _about_findings(self, number: int, own: list[Comment]) -> list[LineComment]:
-        """The new comments; those that stand are marked where their finding is fixed."""
-        self._mark_fixed(number, own)
+        """The new comments; those that stand are brought up to date."""
+        self._settle(number, own)
         said = {finding_of(one.body) for one in own if not is_fixed(one.body)}
         self._posted.at_lines |= said
         report = self._posted.report
         wanted = [one for one in review_comments(report, report.anchors) if one.fingerprint not in said]
         return wanted if len(wanted) <= MAX_COMMENTS else []
 
-    def _mark_fixed(self, number: int, own: list[Comment]) -> None:
-        """Let comments whose finding is fixed say so, and resolve their threads."""
-        report, marked = self._posted.report, set()
+    def _settle(self, number: int, own: list[Comment]) -> None:
+        """Let each comment say whether its finding is fixed or accepted, and resolve its thread or open it again."""
+        report = self._posted.report
         fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
+        waived = {identity(finding): queries.waiver(finding) for finding in report.round.shown}
+        texts = {one.id: _settled(one.body, fixed, waived, report.links) for one in own}
+        moved = [one for one in own if texts[one.id] != one.body or is_pending(one.body)]
+        if not moved:
+            return
+        done = self._set_threads(number, {one.id: is_settled(texts[one.id]) for one in moved})
         try:
-            for one in own:
-                commit = fixed.get(finding_of(one.body))
-                text = fixed_body(one.body, commit, report.links) if commit else one.body
+            for one in moved:
+                text = with_pending(texts[one.id], not done)
                 if text != one.body:
                     self._forge.edit_review_comment(one.id, text)
-                    marked.add(one.id)
-            if marked:
-                self._forge.resolve(number, marked)
         except ForgeError as error:
-            if marked and error.status == HTTPStatus.FORBIDDEN:
-                return  # a token that may write comments may be refused this; their first line says that they are fixed
-            self._downgrade("A comment at a line could not be marked as fixed", error)
+            self._downgrade("A comment at a line could not be brought up to date", error)
+
+    def _set_threads(self, number: int, resolved: Mapping[int, bool]) -> bool:
+        """Resolve threads, or open them again; if it is refused, only the job's summary says so: comments tell it."""
+        try:
+            self._forge.set_threads(number, resolved)
+        except ForgeError as error:
+            why = THREADS_REFUSED if error.status == HTTPStatus.FORBIDDEN else str(error)
+            threads = counted(len(resolved), "thread")
+            self._posted.remarks.append(f"Not resolved, or not opened again: {threads} at lines of the diff. {why}")
+            return False
+        return True
 
     def _check(self) -> None:
         report = self._posted.report
@@ -220,3 +252,11 @@ class _Poster:
         elif error.permission:
             why = f"the token lacks `{error.permission}`; add it to the job's `permissions`."
         self._posted.downgrades.append(f"{what}: {why}")
+
+
+def _settled(body: str, fixed: Mapping[str, str], waived: Mapping[str, str], links: Links | None) -> str:
+    """What the comment says now. `fixed`: commits, and `waived`: who let it pass or "", by the finding's identity."""
+    name = finding_of(body)
+    if name in fixed:
+        return fixed_body(body, fixed[name], links)
+    return accepted_body(body, waived[name]) if name in waived else body

@@ -213,7 +213,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     # A review of the pull request may look again, but with fewer answers it must not replace what was said.
     posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
     posted.downgrades += _keep(job, summary, bundle)
-    text = job_summary(posted.report, tuple(posted.downgrades)) + _times(job)
+    text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks))
     _outputs(job, posted, {"report": text, "sarif": sarif(summary, told.links)})
