@@ -133,15 +133,19 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("tools", [(), ("mcp__db__ask",)])
-def test_tools_of_a_named_server_are_there(tmp_path, environ, tools):
-    server = {"command": sys.executable, "args": ["-c", SERVER], "env": {"TOKEN": "for-the-server"}}
+@pytest.mark.parametrize(("tools", "slow_s"), [((), 1.5), (("mcp__db__ask",), 0)])
+def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(tmp_path, environ, tools, slow_s):
+    code = f"import time; time.sleep({slow_s})\n{SERVER}"
+    server = {"command": sys.executable, "args": ["-c", code], "env": {"TOKEN": "for-the-server"}}
+    told = []
     calls = [ToolUse(f"mcp__db__{name}", {"path": "/etc"}) for name in ("ask", "drop")]
     with answering(Turn(*calls), Turn("Done.")) as model:
         task = task_in(
-            tmp_path, model.base_url, environ, schema=None, working=True, tools=tools, mcp_servers={"db": server}
-        )
+            tmp_path, model.base_url, environ, schema=None, working=True, tools=tools, mcp_servers={"db": server},
+            watch=told.append,
+        )  # fmt: skip
         ending, notes = hold(task)
     results = [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
     assert results == [("mcp__db__ask", False), ("mcp__db__drop", bool(tools))] and ending.status == "done"
     assert json.loads(model.script.requests[1].tool_results[0].text) == [{"path": "/etc"}, "for-the-server"]
+    assert (told[0].text == "waiting for the MCP server db to start") is bool(slow_s)

@@ -238,6 +238,17 @@ def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(t
     assert len(list(tmp_path.iterdir())) == 1, "only the answer is recorded"
 
 
+@pytest.mark.slow
+def test_an_overload_in_mid_stream_is_asked_again_while_the_agent_has_no_whole_block():
+    overloads = [Turn("half a", "word", fault=Fault("error", after_events=after)) for after in (3, 4)]
+    with answering(overloads[0], Turn("yes"), overloads[1]) as model, opened(model) as gateway:
+        status, _, raw = ask(gateway.url("judge", timeout_s=60))
+        assert (status, texts(raw), len(model.script.requests)) == (200, "yes", 2)
+        assert gateway.spent().output_tokens == 25, "what passed of the first answer is paid for, too"
+        status, _, raw = ask(gateway.url("judge", timeout_s=60))
+    assert (status, texts(raw), len(model.script.requests)) == (200, "half a", 3) and b"overloaded_error" in raw
+
+
 @pytest.mark.parametrize(
     ("fault", "timeout_s", "requests", "sentence"),
     [
@@ -462,12 +473,16 @@ def test_whatever_is_asked_within_its_leave_stays_within_the_budget(budget, ceil
 # Closing.
 
 
-def test_an_answer_ends_with_the_agent_that_asked_for_it():
-    with answering(Turn("x" * 100_000, characters_per_delta=1)) as model, opened(model) as gateway:
+@pytest.mark.parametrize("first", [[], ["a whole block"]])
+def test_an_answer_ends_with_the_agent_that_asked_for_it(first):
+    with answering(Turn(*first, "x" * 100_000, characters_per_delta=1)) as model, opened(model) as gateway:
         parts = urlsplit(gateway.url("judge"))
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
         connection.request("POST", parts.path + "/v1/messages", json.dumps(ASK))
-        assert b"message_start" in connection.getresponse().read1(), "it passes as it comes"
+        if first:
+            assert b"message_start" in connection.getresponse().read1(), "it passes as it comes"
+        while not model.script.requests:
+            time.sleep(0.01)
         connection.sock.close()
         connection.close()
         deadline = time.monotonic() + 60

@@ -33,7 +33,10 @@ OTHER_STATUS = "the model's API refused the request"
 
 
 class Observed(Struct):
-    """What was observed of one session. `result` is the CLI's last message, as a plain dict."""
+    """What was observed of one session. `result` is the CLI's last message, as a plain dict.
+
+    `starting`: the MCP servers that were waited for when it ended.
+    """
 
     result: Mapping[str, Any] | None = None
     stop_reason: str = ""
@@ -43,6 +46,7 @@ class Observed(Struct):
     failure: str = ""
     stopped: str = ""
     free_text: bool = False
+    starting: tuple[str, ...] = ()
 
 
 def conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
@@ -52,17 +56,23 @@ def conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
 
 
 def plain(text: str) -> str:
-    """One line without control or invisible characters, of at most MAX_DETAIL characters."""
-    shown = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
-    line = " ".join(shown.split())
+    """As `one_line`, of at most MAX_DETAIL characters."""
+    line = one_line(text)
     return line if len(line) <= MAX_DETAIL else line[: MAX_DETAIL - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """The text without control or invisible characters, and single spaces between its words."""
+    shown = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
+    return " ".join(shown.split())
 
 
 def _conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
     if seen.stopped:
         return "aborted", seen.stopped
     if seen.timed_out:
-        return "timeout", f"The session was not finished after {timeout_s:.3g} s."
+        waited = f" It waited for the MCP server {', '.join(seen.starting)} to start." if seen.starting else ""
+        return "timeout", f"The session was not finished after {timeout_s:.3g} s.{waited}"
     if _marked(seen.result, wire.BUDGET_REACHED):
         return "budget", "The budget of this run is reached."
     if _marked(seen.result, wire.CEILING_REACHED):

@@ -28,7 +28,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
-from vibe_gate.agent import transcript
+from vibe_gate.agent import servers, transcript
 from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
 from vibe_gate.agent.conclusion import Observed, conclude, plain
 from vibe_gate.agent.process import Launch
@@ -105,8 +105,8 @@ def options(session: _Session, launch: Launch) -> ClaudeAgentOptions:
     task, seen = session.task, session.seen
     system_prompt = task.home / "system-prompt.txt"
     system_prompt.write_text(task.system_prompt, encoding="utf-8")
-    servers = task.home / "mcp.json"
-    servers.write_text(json.dumps({"mcpServers": {name: dict(each) for name, each in task.mcp_servers.items()}}))
+    configured = task.home / "mcp.json"
+    configured.write_text(json.dumps({"mcpServers": servers.kept(task.mcp_servers, task.home / "tmp")}))
     kept = task.conversation
     extra: dict[str, str | None] = {"restricted": None, "disable-slash-commands": None}
     extra |= _kept(kept) if kept else {"no-session-persistence": None}
@@ -115,7 +115,7 @@ def options(session: _Session, launch: Launch) -> ClaudeAgentOptions:
         disallowed_tools=list(task.disallowed_tools),
         permission_mode="default" if task.working else "dontAsk",
         setting_sources=[],
-        mcp_servers=servers if task.mcp_servers else {},
+        mcp_servers=configured if task.mcp_servers else {},
         strict_mcp_config=True,
         verbatim_prompts=True,
         system_prompt={"type": "file", "path": str(system_prompt)},
@@ -210,6 +210,8 @@ class _Session:
     async def listen(self, client: ClaudeSDKClient, clock: asyncio.Timeout) -> None:
         """Ask, and hear the session to its end."""
         await client.connect()
+        if self.task.mcp_servers:
+            await self._servers_started(client)
         if self.task.stop.reason:
             return
         images = [{"media_type": image.media_type, "bytes": len(image.data)} for image in self.task.images]
@@ -224,6 +226,25 @@ class _Session:
         finally:
             stopping.cancel()
             await asyncio.gather(stopping, return_exceptions=True)
+
+    async def _servers_started(self, client: ClaudeSDKClient) -> None:
+        """Wait until every MCP server has started: without one, the agent would do its work without those tools.
+
+        AgentError: one did not start.
+        """
+        began, told = time.monotonic(), tuple[str, ...]()
+        while not self.task.stop.reason:
+            status = await client.get_mcp_status()
+            now = servers.states(self.task.mcp_servers, status["mcpServers"], self.task.home / "tmp")
+            self.seen.starting = now.starting
+            if now.failed:
+                raise AgentError(servers.failure(now.failed))
+            if not now.starting:
+                return
+            if now.starting != told and time.monotonic() - began > servers.SHOWN_AFTER_S:
+                told = now.starting
+                await self.tell("notification", text=f"waiting for the MCP server {', '.join(told)} to start")
+            await asyncio.sleep(servers.POLL_S)
 
     async def _interrupt(self, client: ClaudeSDKClient, clock: asyncio.Timeout) -> None:
         await self.task.stop.wanted()

@@ -15,6 +15,7 @@ import signal
 import sys
 
 from vibe_gate.agent.sdk import find_cli
+from vibe_gate.agent.servers import START_S
 from vibe_gate.agent.task import Task
 
 KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
@@ -117,5 +118,6 @@ def _quiet(timeout_s: float) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
         "CLAUDE_CODE_MAX_RETRIES": str(min(2, int(timeout_s // 20))),  # each waits longer, from half a second on
         "API_TIMEOUT_MS": str(timeout_ms),
+        "MCP_TIMEOUT": str(int(START_S * 1000)),
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(max(IDLE_FLOOR_MS, timeout_ms)),
     }

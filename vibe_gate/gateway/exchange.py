@@ -48,7 +48,10 @@ ANSWERING_S = 5.0
 _PASSED_HEADERS = ("content-type", "request-id")
 
 _STATUS = {"overloaded_error": 529, "api_error": 500, "rate_limit_error": 429, "timeout_error": 504}
-"""Of errors with which a stream may begin, as the API would have answered a moment before."""
+"""Of errors in a stream, as the API would have answered a moment before."""
+
+_UNFINISHED = frozenset({"ping", "message_start", "content_block_start", "content_block_delta"})
+"""Events of a stream from which an agent can do nothing yet."""
 
 
 class Relay:
@@ -190,22 +193,33 @@ class Exchange:
         self._handler.send_whole(status, headers, whole)
 
     def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
-        """The chunks of a stream, the first ones held back until it begins. Raises Unavailable if with an overload."""
-        held = b""
+        """The chunks of a stream, held back until its first block is whole. Raises Unavailable if it breaks off before.
+
+        An overload later than that is the agent's program's to get over: it goes on from the blocks that it has.
+        """
+        held, known, whole = b"", 0, False
         for chunk in chunks:
             self._meter.feed(chunk)
-            held += chunk
-            first = next((event for event in self._meter.events if event.get("type") != "ping"), None)
-            if first is None:
+            if whole:
+                yield chunk
                 continue
-            error = first.get("error")
-            overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {}) if isinstance(error, dict) else None
-            if overloaded:
-                raise overloaded
+            held += chunk
+            new, known = self._meter.events[known:], len(self._meter.events)
+            for event in new:
+                self._raise_overload(event, host)
+            if whole := any(event.get("type") not in _UNFINISHED for event in new):
+                yield held
+            elif not self._handler.wait(0):
+                raise BrokenPipeError  # the agent went away: what follows would be paid for in vain
+        if not whole and held:
             yield held
-            held = b""
-        if held:
-            yield held
+
+    @staticmethod
+    def _raise_overload(event: Json, host: str | None) -> None:
+        error = event.get("error")
+        overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {}) if isinstance(error, dict) else None
+        if overloaded:
+            raise overloaded
 
     def _conclude(self, leave: Reservation, response: Json) -> None:
         if leave not in self._account.open:

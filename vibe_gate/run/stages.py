@@ -46,7 +46,8 @@ class Stages:
         self.graph = StageGraph(run.record, progress)
         self.trees = RunTrees(repository, facts.change, run.record.run_id, run.environ)
         self.model = RunModel(run, request, facts.gate)
-        self.turns = AgentTurns(facts, run, self.model, TrustedFiles(facts, repository, files), repository.root, tick)
+        read, root = TrustedFiles(facts, repository, files), repository.root
+        self.turns = AgentTurns(facts, run, self.model, read, root, progress, tick)
         self._request, self._progress, self._approve = request, progress, approve
 
     @contextmanager

@@ -56,17 +56,26 @@ class TrustedFiles:
 
 
 class AgentTurns:
-    """Holds the turns of a run's agents. `root`: where conversations are kept; `tick` hears of every step.
+    """Holds the turns of a run's agents. `root`: where conversations are kept.
+
+    `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
 
     `notes` are sentences for people about turns that have ended.
     """
 
     def __init__(
-        self, facts: Facts, run: RunContext, model: RunModel, read: TrustedFiles, root: Path, tick: Progress | None
+        self,
+        facts: Facts,
+        run: RunContext,
+        model: RunModel,
+        read: TrustedFiles,
+        root: Path,
+        progress: Progress,
+        tick: Progress | None,
     ) -> None:
         self.notes: list[str] = []
         self._gate, self._run, self._model = facts.gate, run, model
-        self._read, self._root, self._tick = read, root, tick
+        self._read, self._root, self._progress, self._tick = read, root, progress, tick
 
     async def hold(
         self,
@@ -107,7 +116,9 @@ class AgentTurns:
         async def watch(event: TurnProgress) -> None:
             nonlocal answers
             answers += event.kind == "usage"
-            if self._tick is not None:
+            if event.kind == "notification" and not answers:
+                self._progress(turn.node, event.text)
+            elif self._tick is not None:
                 usd = self._model.spent(turn.node)
                 self._tick(turn.node, f"turn {answers} · ${usd:.4f}" + (f" · {event.tool}" if event.tool else ""))
             for watcher in asked.watchers:
