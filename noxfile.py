@@ -15,14 +15,16 @@ nox.options.reuse_existing_virtualenvs = True
 def tests(session: nox.Session) -> None:
     """The whole test suite: real git, the real CLI against a scripted model, loopback only."""
     session.install(".[test]")
-    session.run("pytest", "-n", "2", *session.posargs)
+    session.run("pytest", "-n", "3", *session.posargs)
 
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy in strict mode."""
+    """mypy in strict mode; and what scripts write with the public names, for mypy and pyright."""
     session.install(".[lint]")
     session.run("mypy")
+    session.run("mypy", "tests/typing/api.py")
+    session.run("pyright", "tests/typing/api.py")
 
 
 @nox.session

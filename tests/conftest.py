@@ -15,6 +15,8 @@ from clean_environ import clean_environ
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
 
+from vibe_gate.agent import load_without_mcp
+
 # The same examples in every run, however slow the machine: a red run is about the change. For others than these:
 # `pytest --hypothesis-profile=default`.
 settings.register_profile(
@@ -26,7 +28,11 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """What a shell started in the background ignores Ctrl-C, and so would all that the tests start."""
+    """Load the SDK as a review does, a second sooner in each worker; and hear Ctrl-C.
+
+    What a shell started in the background ignores Ctrl-C, and so would all that the tests start.
+    """
+    load_without_mcp()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -56,7 +62,8 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         if name not in values:
             monkeypatch.delenv(name)
     for name, value in values.items():
-        monkeypatch.setenv(name, value)
+        if os.environ.get(name) != value:  # few differ, and thousands of tests set them
+            monkeypatch.setenv(name, value)
     return values
 
 

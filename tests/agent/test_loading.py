@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LOAD = "import sys\nfrom vibe_gate.agent import load_without_mcp\nload_without_mcp()\n"
 
 

@@ -220,6 +220,7 @@ def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message
 
 
+@pytest.mark.slow
 def test_megabytes_of_hidden_characters_are_answered_in_linear_time() -> None:
     def hidden(size: int) -> FileDiff:
         return added("a", "\u202e".encode() * size)

@@ -62,7 +62,7 @@ def vibe_repo(vibe_repo):
 """
 INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers = slow\n"
 
-TWELVE = """
+TEN = """
 import asyncio
 
 import pytest
@@ -77,11 +77,10 @@ class Answer(BaseModel):
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-haiku-5"])
-@pytest.mark.parametrize("name", ["one", "two"])
-async def test_models(vibe, vibe_repo, model, name):
-    result = await vibe.run("fixer", f"Write {name}", model=model)
+async def test_models(vibe, vibe_repo, model):
+    result = await vibe.run("fixer", "Write one", model=model)
     assert [file.path for file in result.files.changed()] == ["src/load.py"]
-    assert name in result.files.get("src/load.py").after.text()
+    assert "one" in result.files.get("src/load.py").after.text()
     assert vibe_repo.git("status", "--porcelain") == ""
 
 
@@ -199,13 +198,13 @@ def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):
-    project.makepyfile(test_twelve=TWELVE)
+def test_ten_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):
+    project.makepyfile(test_ten=TEN)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         live = project.runpytest_subprocess("-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml")
-    live.assert_outcomes(passed=9, failed=3)
-    again = project.runpytest_subprocess("-n2", "-rA")
+    live.assert_outcomes(passed=7, failed=3)
+    again = project.runpytest_subprocess("-rA")
     assert outcomes(again) == outcomes(live)
     costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
     assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
@@ -223,7 +222,7 @@ def test_twelve_tests_give_the_same_live_and_replayed_without_a_model(project, m
     noted = [
         each for each in ElementTree.parse(project.path / "live.xml").iter("property") if each.get("name") == "vibe"
     ]
-    assert len(noted) == 23 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
+    assert len(noted) == 21 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
 
 
 ENDS = """
@@ -391,6 +390,7 @@ def test_again(vibe, tmp_path_factory, wanted):
 """
 
 
+@pytest.mark.slow
 def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monkeypatch):
     project.makepyfile(test_plain=PLAIN)
     nested = project.path / "suite"

@@ -46,7 +46,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, "it never came to that"
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def command_lines() -> list[bytes]:

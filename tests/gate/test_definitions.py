@@ -168,6 +168,7 @@ def test_the_line_of_a_key_is_found_past_strings_comments_and_arrays() -> None:
     assert {location: line_of(text, location) for location in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_a_flood_of_mistakes_is_cut() -> None:
     flood = "schema = 1\n" + "".join(f"key{number} = 1\n" for number in range(20_000))
     found = mistakes(text_tree({"gate.toml": flood}))

@@ -76,6 +76,7 @@ def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
 
 
+@pytest.mark.slow
 def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
@@ -83,6 +84,7 @@ def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
     assert drawn(deep, 80) == listed(deep, 80)
 
 
+@pytest.mark.slow
 def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
     chain = [f"n{number:05}" for number in range(5000)]
     edges = [pair for one, other in itertools.pairwise(chain) for pair in ((one, other), (other, one))]

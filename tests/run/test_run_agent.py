@@ -100,6 +100,7 @@ def test_neither_this_process_nor_one_it_started_shows_the_key_to_an_agent(repo,
     assert seen == [(0, True, [])]
 
 
+@pytest.mark.slow
 def test_an_agent_is_aborted_from_outside(repo, monkeypatch, caplog):
     async def main() -> RunResult:
         nobody_waits = run_agent("no-such-agent", "Go.")

@@ -107,6 +107,7 @@ def test_a_child_left_behind_is_ended_though_it_holds_the_output(tmp_path: Path)
     assert gone(int(result.output))
 
 
+@pytest.mark.slow
 def test_a_command_that_prints_forever_is_bounded(tmp_path: Path) -> None:
     result = run(tmp_path, "yes", timeout_s=1)
     assert result.failure.startswith("timed out")

@@ -149,6 +149,7 @@ def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and
     assert load(text) is None
 
 
+@pytest.mark.slow
 def test_the_document_has_the_same_parts_as_with_plain_words_and_theirs_can_be_read_word_for_word():
     for name in WORDS:
         text = HOSTILE[name]

@@ -45,6 +45,7 @@ def in_threads(number: int, work: Callable[[int], None]) -> None:
         thread.join(60)
 
 
+@pytest.mark.slow
 def test_two_reviews_of_one_change_in_one_millisecond_are_both_right(tmp_path: Path) -> None:
     outcomes = ["pass", "fail"] * 4
 

@@ -87,6 +87,7 @@ def test_two_paths_shown_by_one_placeholder_stay_two_files(store: Store) -> None
     assert ("+same\n" in one.patch(), "+same2\n" in two.patch()) == (True, True)
 
 
+@pytest.mark.slow
 def test_too_many_values_are_counted_before_they_are_made_and_what_stands_in_a_text_is_none() -> None:
     many = b'{"a":[' + b"{}," * MAX_VALUES + b"{}]}"
     behind_a_long_string = b'["' + b'\\"' * MAX_VALUES + b'",' + b'"",' * MAX_VALUES

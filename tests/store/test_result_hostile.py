@@ -87,6 +87,7 @@ def test_a_summary_without_end_is_refused_unread(turn: Path) -> None:
         read_bundle(turn)
 
 
+@pytest.mark.slow
 def test_a_line_without_end_is_refused(turn: Path) -> None:
     with (turn / "events.ndjson").open("wb") as file:
         file.truncate(MAX_LINE_BYTES + (2 << 20))

@@ -276,6 +276,7 @@ print(state.problem)
 """
 
 
+@pytest.mark.slow
 def test_of_processes_that_find_a_damaged_file_at_once_one_puts_it_aside(folder):
     for round in range(3):
         garbage(folder / "state.db")

@@ -1,4 +1,4 @@
-"""What scripts write with vibe_gate's names, for type checkers alone; tests/faces/test_api.py runs them on it."""
+"""What scripts write with vibe_gate's names, for type checkers alone: `nox -s types` and .ci/run run them on it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+from vibe_gate.agent import load_without_mcp
 from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Cost
@@ -31,6 +32,8 @@ class RunModel:
 
     def _open_once(self, wire: Wire, upstream: Upstream | None) -> OpenedModel:
         if self._model is None:
+            if self._request.alone:
+                load_without_mcp()
             budget = self._request.budget_in(self._gate)
             self._model = self._open.enter_context(open_model(self._run, wire, upstream, budget))
         return self._model

@@ -114,6 +114,7 @@ def carried_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
+    request = replace(request, review=replace(request.review, alone=True))
     with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as display:
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
