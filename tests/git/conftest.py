@@ -39,7 +39,7 @@ def oracle(tmp_path: Path) -> Callable[[Bench], str]:
     """The tree that `git add -A` and `git write-tree` make in a copy of the repository.
 
     In a copy every stat is new to the index, so git reads every file again; flags that
-    would hide a file are taken off first.
+    would hide a file are taken off first, and names in other case are other files, as on this disk.
     """
 
     def ask(bench: Bench) -> str:
@@ -52,7 +52,7 @@ def oracle(tmp_path: Path) -> Callable[[Bench], str]:
                 asked.git("update-index", "--no-assume-unchanged", "--", line[2:])
             if line[:1] in "Ss" and line and os.path.lexists(copy / line[2:]):
                 asked.git("update-index", "--no-skip-worktree", "--", line[2:])
-        asked.git("add", "-A")
+        asked.git("-c", "core.ignoreCase=false", "add", "-A")
         return asked.git("write-tree")
 
     return ask

@@ -94,12 +94,19 @@ def test_a_second_look_sees_whatever_differs_from_the_snapshot(seeded: Bench) ->
         assert not repository.still_holds(seeded.git("rev-parse", "HEAD^{tree}"))
 
 
-def test_a_second_look_sees_no_difference_in_a_file_that_changed_the_case_of_its_name(seeded: Bench) -> None:
-    """Of a repository that came from a disk which ignores case: git's own second look would stage another name."""
+def test_in_a_repository_from_a_disk_that_ignores_case_names_are_what_they_are_on_this_disk(seeded: Bench) -> None:
+    """Git's own look would lose the new name at first, and stop at a folder of which it knows another case."""
     seeded.git("config", "core.ignoreCase", "true")
     (seeded.root / "a.txt").rename(seeded.root / "A.txt")
+    (seeded.root / "SRC").mkdir()
+    (seeded.root / "src" / "app.py").rename(seeded.root / "SRC" / "App.py")
+    (seeded.root / "src" / "more.py").write_text("")
     with seeded.open() as repository:
-        assert repository.still_holds(repository.snapshot())
+        taken = repository.snapshot()
+        assert repository.still_holds(taken)
+        names = repository.tree(taken).list("")
+        assert {"A.txt", "SRC/App.py", "src/more.py"} <= {*names}
+        assert {"a.txt", "src/app.py"}.isdisjoint(names)
 
 
 def test_links_of_every_kind(seeded: Bench, holds: Holds, tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ _FILTER_COMMANDS = frozenset({"clean", "smudge", "process"})
 
 
 class Setting(Struct, frozen=True):
-    """One line of git's configuration. `value` None: a bare name, which git reads as true."""
+    """One line of git's configuration. `value` None: a bare name, which git reads as true.
+
+    `scope` as git names it, or "disk": what holds here whatever the lines say.
+    """
 
     scope: str
     name: str
@@ -105,8 +108,10 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
         raise UsageError(f"{_shown(str(start))} is inside .git: run vibe-gate in the working tree.")
     git_dir, common_dir, objects, index_file, root = (Path(lines[i]) for i in (0, 1, 2, 3, 7))
     _refuse_formats(lines[6], settings)
+    if is_true(settings.value("core.ignoreCase") or "") and not _ignores_case(common_dir):
+        settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
-    bound = Program(root, {**environ, **ties, **_quiet_filters(settings, environ)})
+    bound = Program(root, {**environ, **ties, **_overrides(settings, environ)})
     return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
 
 
@@ -172,17 +177,29 @@ def _refuse_formats(object_format: str, settings: Settings) -> None:
         )
 
 
-def _quiet_filters(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that switch off content filters of the repository's own configuration.
+def _ignores_case(common_dir: Path) -> bool:
+    """Whether the disk takes names that differ in case for one; git asks the same way when it makes a repository."""
+    return os.path.exists(common_dir / "CoNfIg")  # noqa: PTH110 (it says no where nobody may look)
+
+
+def _overrides(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that set for every call of git what the repository's own configuration must not say."""
+    pairs = [(line.name, line.value or "") for line in settings.lines if line.scope == "disk"]
+    pairs += _quiet_filters(settings)
+    return configured(environ, pairs) if pairs else {}
+
+
+def _quiet_filters(settings: Settings) -> list[tuple[str, str]]:
+    """Settings that switch off content filters of the repository's own configuration.
 
     A filter that the user's global or the system's configuration sets too keeps those values.
     """
-    if is_true(settings.trusted("vibe-gate.allowLocalFilters") or ""):
-        return {}
     pairs: list[tuple[str, str]] = []
+    if is_true(settings.trusted("vibe-gate.allowLocalFilters") or ""):
+        return pairs
     for name, keys in settings.own_filters().items():
         # A key that is not set stays so: to git, an empty `process` is one all the same, and hides `clean`.
         for key in keys & _FILTER_COMMANDS:
             pairs.append((f"filter.{name}.{key}", settings.trusted(f"filter.{name}.{key}") or ""))
         pairs.append((f"filter.{name}.required", settings.trusted(f"filter.{name}.required") or "false"))
-    return configured(environ, pairs) if pairs else {}
+    return pairs

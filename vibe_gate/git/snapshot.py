@@ -2,13 +2,14 @@
 
 Git does it all (`git add -A`, `git fast-import`), on a copy of the index and with new objects in scratch. So untracked
 files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
-filters, encodings are git's. Three things differ from a plain `git add -A`:
+filters, encodings are git's. Four things differ from a plain `git add -A`:
 
 - Edits that a flag hides (assume-unchanged; skip-worktree if the file is there all the same) are seen: an agent
   could set one.
 - Content filters that only the repository's own configuration defines do not run, because they are commands of its
   choosing; the snapshot then holds the file's raw content. The user's global configuration can allow them:
   `vibe-gate.allowLocalFilters = true`.
+- Names that differ in case are two files where the disk says so, whatever `core.ignoreCase` says (`place.py`).
 - Git never looks into a submodule (`git add -A` runs `git status` there, with that repository's configuration):
   its commit counts.
 """
