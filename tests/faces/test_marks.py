@@ -135,6 +135,38 @@ def test_what_a_person_commits_past_the_hooks_after_a_conflict_is_told_at_once(h
     assert bypasses(here) == [("", []), ("", []), ("rebase", [])]
 
 
+@pytest.mark.parametrize("how", ["break", "kill"])
+def test_what_a_person_commits_past_the_hooks_in_a_rebase_is_told_at_once(here, how):
+    """Where it stopped and is given up, or was killed and gone on with: post-rewrite tells nothing of it."""
+    steps = "sed -i 1abreak" if how == "break" else "true"
+    if how == "kill":
+        hook = here.path / ".git" / "hooks" / "prepare-commit-msg"
+        hook.write_text("#!/bin/sh\nif grep -qx c $1; then rm $0; kill -9 $PPID; fi\n")
+        hook.chmod(0o755)
+    assert (here.run("git", "rebase", "-q", "-i", "main", "topic", GIT_SEQUENCE_EDITOR=steps).code == 0) is (
+        how == "break"
+    )
+    assert "went past the hooks" in commit(here, "new", "sneaked in\n", "--no-verify")
+    here.git("rebase", "--quit" if how == "break" else "--continue")
+    assert verified(here, "main..HEAD") == ["bypassed", "reviewed"]
+
+
+@pytest.mark.parametrize("branch", [True, False])
+def test_a_fold_makes_no_bypass_of_what_git_picked_before_it_deleted_the_sources(here, branch):
+    here.git("checkout", "-q", "topic")
+    commit(here, "b", "picked again\n")
+    here.git("commit", "-q", "--amend", "-m", "fixup! b")
+    if not branch:
+        here.git("checkout", "-q", "--detach")
+        here.git("branch", "-q", "-D", "topic")
+    here.git("rebase", "-q", "main", **LATER)
+    here.git("update-ref", "-d", "ORIG_HEAD")
+    here.git("reflog", "expire", "--expire=now", "--all")
+    here.git("gc", "-q", "--prune=now")
+    here.git("rebase", "-q", "-i", "--autosquash", "main", GIT_SEQUENCE_EDITOR="sed -i '1aexec true'")
+    assert not [record for record in here.records() if record["kind"] == "bypassed" and "during" not in record]
+
+
 def test_a_fake_mark_makes_no_bypass_innocent(here):
     commit(here, "b", "past\n", "--no-verify")
     made = here.git("rev-parse", "HEAD")

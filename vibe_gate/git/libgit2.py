@@ -20,6 +20,7 @@ from vibe_gate.git.objects import Objects, alternates_entry
 
 _CONTEXT_LINES = 3  # git's default
 _USER_LEVELS = (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL)
+_FAVORS = {"": MergeFavor.NORMAL, "ours": MergeFavor.OURS, "theirs": MergeFavor.THEIRS}
 _AS_TEXT = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
 
 
@@ -62,14 +63,17 @@ class Merging:
         favor = MergeFavor.OURS if ours else MergeFavor.NORMAL
         return self._tree(lambda: self._repository.merge_commits(first, other, favor=favor))
 
-    def replayed(self, source: str, before: str, *, back: bool = False) -> str:
-        """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`)."""
+    def replayed(self, source: str, before: str, *, back: bool = False, option: str = "") -> str:
+        """The tree after `source`'s change is applied to the tree `before`, or reverted (`back`).
+
+        `option`: as with `-X`, which side has lines in conflict: "ours" or "theirs".
+        """
 
         def merge() -> pygit2.Index:
             commit = self._repository[source].peel(pygit2.Commit)
             old = str(commit.parents[0].tree_id) if commit.parents else self._empty
             base, other = (str(commit.tree_id), old) if back else (old, str(commit.tree_id))
-            return self._repository.merge_trees(base, before, other)
+            return self._repository.merge_trees(base, before, other, favor=_FAVORS[option])
 
         return self._tree(merge)
 

@@ -33,6 +33,9 @@ _REFS = ("--exclude=refs/stash", "--exclude=refs/notes/*", "--exclude=refs/repla
 
 _FIELDS = "%H%n%T%n%P%n%ae %at%n%B%x00"
 _ID = re.compile(r"\b[0-9a-f]{40}\b")
+_NO_STEP = ("exec ", "x ", "break", "noop")
+"""Lines of a rebase's list by which git itself makes no tree; what somebody commits there, no later step gives."""
+
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.M)
 
 
@@ -95,7 +98,8 @@ class Updates:
     def _remembered(self) -> list[str]:
         """Commits that a branch was at, or that were fetched from another repository."""
         logs = (self.common_dir / "logs" / "refs" / "heads").rglob("*")
-        found = [line[41:81] for log in logs if log.is_file() for line in _lines(log)]
+        # What the first line of a log that was cut short begins with, no other line has.
+        found = [name for log in logs if log.is_file() for line in _lines(log) for name in (line[:40], line[41:81])]
         lines = _lines(self.git_dir / "FETCH_HEAD")
         fetched = [(line[:40], line.rpartition("\t")[2].rpartition(" of ")[2]) for line in lines]
         own = {source for _, source in set(fetched) if self._is_own(source.removeprefix("file://"))}
@@ -153,6 +157,8 @@ class Updates:
             return
         tree, _ = known[base[0]]
         for line in _lines(state / "done"):
+            if line.startswith(_NO_STEP):
+                continue
             step = _ID.search(line)
             if step and step[0] in known and (tree := merging.replayed(step[0], tree)):
                 yield tree
@@ -165,11 +171,15 @@ class Updates:
 
 
 def _makes(merging: Merging, commit: NewCommit, sources: list[str], reverted: list[str]) -> bool:
-    """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one."""
-    return (
-        merging.merged(commit.parents) == commit.tree
-        or any(merging.replayed(source, commit.before) == commit.tree for source in sources)
-        or any(merging.replayed(source, commit.before, back=True) == commit.tree for source in reverted)
+    """Whether git makes the commit's tree by merging its parents, by replaying a source, or by reverting one.
+
+    Also with `-X ours` or `-X theirs`: each line is then of one of the two known sides.
+    """
+    steps = [(source, False) for source in sources] + [(source, True) for source in reverted]
+    return merging.merged(commit.parents) == commit.tree or any(
+        merging.replayed(source, commit.before, back=back, option=option) == commit.tree
+        for option in ("", "ours", "theirs")
+        for source, back in steps
     )
 
 

@@ -29,7 +29,8 @@ class CommitRecords(Struct, frozen=True):
     """The records of one repository's commits.
 
     `hints`: signs in the environment that an agent made the commits; `say` prints a line. Of marks, `times`: commit
-    id -> when it was made, as ISO time; `sources`: commits that git made them of, which no branch may have any more.
+    id -> when it was made, as ISO time; `sources`: commits that git made them of, which no branch may have any more;
+    `sourceless`: commits of which git has deleted the source, so that nobody can say what it made by itself.
     """
 
     repository: Repository
@@ -40,6 +41,7 @@ class CommitRecords(Struct, frozen=True):
     say: Callable[[str], None] = lambda text: None
     times: Mapping[str, str] = {}
     sources: tuple[str, ...] = ()
+    sourceless: frozenset[str] = frozenset()
 
     def settle(self, commits: Sequence[HeadCommit]) -> None:
         """Link each commit to the review of its tree, or record that it went past the hooks, and say so. GateError."""
@@ -89,7 +91,8 @@ class CommitRecords(Struct, frozen=True):
             return
         there = [mark for mark in marks if self._is_there(mark.new)]
         times, sources = {mark.new: mark.ts for mark in there}, () if by_agent else tuple(mark.old for mark in there)
-        then = replace(self, times=times, sources=sources)
+        known = {mark.new for mark in there if self.repository.has(mark.old)}
+        then = replace(self, times=times, sources=sources, sourceless=frozenset(times) - known)
         hints: dict[str, tuple[str, ...]] = {}
         for mark in there:
             hints[mark.new] = tuple(dict.fromkeys((*hints.get(mark.new, ()), *mark.hints)))
@@ -135,6 +138,12 @@ class CommitRecords(Struct, frozen=True):
         for made in commits:
             signed = authorship.of(changes[made.commit], (self.repository.commit(made.commit),)).hints
             by_hand = made.during and made.commit not in alone
+            hints = tuple(dict.fromkeys((*self.hints, *signed)))
+            if by_hand and made.commit in self.sourceless:
+                why = f"made in a {made.during} of a commit that git has deleted since"
+                ts = self._ts(made.commit)
+                yield Record(ts, "not-reviewed", "post-commit", made.commit, hints=hints, reason=why)
+                continue
             yield Record(
                 ts=self._ts(made.commit),
                 kind="bypassed",
@@ -143,6 +152,6 @@ class CommitRecords(Struct, frozen=True):
                 tree=made.tree,
                 before=made.before,
                 during="" if by_hand else made.during,
-                hints=tuple(dict.fromkeys((*self.hints, *signed))),
+                hints=hints,
                 reason=f"in a {made.during}, but not what git makes there by itself" if by_hand else "",
             )

@@ -120,10 +120,16 @@ fi
 _REBASING = """\
 if [ -z "{agents}" ] && [ -f "$git_dir/rebase-merge/onto" ] && [ ! -f "$git_dir/rebase-merge/stopped-sha" ] &&
   read -r head <"$git_dir/HEAD" && [ "${{head#ref:}}" = "$head" ]
-then exit 0; fi
+then
+  case $(tail -n 1 "$git_dir/logs/HEAD" 2>/dev/null) in
+    *"	rebase (continue)"*) ;;
+    *"	rebase ("*) exit 0 ;;
+  esac
+fi
 """
 """A person's rebase is on no branch. At its end post-rewrite looks at all that it made by itself; what a person made
-where it stopped is looked at when it is made."""
+where it stopped or was killed is looked at when it is made. The reflog says which of the two a commit is: a rebase may
+end without post-rewrite (`--quit`)."""
 
 _REWRITTEN = """\
 is_by_git() {{

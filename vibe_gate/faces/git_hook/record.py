@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
@@ -63,12 +65,15 @@ def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
     with _said(hook), open_repository(hook.start, hook.environ) as repository:
         settle_marks(hook, repository)
-        records = commit_records(hook, repository)
+        pairs = _pairs(hook, repository)
+        # An agent's own commits without a branch were not necessarily let through.
+        sources = () if hook.hints else tuple(old for old, _ in pairs)
+        records = replace(commit_records(hook, repository), sources=sources)
         # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
         # other, so that the work of post-commit may not be done yet.
         made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
         records.settle(records.unrecorded(made))
-        records.rewritten(_pairs(hook, repository), _command(hook))
+        records.rewritten(pairs, _command(hook))
     return PASS
 
 
