@@ -156,10 +156,11 @@ def test_what_git_picks_reverts_and_rebases_by_itself_is_no_bypass(here):
     commit(here, "a", "elsewhere\n")
     here.git("cherry-pick", "topic~1", "topic")
     here.git("revert", "--no-edit", "HEAD~1")
+    commit(here, "a", "anew\n")
     commit(here, "b", "in conflict\n")
     here.git("cherry-pick", "-X", "theirs", "topic~1")
     here.git("checkout", "-q", "topic")
-    here.git("rebase", "-q", "-i", "main~5", GIT_SEQUENCE_EDITOR="sed -i s/pick/reword/", GIT_EDITOR="sed -i 1s/^/x/")
+    here.git("rebase", "-q", "-i", "main~6", GIT_SEQUENCE_EDITOR="sed -i s/pick/reword/", GIT_EDITOR="sed -i 1s/^/x/")
     assert [record["during"] for record in here.records() if record["kind"] == "bypassed" and "during" in record] == [
         *("cherry-pick", "cherry-pick", "revert", "cherry-pick"),
         *("rebase", "rebase"),
