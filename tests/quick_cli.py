@@ -265,4 +265,7 @@ def _refuse(what: str) -> Any:
 
 
 if __name__ == "__main__":
-    Cli(sys.argv[1:]).run()
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"{VERSION} (quick)\n")
+    else:
+        Cli(sys.argv[1:]).run()

@@ -20,6 +20,8 @@ from scripted_messages_api import ApiError, Hang, MessagesRequest, Text, ToolUse
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
+from vibe_gate import __version__
+from vibe_gate.agent import program_versions
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
@@ -200,6 +202,8 @@ def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
     summary = walk(judge=False).summary
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     assert summary.unreviewed[0].reason == "not asked: --no-judge"
+    about = json.loads((walk.repo.path / summary.bundle / "run.json").read_text())
+    assert about["versions"] == {"vibe-gate": __version__} and "questions" not in about
 
 
 def test_a_failing_must_check_binds_and_spares_the_judge(walk, tmp_path, environ):
@@ -369,12 +373,16 @@ def test_votes_that_are_needed_are_asked_at_once_and_stop_when_the_outcome_canno
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
-def test_the_bundle_says_everything_and_is_sealed(walk):
+def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
     summary = judged(walk, FAILS)
     bundle = walk.repo.path / summary.bundle
     assert bundle.parts[-2] == summary.key == walk.repo.git("rev-parse", "HEAD")
     stored = json.loads((bundle / "summary.json").read_text())
     assert set(stored["digests"]) >= {"events.ndjson", "run.json", "graph.json", "change.patch"}
+    about = json.loads((bundle / "run.json").read_text())
+    programs = program_versions(environ, tmp_path)
+    assert about["versions"] == {"vibe-gate": __version__, **programs} and len(programs) == 2
+    assert set(about["questions"]) == {"quality/errors-not-swallowed", "quality/names-are-clear"}
     stored.pop("digests")
     stored.pop("redacted", None)
     assert stored == json.loads(summary.to_json())

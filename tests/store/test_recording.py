@@ -60,6 +60,12 @@ def test_run_json_says_what_the_run_is_about_and_is_redacted(store: Store) -> No
         "prompt": "the password is [redacted]",
         "budgets": {"max_cost_usd": 0.5},
     }
+    run.describe(versions={"a": "1"}, questions={})
+    run.describe(versions={"b": "2"}, questions={"q/x": f"Is it {SECRET}?"})
+    assert document(run.directory / "run.json") == about | {
+        "versions": {"a": "1", "b": "2"},
+        "questions": {"q/x": "Is it [redacted]?"},
+    }
 
 
 def test_the_store_ignores_itself_and_is_its_owners_only(store: Store, tmp_path: Path) -> None:
@@ -105,7 +111,15 @@ def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_record
         def data(self, data: bytes) -> bytes:
             raise InfrastructureError("The deadline was reached.")
 
-    run = open_store(tmp_path, Interrupted(), Clock()).begin(KEY, START, {})
+        def value(self, value: object) -> object:
+            if value == {"first": "milliseconds"}:
+                raise InfrastructureError("The deadline was reached.")
+            return super().value(value)
+
+    store = open_store(tmp_path, Interrupted(), Clock())
+    with pytest.raises(InfrastructureError, match="deadline"):
+        store.begin(KEY, START, {"first": "milliseconds"})
+    run = store.begin(KEY, START, {})
     with pytest.raises(InfrastructureError, match="deadline"):
         run.content("after", b"new\n", "a")
     assert run.lost is None

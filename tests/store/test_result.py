@@ -65,6 +65,13 @@ def test_a_run_joins_its_turns(golden: RunResult) -> None:
     assert golden.hook_capture_status.complete
 
 
+def test_a_turn_that_was_said_to_begin_twice_is_one_turn(store: Store) -> None:
+    run = store.begin(KEY, START, {})
+    run.turn("judge").event({"type": "message", "role": "user", "content": "once"})
+    run.event("turn.started", "judge", turn="turn-001")
+    assert len(read_bundle(run.directory).turns()) == len(read_bundle(run.directory).messages) == 1
+
+
 def test_a_turn_is_read_alone_wherever_it_was_copied(golden: RunResult, tmp_path: Path) -> None:
     inside = golden.bundle_dir / "nodes/fix/turn-001"
     alone = read_bundle(shutil.copytree(inside, tmp_path / "downloaded"))

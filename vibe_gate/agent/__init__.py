@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vibe_gate.agent import sessions
-from vibe_gate.agent.sdk import find_cli, load_without_mcp, sdk_version
+from vibe_gate.agent.sdk import find_cli, load_without_mcp, program_versions, sdk_version
 
 if TYPE_CHECKING:
     from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
-    "find_cli", "hold", "load_without_mcp", "sdk_version", "sessions",
+    "find_cli", "hold", "load_without_mcp", "program_versions", "sdk_version", "sessions",
 ]  # fmt: skip
 
 

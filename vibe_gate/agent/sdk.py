@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +19,8 @@ NO_SDK = (
     'Install it; in the Action, leave out `judge: "false"`.'
 )
 
+VERSION_S, MOST_CHARACTERS = 5.0, 64
+"""How long Claude Code may take to tell its version (20 ms as a rule), and how much of that is kept."""
 
 _NAMES = ("jsonschema", "mcp", "mcp.types", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message")
 """The modules of `mcp` that the SDK takes names from while it is loaded, and what checks the input of such tools."""
@@ -77,6 +81,22 @@ def find_cli(environ: Mapping[str, str]) -> Path:
             "`claude` on PATH. Reinstall claude-agent-sdk from its wheel, or install Claude Code."
         )
     return Path(on_path)
+
+
+def program_versions(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Of claude-agent-sdk and of Claude Code, as far as they say; `home` is where the program may write.
+
+    Started only to tell its version: a `claude` on PATH is not the one that the SDK names.
+    """
+    versions = {"claude-agent-sdk": sdk_version()}
+    own = {"PATH": environ.get("PATH", os.defpath), "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home)}
+    with suppress(AgentError, OSError, subprocess.SubprocessError):
+        told = subprocess.run(
+            [find_cli(environ), "--version"], env=own, cwd=home, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", timeout=VERSION_S, check=False,
+        )  # fmt: skip
+        versions["claude-code"] = told.stdout.partition(" ")[0].strip()[:MOST_CHARACTERS]
+    return {name: version for name, version in versions.items() if version}
 
 
 def sdk_version() -> str:

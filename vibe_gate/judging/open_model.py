@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from vibe_gate.agent import program_versions
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
@@ -52,6 +53,7 @@ def open_model(run: RunContext, wire: Wire, upstream: Upstream | None, budget: B
             model.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
 
     with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
+        run.record.describe(versions=program_versions(run.environ, Path(folder)))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(run.clock()), 0.0)
         nonce, limit = secrets.token_hex(16), min(budget.max_cost_usd, earlier.usd + left)

@@ -9,8 +9,6 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from vibe_gate import __version__
-from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Change, FileVersion, Side
@@ -44,13 +42,11 @@ def open_run(
 
     `resume`: the id of a run that died, whose bundle is opened again.
     """
-    key, versions = facts.change.key, {"vibe-gate": __version__}
-    if workflow:  # agents will work
-        versions["claude-agent-sdk"] = sdk_version()
+    key = facts.change.key
     if resume:
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
-        record = world.store.begin(key, world.clock(), about(facts, versions, workflow or {}))
+        record = world.store.begin(key, world.clock(), about(facts, workflow or {}))
     return RunContext(**asdict(world), record=record, deadline=deadline)
 
 

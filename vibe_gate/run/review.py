@@ -38,7 +38,7 @@ from vibe_gate.report import sentences
 from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
-from vibe_gate.run.summary import capture_note, notes_on, nothing, summary_of
+from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
 from vibe_gate.store import State, captures
 
 if TYPE_CHECKING:
@@ -186,7 +186,9 @@ async def reach_verdict(
 
         answers = await judge(request, facts, repository, run, partial(progress, "judge"), shared)
     with run.deadline.interrupting():
-        return verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still_there(change))
+        verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still_there(change))
+        run.record.describe(questions=answered_questions(verdict))
+        return verdict
 
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from vibe_gate import __version__
 from vibe_gate.checks import conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
@@ -26,8 +27,11 @@ WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""
 
 
-def about(facts: Facts, versions: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `versions` by program, `more` of a workflow's run."""
+def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
+    """What run.json says of a run before anything is asked; `more` of a workflow's run.
+
+    The versions of SDK and CLI are added when a model is asked, questions when they were answered.
+    """
     change, gate, rubrics = facts.change, facts.gate, facts.rubrics
     return {
         "workflow": WORKFLOW,
@@ -40,11 +44,17 @@ def about(facts: Facts, versions: Mapping[str, str], more: Mapping[str, Any]) ->
         "trusted": {"revision": gate.revision, "origin": gate.origin},
         "definitions": dict(gate.digests),
         "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
-        "questions": {
-            f"{rubric.id}/{asked.id}": asked.question for rubric in rubrics for asked in rubric.judge_criteria
-        },
-        "versions": dict(versions),
+        "versions": {"vibe-gate": __version__},
     }
+
+
+def answered_questions(verdict: RunVerdict) -> dict[str, str]:
+    """The text of each question that has votes, by `<rubric>/<criterion>`: of this run, or of an earlier one."""
+    texts = {
+        (rubric.id, asked.id): asked.question for rubric in verdict.facts.rubrics for asked in rubric.judge_criteria
+    }
+    answered = ((rubric.id, one.id) for rubric in verdict.rubrics for one in rubric.criteria if one.votes)
+    return {"/".join(name): texts[name] for name in answered if name in texts}
 
 
 def nothing(change: Change) -> Summary:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import receipt, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.document import iso, plain, require_few
+from vibe_gate.domain.document import iso, parse_object, plain, require_few
 from vibe_gate.domain.event import MAX_EVENTS, Earlier, Event, EventType, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
@@ -115,6 +115,16 @@ class RunRecorder:
         if len(self._prepared) >= _LINES_AT_ONCE:
             self._flush(parts)
         return kept.sha256
+
+    @never_fails
+    def describe(self, parts: RunParts, **known: Mapping[str, str]) -> None:
+        """Add to objects of run.json what became known since the run began."""
+        more = {name: dict(values) for name, values in known.items() if values}
+        if more:
+            safe = unredacted_fields.redacted(more, unredacted_fields.ABOUT, parts.redact.value)
+            about = parse_object(parts.folder.read(names.RUN))
+            whole = about | {name: about.get(name, {}) | values for name, values in safe.items()}
+            parts.folder.place(names.RUN, encode_line(whole))
 
     @property
     def has_turns(self) -> bool:

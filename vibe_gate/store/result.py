@@ -314,8 +314,9 @@ class RunResult:
         if not self.is_run:
             return [self._bundle]
         turn = turns_of(self._bundle)
-        started = [event for event in self._bundle.events() if event.type == "turn.started"]
-        return [turn(str(event.node_id), str(event.data["turn"])) for event in started]
+        started = (event for event in self._bundle.events() if event.type == "turn.started")
+        once = dict.fromkeys((str(event.node_id), str(event.data["turn"])) for event in started)
+        return [turn(node, name) for node, name in once]
 
 
 # Annotations are beside the sealed files, those on a turn in its run's folder, too: no seal covers them.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vibe_gate.domain import unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import iso
-from vibe_gate.errors import StorageError
+from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import store_folder
 from vibe_gate.store.contents import CountingRedactor
@@ -61,13 +61,16 @@ class Store:
         """Start a run of the change `key` (commit, or `tree-<tree>`): its folder, run.json, run.created.
 
         `about` is what run.json says besides schema, run_id, key and created_at. A
-        run that cannot be recorded begins all the same, with `lost` set.
+        run that cannot be recorded begins all the same, with `lost` set. What interrupts it, its deadline for one, is
+        raised.
         """
         if not names.is_key(names.as_folder_name(key, "the key of a change")):
             raise ValueError(f"{key!r} is a name of the store itself")
         try:
             recorder = self._begin(self._opened(), key, now, about)
-        except Exception as error:  # noqa: BLE001  as in RecordingStatus: a run that cannot be recorded is no failure
+        except Exception as error:  # as in RecordingStatus: a run that cannot be recorded is no failure
+            if isinstance(error, GateError) and not isinstance(error, StorageError):
+                raise  # the run's deadline, say
             run_id = names.run_id(now, key.encode(), 0)
             return RunRecorder(self._root, key, run_id, None, RecordingStatus(sentence(error)))
         recorder.event("run.created", key=key)
