@@ -35,7 +35,7 @@ from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Conversation, ProgressKind, Recorder, Task, TurnProgress
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
-from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost
+from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost, end_kind
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
@@ -399,6 +399,7 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -
     status, detail = conclude(seen, task.timeout_s)
     result = dict(seen.result or {})
     answer = result.get("structured_output") if status == "answered" else None
+    text = str(result.get("result") or "") if end_kind(status) == "finished" else ""
     return Ending(
         status=status,
         answer=answer,
@@ -407,7 +408,7 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -
         session_id=str(result.get("session_id") or ""),
         duration_ms=duration_ms,
         permission_denials=tuple(result.get("permission_denials") or ()),
-        text=str(result.get("result") or "") if status in ("answered", "done") else "",
+        text=text,
         used_tools=used_tools,
     )
 

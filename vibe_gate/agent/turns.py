@@ -129,11 +129,11 @@ async def hold(
         ending = replace(ending, status="died", detail=str(error))
     finally:
         opened.seal(ending, change)
-        record.event("node.status", turn.node, status=_STATUS.get(ending.status, "ERROR"), reason=ending.detail)
+        record.event("node.status", turn.node, status=_STATUS.get(ending.kind, "ERROR"), reason=ending.detail)
     return TurnEnd(ending, opened.relative, stop.error)
 
 
-_STATUS = {"answered": "DONE", "done": "DONE", "aborted": "CANCELLED"}
+_STATUS = {"finished": "DONE", "stopped": "CANCELLED"}
 """A node's, after a session that ended so; ERROR after any other."""
 
 

@@ -70,6 +70,21 @@ Status = Literal[
 ]  # fmt: skip
 
 
+EndKind = Literal["finished", "stopped", "limit", "unanswered", "broken"]
+"""Finished; stopped by who watches; out of budget or time; without an answer that counts; broken by what it runs on."""
+
+_KINDS: Mapping[str, EndKind] = {
+    "answered": "finished", "done": "finished", "aborted": "stopped", "budget": "limit", "timeout": "limit",
+    "refused": "unanswered", "max_tokens": "unanswered", "no_answer": "unanswered", "two_answers": "unanswered",
+    "max_turns": "unanswered", "api_error": "broken", "died": "broken", "interrupted": "broken",
+}  # fmt: skip
+
+
+def end_kind(status: str) -> EndKind:
+    """What an end of a session means: votes, stages, nodes and tests of agents go by this."""
+    return _KINDS.get(status, "broken")
+
+
 class Ending(Struct, frozen=True):
     """How a session ended.
 
@@ -87,3 +102,8 @@ class Ending(Struct, frozen=True):
     permission_denials: tuple[dict[str, Any], ...] = ()
     text: str = ""
     used_tools: bool = False
+
+    @property
+    def kind(self) -> EndKind:
+        """What its status means."""
+        return end_kind(self.status)

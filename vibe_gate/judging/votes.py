@@ -24,6 +24,7 @@ from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Outcome, Vote, short
+from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import AbstainAnswer, BriefPart, FailAnswer
 from vibe_gate.judging.decide import check_vote, combine, settle
@@ -36,8 +37,8 @@ T = TypeVar("T")
 TREES = "trees"
 """The judges' working directory: `after`, the whole tree after the change, and `before`, the changed files before."""
 
-_INFRASTRUCTURE = frozenset({"api_error", "died"})
-_LIMITS = frozenset({"budget", "timeout"})
+_STOPPING = frozenset({"broken", "limit"})
+"""Ends of a conversation after which no further one is held."""
 
 
 class VoteContext(Struct, frozen=True):
@@ -55,7 +56,7 @@ class VoteContext(Struct, frozen=True):
 
 
 class _Reply(Struct, frozen=True):
-    status: str
+    kind: EndKind | None  # None: it was not asked
     detail: str
     votes: dict[str, Vote]
     used_tools: bool = False
@@ -75,11 +76,11 @@ async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
             for name in undecided:
                 votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
             for index, reply in enumerate(replies):
-                if reply.status == "answered":
+                if reply.kind == "finished":
                     unanswered.pop(index, None)
                 elif index in unanswered and reply.detail:
                     unanswered[index] = reply.detail
-            limits = (reply.detail for reply in replies if reply.status in _INFRASTRUCTURE | _LIMITS)
+            limits = (reply.detail for reply in replies if reply.kind in _STOPPING)
             stopped = stopped or next(limits, "")
         at_once = 1
     missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
@@ -113,7 +114,7 @@ def _only(part: BriefPart, names: set[str]) -> BriefPart:
 async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
-            return _Reply("skipped", "", {})
+            return _Reply(None, "", {})
         async with context.model.slots:
             return await _ask(shown, part, node, context)
 
@@ -170,9 +171,10 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
     """No usable answer: error if the infrastructure failed, else an abstention. Never fail, never pass."""
-    outcome: Outcome = "error" if status in _INFRASTRUCTURE else "abstain"
+    kind = end_kind(status)
+    outcome: Outcome = "error" if kind == "broken" else "abstain"
     vote = Vote(outcome=outcome, said=None, reason=short(detail), turn=turn)
-    return _Reply(status, short(detail), {criterion.id: vote for criterion in part.criteria})
+    return _Reply(kind, short(detail), {criterion.id: vote for criterion in part.criteria})
 
 
 def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
@@ -184,7 +186,7 @@ def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: 
     if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
     votes = {criterion.id: _vote(criterion, given, change, turn, context) for criterion in part.criteria}
-    return _Reply("answered", "", votes)
+    return _Reply("finished", "", votes)
 
 
 def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn: str, context: VoteContext) -> Vote:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.turn import TurnTodo
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.domain.wire import Status
+from vibe_gate.domain.wire import EndKind
 from vibe_gate.domain.workflow import UntilEnd
 from vibe_gate.errors import StorageError
 from vibe_gate.store import FileChange, RunResult, read_bundle
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 StageOutcome = Literal["pass", "fail", "inconclusive", "error", "skipped"]
 
-OUTCOMES: dict[Status, RunOutcome] = {
-    "answered": "pass", "done": "pass", "budget": "inconclusive", "timeout": "inconclusive",
-}  # fmt: skip
+OUTCOMES: Mapping[EndKind, RunOutcome] = {"finished": "pass", "limit": "inconclusive"}
 """Of a stage by how its agent's session ended; "error" for any other end."""
 
 CONDITIONS: Mapping[str, StageOutcome] = {

@@ -15,6 +15,7 @@ from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import model_name
+from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
@@ -118,7 +119,7 @@ async def given_again(
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
     turn = read_bundle(bundle / kept.turn)
     said = await _result(turn)
-    answer, outcome = said.get("structured_output"), OUTCOMES.get(kept.status, "error")  # type: ignore[call-overload]
+    answer, outcome = said.get("structured_output"), OUTCOMES.get(end_kind(kept.status), "error")
     return StageResult(
         id=id,
         node=node,

@@ -11,6 +11,7 @@ from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
 from vibe_gate.run.approval import Approve, approved
@@ -140,4 +141,4 @@ class Stages:
 
 def _status(result: StageResult) -> str:
     """Of an agent's node."""
-    return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if result.status == "aborted" else "ERROR")
+    return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if end_kind(result.status) == "stopped" else "ERROR")

@@ -51,7 +51,9 @@ def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
 def answered_questions(verdict: RunVerdict) -> dict[str, str]:
     """The text of each question that has votes, by `<rubric>/<criterion>`: of this run, or of an earlier one."""
     texts = {
-        (rubric.id, asked.id): asked.question for rubric in verdict.facts.rubrics for asked in rubric.judge_criteria
+        (rubric.id, asked.id): asked.question or ""
+        for rubric in verdict.facts.rubrics
+        for asked in rubric.judge_criteria
     }
     answered = ((rubric.id, one.id) for rubric in verdict.rubrics for one in rubric.criteria if one.votes)
     return {"/".join(name): texts[name] for name in answered if name in texts}

@@ -178,7 +178,7 @@ class AgentTurns:
         self, node: str, asked: StageRequest, end: TurnEnd, before: str, tree: RunTree, changes: TurnChanges | None
     ) -> StageResult:
         ending, run = end.ending, self._run
-        outcome = OUTCOMES.get(ending.status, "error")
+        outcome = OUTCOMES.get(ending.kind, "error")
         made = changes.change if changes else None
         over = ending.status == "timeout" and not run.deadline.left()
         detail = run.deadline.reached if over else run.redactor.text(ending.detail)

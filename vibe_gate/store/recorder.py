@@ -117,7 +117,7 @@ class RunRecorder:
         return kept.sha256
 
     @never_fails
-    def describe(self, parts: RunParts, **known: Mapping[str, str]) -> None:
+    def describe(self, parts: RunParts, /, **known: Mapping[str, str]) -> None:
         """Add to objects of run.json what became known since the run began."""
         more = {name: dict(values) for name, values in known.items() if values}
         if more:

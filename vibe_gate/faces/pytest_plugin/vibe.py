@@ -22,6 +22,7 @@ from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
@@ -391,12 +392,12 @@ class Vibe:
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
-        if outcome in ("pass", "fail") or any(stage.status == "aborted" for stage in undecided):
+        if outcome in ("pass", "fail") or any(end_kind(stage.status) == "stopped" for stage in undecided):
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
         why = why or " ".join(run.review.notes) or ": ".join([sentences.headline(summary), *missed])
-        known = all(stage.status in UNDECIDED or stage.outcome == "inconclusive" for stage in undecided)
+        known = all(stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
             kinds = [UNDECIDED[stage.status] for stage in undecided if stage.status in UNDECIDED]
