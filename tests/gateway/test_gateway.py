@@ -300,7 +300,7 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
     with Gateway(find_upstream({"ANTHROPIC_BASE_URL": address}), LIVE, 1.0, same) as gateway:
         status, _, raw = ask(gateway.url("judge"))
         assert (status, gateway.spent()) == (wire.REFUSED_STATUS, Cost())
-    assert message(raw) == f"{wire.UNAVAILABLE} 127.0.0.1 cannot be reached."
+    assert message(raw) == f"{wire.UNAVAILABLE} the model's API at 127.0.0.1 cannot be reached."
 
 
 class _Proxy(BaseHTTPRequestHandler):

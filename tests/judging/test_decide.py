@@ -250,7 +250,11 @@ def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decid
 
 
 def test_without_a_reason_the_votes_do_not_agree():
-    assert result_of_votes(Criterion(id="c", kind="judge", question="?"), [], 1).reason == "the votes do not agree"
+    asked = Criterion(id="c", kind="judge", question="?")
+    assert result_of_votes(asked, [], 1).reason == "the votes do not agree"
+    agreed = [replace(vote, reason=reason) for vote in votes("pass") for reason in ("", "so it is")]
+    assert result_of_votes(asked, agreed, 2).reason == "so it is"
+    assert result_of_votes(asked, agreed[:1], 1, "the deadline was reached").reason == "", "they do agree"
 
 
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():

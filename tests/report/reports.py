@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.structs import replace
-from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
+from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
 
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, Vote
@@ -63,7 +63,10 @@ def evidence(path: str, line: int, end_line: int, quote: str) -> tuple[CheckedEv
 
 def _findings() -> tuple[Finding, ...]:
     quote = evidence("src/ledger/transfer.py", 43, 44, "    except BankError:\n        return 0")
-    hides = "The line 13 of this file holds bidirectional control U+202E RIGHT-TO-LEFT OVERRIDE (1)."
+    hides = (
+        "Contains bidirectional control U+202E RIGHT-TO-LEFT OVERRIDE (1), bidirectional control U+2066 LEFT-TO-RIGHT "
+        "ISOLATE (1) and 1 more."
+    )
     return (
         replace(
             finding(
@@ -81,7 +84,7 @@ def _findings() -> tuple[Finding, ...]:
     )  # fmt: skip
 
 
-CONTROLS = criterion("no-invisible-unicode", "fail", reason="1 invisible character in 1 file.")
+CONTROLS = criterion("no-invisible-unicode", "fail", reason="3 hidden characters in 1 file.")
 TESTS = criterion("tests-cover-the-change", "abstain", kind="judge", must=False, weight=2,
                   reason="The tests that the change needs may be elsewhere.")  # fmt: skip
 
@@ -93,19 +96,20 @@ def _summary(head: str, findings: tuple[Finding, ...], *more: CriterionResult) -
     made = summary(
         key=head, outcome="fail", exit_code=1, findings=findings,
         files=(changed("src/ledger/transfer.py", 4, 1), changed("src/ledger/rights.py", 1, 0),
-               changed("CLAUDE.md", 1, 0)),
+               changed("CLAUDE.md", 1, 0), changed("tests/fixtures/keys.py", 1, 0),
+               replace(changed("data/rates.bin", 0, 0), binary=True)),
         rubrics=(
-            rubric(
+            weighed(
                 criterion("errors-not-swallowed", "fail", kind="judge", reason=SWALLOWED, votes=(vote, vote)),
                 *more,
                 criterion("no-secrets", "fail",
                           reason="suppressed by jo until 2026-02-01: a key of the sandbox | 1 secret added."),
+                criterion("no-conflict-markers", weight=6, reason="No conflict marker among the added lines."),
                 criterion("no-deleted-tests", "not_applicable", reason="No test file changed."),
-                outcome="fail", score=0.4286, coverage=0.78,
             ),
         ),
         policy_changes=(PolicyChange(path="CLAUDE.md", change_type="modified", level="warn", diff=POLICY),),
-        unreviewed=(unseen("data/rates.bin", "a binary file has no text form"),),
+        unreviewed=(replace(unseen("data/rates.bin", "a binary file has no text form"), line=0, end_line=0),),
         cost=Cost(usd=0.0312, basis="unknown", input_tokens=48_211, output_tokens=1_204,
                   by_node={"judge-quality": 0.0208, "judge-quality-b": 0.0104},
                   by_model={"claude-sonnet-5": 0.0208, "house-model-1": 0.0104}),
@@ -136,7 +140,7 @@ def second() -> Report:
     old = finding("This name says little.", path="src/ledger/transfer.py", line=38, level="warning",
                   criterion="names-are-clear", fingerprint="dcbadcbadcbadcba")  # fmt: skip
     asked = (criterion("retries-are-safe", "fail", kind="judge", reason=fresh.message),
-             criterion("names-are-clear", "fail", kind="judge", must=False, reason="A new name says little."),
+             criterion("names-are-clear", "fail", kind="judge", must=False, reason=old.message),
              criterion("no-invisible-unicode", reason="No invisible character among the added lines."))  # fmt: skip
     here = (before[0], fresh, old, *before[2:])
     told = next_round(
@@ -168,14 +172,20 @@ def told(made: Summary, **more: Any) -> Report:
     return Report(made, (), first_round(made.findings, FIRST), links(FIRST), review=review, **more)
 
 
-def undecided(reason: str, *, outcome: Any = "inconclusive", said: Any = None, files: int = 1, **more: Any) -> Report:
-    """The comment of a run whose only question has no answer."""
-    answer: Any = "error" if outcome == "error" else "abstain"
-    votes = (Vote(outcome=answer, said=said, reason=reason),)
-    asked = criterion("errors-not-swallowed", answer, kind="judge", reason=reason, votes=votes)
+def judged(name: str, outcome: Any, reason: str, *, said: Any = None, **more: Any) -> CriterionResult:
+    """A question with one vote."""
+    votes = (Vote(outcome=outcome, said=said, reason=reason),)
+    return criterion(name, outcome, kind="judge", reason=reason, votes=votes, **more)
+
+
+def undecided(
+    reason: str, *beside: CriterionResult, outcome: Any = "inconclusive", said: Any = None, files: int = 1, **more: Any
+) -> Report:
+    """The comment of a run whose first question has no answer."""
+    asked = judged("errors-not-swallowed", "error" if outcome == "error" else "abstain", reason, said=said)
     return told(
         summary(
-            outcome=outcome, exit_code=3, rubrics=(rubric(asked, outcome=outcome, score=0.0, coverage=0.0),),
+            outcome=outcome, exit_code=3, rubrics=(weighed(asked, *beside),),
             files=tuple(changed(f"src/file{n}.py") for n in range(files)),
             unreviewed=tuple(unseen(f"src/file{n}.py", reason) for n in range(files)),
         ),
@@ -196,7 +206,7 @@ def _waiting(reason: str) -> Summary:
     asked = [criterion(name, "abstain", kind="judge", reason=reason) for name in ("a", "b", "c", "d", "e")]
     return failed(
         0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=reason),),
-        rubrics=(rubric(criterion("no-todo", "fail"), *asked, outcome="fail", score=0.0, coverage=0.2),),
+        rubrics=(weighed(criterion("no-todo", "fail"), *asked),),
     )  # fmt: skip
 
 
@@ -205,7 +215,12 @@ APPROVED = finding(f"approved by @bob: their review of {FIRST[:12]} approves it"
 
 CASES = {
     "passed": passed,
-    "passed with warnings": lambda: told(summary(findings=(finding(level="warning"),))),
+    "passed with warnings": lambda: told(
+        summary(
+            findings=(finding(level="warning"),),
+            rubrics=(weighed(criterion(weight=3), criterion("errors-not-swallowed", "fail", must=False)),),
+        )
+    ),
     "passed by checks": lambda: told(_unasked(NO_JUDGE)),
     "passed, in a clone without a key": lambda: told(_unasked(NO_KEY)),
     "nothing to review": lambda: told(summary(run_id="", rubrics=())),
@@ -214,6 +229,13 @@ CASES = {
     "failed for a secret": lambda: told(
         failed(0, found=(finding("GitHub token (ghp_...)", criterion="no-secrets"),),
                rubrics=(rubric(criterion("no-secrets", "fail"), outcome="fail", score=0.0),))
+    ),
+    "failed by its score": lambda: told(
+        failed(1, found=(finding("A new name says little.", criterion="names-are-clear"),), rubrics=(weighed(
+            criterion(),
+            judged("errors-not-swallowed", "fail", "the handler hides the error", said="fail", must=False, weight=2),
+            judged("names-are-clear", "fail", "A new name says little.", said="fail", must=False),
+        ),))
     ),
     "failed in mode warn": lambda: told(failed(), blocks=False),
     "failed a check, questions wait": lambda: told(_waiting("not asked: the check 'no-todo' fails already")),
@@ -239,11 +261,30 @@ CASES = {
     "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
     "model refused": lambda: undecided("The model refused to answer."),
     "key refused": lambda: undecided(
-        "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor` (Failed to authenticate.)",
+        "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor`. Details: Failed to "
+        "authenticate. invalid x-api-key",
         outcome="error",
     ),
     "overload": lambda: undecided("HTTP 529: the model's API is overloaded", outcome="error"),
-    "judge undecided": lambda: undecided("The caller is not shown.", said="abstain"),
+    "model not reached": lambda: undecided("the model's API at 10.0.0.7 cannot be reached.", outcome="error"),
+    "answer without its form": lambda: undecided(
+        "The model gave no answer in the asked form. Details: Failed to provide valid structured output after 5 "
+        "attempts: /answers/0: must have required property 'reason'"
+    ),
+    "judge undecided": lambda: undecided(
+        "The caller is not shown. Missing: who calls load.",
+        judged("names-are-clear", "pass", "The names say it.", said="pass"), said="abstain",
+    ),
+    "judge undecided, and a question without an answer": lambda: undecided(
+        "The caller is not shown. Missing: who calls load.",
+        judged("names-are-clear", "abstain", "The budget of $0.50 is reached."), said="abstain",
+    ),
+    "too little decided": lambda: told(
+        summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(
+            criterion(),
+            judged("names-are-clear", "abstain", "The glossary is not shown.", said="abstain", must=False, weight=2),
+        ),))
+    ),
     "check not run": lambda: told(
         summary(outcome="error", exit_code=3,
                 rubrics=(rubric(criterion("lint", "error", reason="ruff: not found."), outcome="error", coverage=0.0),))

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.judging.decide import decide
+from vibe_gate.report.queries import waiver_in
 
 HEAD = "abcdef0123456789abcdef0123456789abcdef01"
 
@@ -22,6 +27,13 @@ def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> C
 def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> RubricResult:
     values = {"id": "quality", "digest": "0" * 64, "score": 1.0, "coverage": 1.0} | more
     return RubricResult(outcome=outcome, criteria=criteria, **values)
+
+
+def weighed(*criteria: CriterionResult) -> RubricResult:
+    """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not count."""
+    asked = Criterion(id="any", kind="check", check="no-secrets")
+    counted = [replace(one, outcome="not_applicable") if waiver_in(one.reason) else one for one in criteria]
+    return replace(decide(Rubric(schema=1, id="quality", criterion=(asked,)), counted), criteria=criteria)
 
 
 def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from summaries import failed, finding, policy, summary, unseen
 
 from vibe_gate import __version__
+from vibe_gate.report import queries
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import (
     check_run,
@@ -24,6 +25,7 @@ from vibe_gate.report.annotations import (
 )
 from vibe_gate.report.comment import MARKER, MAX_COMMENT, MAX_SUMMARY, comment, job_summary, state_of
 from vibe_gate.report.formats import sarif
+from vibe_gate.report.html import verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.terminal import render
@@ -155,10 +157,32 @@ def test_a_gate_without_judge_questions_says_of_no_place_that_a_judge_missed_it(
 
 @pytest.mark.parametrize(("case", "reason"), [("key refused", "does not accept the key"), ("overload", "overloaded"),
                                               ("no key", "No API key"), ("budget", "is reached")])  # fmt: skip
-def test_why_questions_have_no_answer_stands_once(case, reason):
+def test_why_questions_have_no_answer_is_in_sight_and_in_the_fold(case, reason):
     body = comment(reports.CASES[case]())
-    assert body.count(reason) == 1
-    assert "doctor" not in body, "what to do is another line's"
+    above, _, folded = body.partition("<details>")
+    assert above.count(reason) == 1
+    assert folded.lower().count(reason.lower()) == 1, "equal reasons are told once"
+    assert "doctor" not in above, "what to do is another line's"
+
+
+def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
+    for name, made in reports.CASES.items():
+        body = comment(made())
+        assert "see above" not in body, name
+        assert "\\|" not in body, name
+        assert not re.search(r"Details:|Failed to|attempts", opened(made())), name
+    folded = comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
+    assert "Details: Failed to provide valid structured output after 5 attempts" in folded
+    assert "authenticate" in comment(reports.CASES["key refused"]()).partition("<details>")[2]
+
+
+def test_a_rubric_without_a_verdict_has_no_score():
+    made = reports.CASES["judge undecided"]()
+    assert "Rubric <code>quality</code>: inconclusive, 1 of 2 undecided" in comment(made)
+    assert "score" not in comment(made) + verdict_page(made.summary)
+    beside = replace(made.summary.rubrics[0], id="other", score=0.1)
+    both = replace(reports.CASES["failed by its score"]().summary, exit_code=1)
+    assert queries.score(replace(both, rubrics=(*both.rubrics, beside))) == 0.25
 
 
 @pytest.mark.parametrize("made", [comment, job_summary])
@@ -187,8 +211,8 @@ def test_a_second_round_says_what_is_new_open_fixed_and_held():
     body = comment(reports.second())
     assert "Round 2: 1 new, 2 still open, 1 fixed, 1 accepted. Held back: 1 finding" in body
     assert f"fixed at [`{reports.SECOND[:12]}`](https://github.com/example/ledger/commit/{reports.SECOND})" in body
-    assert "This name says little" not in body
-    assert "This name says little" in job_summary(reports.second())
+    assert "This name says little. (" not in body
+    assert "This name says little. (" in job_summary(reports.second())
 
 
 def test_annotations_stand_at_new_and_open_findings_and_the_rest_is_in_the_summary():

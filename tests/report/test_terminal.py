@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
-from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen
+from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
@@ -36,7 +36,15 @@ def first_line(made) -> str:
                 exit_code=1,
                 rubrics=(rubric(criterion("x", "fail", must=False), outcome="fail", score=0.25),),
             ),
-            "✗ FAIL · quality: score 0.25 is under the threshold",
+            "✗ FAIL · quality: score 0.25 is under the threshold: x failed (weight 1 of 1)",
+        ),
+        (
+            summary(
+                outcome="fail",
+                exit_code=1,
+                rubrics=(weighed(criterion("x", "fail", must=False, weight=2), criterion("y", must=False)),),
+            ),
+            "✗ FAIL · quality: score 0.33 is under the threshold of 0.70: x failed (weight 2 of 3)",
         ),
         (
             summary(
@@ -250,6 +258,32 @@ def test_a_rubric_of_which_nothing_applies_is_not_said_to_have_passed():
     made = summary(rubrics=(rubric(criterion()), rubric(criterion("x", "not_applicable"), id="other")))
     assert first_line(made) == "✓ PASS · quality"
     assert "· other  skipped" in screen(made)
+
+
+def test_a_rubric_without_a_verdict_has_no_score():
+    made = summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(criterion(), criterion("x", "abstain")),))
+    assert "? quality  inconclusive · coverage 50%" in screen(made)
+    assert "score" not in screen(made)
+
+
+def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once():
+    reason = "HTTP 401: the model's API does not accept the key. Details: Failed to authenticate."
+    rows = (criterion(name, "error", kind="judge", reason=reason) for name in ("a", "b"))
+    made = summary(outcome="error", exit_code=3, rubrics=(rubric(*rows, outcome="error", coverage=0.0),))
+    made = replace(made, unreviewed=(unseen(reason=reason),))
+    assert first_line(made) == "! ERROR · HTTP 401: the model's API does not accept the key"
+    assert "  details Failed to authenticate" in screen(made)
+    assert (screen(made).count("HTTP 401"), screen(made).count("authenticate")) == (1, 1)
+
+
+def test_a_waiver_is_a_sentence_of_its_own():
+    waived = "suppressed by jo: a key of the sandbox | evaluates its input"
+    made = summary(
+        rubrics=(rubric(criterion("x", "fail", reason=waived)),),
+        findings=(finding(waived, level="notice", criterion="x", fingerprint="0" * 16),),
+    )
+    assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(made)
+    assert "|" not in screen(made)
 
 
 def test_a_reason_that_repeats_is_told_once():

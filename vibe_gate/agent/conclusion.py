@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from vibe_gate.domain import wire
+from vibe_gate.domain.verdict import DETAILS
 from vibe_gate.domain.wire import Status
 
 MAX_DETAIL = 300
@@ -83,7 +84,7 @@ def _conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
         return "max_tokens", "The model's answer was cut at its token limit."
     if seen.result is None:
         last = seen.failure or (seen.stderr[-1] if seen.stderr else "it said nothing")
-        return "died", f"The agent's process ended before its conversation did: {last}"
+        return "died", f"The agent's process ended before its conversation did.{DETAILS}{last}"
     return _from_result(seen, seen.result)
 
 
@@ -95,7 +96,7 @@ def _from_result(seen: Observed, result: Mapping[str, Any]) -> tuple[Status, str
         case "error_max_budget_usd":
             return "budget", "The budget of this session is reached."
         case "error_max_structured_output_retries":
-            return "no_answer", f"No answer in the asked form: {_first(result.get('errors'))}"
+            return "no_answer", f"The model gave no answer in the asked form.{DETAILS}{_first(result.get('errors'))}"
     if result.get("is_error") or result.get("terminal_reason") != "completed":
         return "api_error", _api_error(result, said)
     if seen.free_text:
@@ -115,8 +116,9 @@ def _api_error(result: Mapping[str, Any], said: str) -> str:
         return said.partition(wire.UNAVAILABLE)[2].strip()
     said = said or _first(result.get("errors")) or str(result.get("terminal_reason"))
     if not isinstance(status, int):
-        return f"The conversation with the model's API broke off: {said}"
-    return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)} ({said})"
+        return f"The conversation with the model's API broke off.{DETAILS}{said}"
+    said = said.replace(f"API Error: {status}", "")  # which is said already
+    return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)}.{DETAILS}{said}"
 
 
 def _marked(result: Mapping[str, Any] | None, mark: str) -> bool:

@@ -82,6 +82,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def ended(sentence: str) -> str:
+    """The sentence with a full stop, unless it ends with a mark already; "" stays ""."""
+    bare = sentence.rstrip()
+    return bare if not bare or bare.rstrip("\"'`)")[-1:] in (*".!?…:;", "") else f"{bare}."
+
+
 def listed(names: Iterable[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     everything = list(names)

@@ -21,6 +21,9 @@ WAITS = "not asked: the check"
 ANSWER_TOOL = "StructuredOutput"
 """The tool of Claude Code through which a model answers; not one that an agent was given."""
 
+DETAILS = " Details: "
+"""Stands in a reason between our sentence and what another program said (the model's API, Claude Code)."""
+
 MAX_REASON = 280
 """Characters of a reason or message: one comment line."""
 
@@ -122,7 +125,10 @@ def whole_change(failed: CriterionResult) -> Finding:
 
 
 class RubricResult(Struct, frozen=True, kw_only=True):
-    """How one rubric came out. `score` and `coverage` are shares between 0 and 1."""
+    """How one rubric came out. `score`, `coverage` and `pass_threshold` are shares between 0 and 1.
+
+    `pass_threshold`: the least score that passes; null in bundles of older versions.
+    """
 
     id: Identifier
     digest: str
@@ -130,6 +136,7 @@ class RubricResult(Struct, frozen=True, kw_only=True):
     score: float
     coverage: float
     criteria: tuple[CriterionResult, ...]
+    pass_threshold: float | None = None
 
 
 def short(text: str) -> str:

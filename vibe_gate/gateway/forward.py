@@ -98,7 +98,7 @@ def _unreachable(error: requests.RequestException, host: str | None) -> Unavaila
     if isinstance(error, requests.exceptions.ReadTimeout):
         return Unavailable(f"{host} accepted the request and did not answer in time")
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return Unavailable(f"{host} does not answer", patience_s=CONNECTING_S)
+        return Unavailable(f"the model's API at {host} does not answer", patience_s=CONNECTING_S)
     if error.args and isinstance(error.args[0], urllib3.exceptions.MaxRetryError):  # there was no connection
-        return Unavailable(f"{host} cannot be reached", patience_s=CONNECTING_S)
+        return Unavailable(f"the model's API at {host} cannot be reached", patience_s=CONNECTING_S)
     return Unavailable(f"{host} closed the connection without an answer")

@@ -126,4 +126,6 @@ def _reason(done: Finished) -> str:
     lines = [line for line in done.err.splitlines() if line.strip()]
     if not done.code:
         return "the remote does not have them"
-    return lines[-1].removeprefix("fatal: ")[:200] if lines else f"git fetch ended with {done.code}"
+    # The first such line has the cause; the last is often advice ("and the repository exists.").
+    cause = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1] if lines else "")
+    return cause.removeprefix("fatal: ").removeprefix("error: ")[:200] or f"git fetch ended with {done.code}"

@@ -81,7 +81,7 @@ def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tup
 def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
     """The result of a judge criterion after its last vote; `reason` says why there is none."""
     outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
-    said = next((vote.reason for vote in votes if vote.outcome == outcome), "")
+    said = [vote.reason for vote in votes if vote.outcome == outcome]
     return CriterionResult(
         id=criterion.id,
         kind="judge",
@@ -90,7 +90,7 @@ def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, r
         outcome=outcome,
         decided_by=decided_by,
         votes=tuple(votes),
-        reason=short(said or reason or "the votes do not agree"),
+        reason=short(max(said, key=bool) if said else reason or "the votes do not agree"),
     )
 
 
@@ -129,6 +129,7 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
         score=round(score, 4),
         coverage=round(coverage, 4),
         criteria=tuple(results),
+        pass_threshold=rubric.pass_threshold,
     )
 
 

@@ -20,10 +20,10 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.context import Facts, RunContext, repeated
 from vibe_gate.domain.document import first_mistake, read
-from vibe_gate.domain.escape import show_text
+from vibe_gate.domain.escape import ended, show_text
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import Outcome, Vote, short
+from vibe_gate.domain.verdict import DETAILS, Outcome, Vote, short
 from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import AbstainAnswer, BriefPart, FailAnswer
@@ -182,7 +182,7 @@ def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: 
         given = read(brief.JudgeAnswers, answer)
     except ValueError as error:
         why = show_text(context.run.redactor.text(first_mistake(error)))  # it can quote the answer; before it is cut
-        return _no_answer(part, "no_answer", f"the answer does not fit its form ({why})", turn)
+        return _no_answer(part, "no_answer", f"The model's answer does not fit its form.{DETAILS}{why}", turn)
     if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
         return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
     votes = {criterion.id: _vote(criterion, given, change, turn, context) for criterion in part.criteria}
@@ -195,7 +195,9 @@ def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn:
         why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
         return Vote(outcome="abstain", said=None, reason=why, turn=turn)
     answer, redact = answers[0], context.run.redactor.text
-    said = f"{answer.reason} Missing: {answer.missing}" if isinstance(answer, AbstainAnswer) else answer.reason
+    said = answer.reason
+    if isinstance(answer, AbstainAnswer):
+        said = f"{ended(answer.reason)} Missing: {ended(answer.missing)}"
     evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
     return check_vote(
         Vote(

@@ -100,15 +100,15 @@ def _what_decided(report: Report) -> str:
         text += f". This change also edits {sentences.edited(summary)}, which needs approval"
     undecided = summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass"
     if undecided and (reason := cause(summary)):
-        fact = _ADVICE.sub("", reason).removeprefix("not asked: ").removesuffix(".")
+        fact = _ADVICE.sub("", reason).removeprefix("not asked: ")
         fact = "a fork's job gets no API key" if report.fork and reason == NO_KEY else fact
         left = sum(one.kind == "judge" for one in queries.unanswered(summary))
         missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
         fact = f"{fact}. {missing}" if left else fact
         if summary.exit_code == POLICY_CHANGED:
             text += f". {fact[0].upper()}{fact[1:]}"
-        else:
-            text = fact if left else f"{text}: {fact}"
+        elif left:
+            text = f"{text}. {fact}" if queries.abstained(summary) else fact
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
@@ -168,10 +168,11 @@ def _changed(summary: Summary) -> Block:
 
 def _criteria(summary: Summary) -> Iterator[Block]:
     """A table of criteria for each rubric: what failed first, what passed last."""
-    said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     for rubric in summary.rubrics:
         rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
-        text = table(("Criterion", "Outcome", "Why"), [_criterion(one, said, summary) for one in rows[:MAX_ROWS]])
+        above = ["", *(one.reason for one in rows)]
+        cells = [_criterion(one, before, summary) for one, before in zip(rows[:MAX_ROWS], above, strict=False)]
+        text = table(("Criterion", "Outcome", "Why"), cells)
         if len(rows) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}; see summary.json."
         yield Block(fold(_rubric(rubric), f"{text}\n\n[Glossary]({GLOSSARY})"), 1, "rubrics")
@@ -180,22 +181,25 @@ def _criteria(summary: Summary) -> Iterator[Block]:
 def _rubric(rubric: RubricResult) -> str:
     if not queries.applies(rubric):
         return f"Rubric {html(rubric.id, 100)}: skipped"
-    decided = f"score {rubric.score:.2f}" if rubric.coverage else "nothing decided"
-    open_ = sum(one.outcome in ("abstain", "error") for one in rubric.criteria) if rubric.coverage else 0
-    part = f", {open_} of {len(rubric.criteria)} undecided" if open_ else ""
-    return f"Rubric {html(rubric.id, 100)}: {rubric.outcome}, {decided}{part}"
+    open_ = len(queries.undecided(rubric)) if rubric.coverage else 0
+    facts = [
+        f"score {rubric.score:.2f}" if queries.has_score(rubric) else "",
+        f"{open_} of {len(rubric.criteria)} undecided" if open_ else "",
+        "" if rubric.coverage else "nothing decided",
+    ]
+    return f"Rubric {html(rubric.id, 100)}: {', '.join(filter(None, [rubric.outcome, *facts]))}"
 
 
 _OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
 
 
-def _criterion(one: CriterionResult, said: str, summary: Summary) -> tuple[str, str, str]:
-    """Its row. `said`: the reason that stands above, and is not repeated."""
+def _criterion(one: CriterionResult, before: str, summary: Summary) -> tuple[str, str, str]:
+    """Its row. `before`: the reason in the row above, which is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
     if one.outcome == "fail" and queries.is_waived(one.id, summary.findings):
         outcome = "accepted"
-    reason = "see above" if one.reason and one.reason == said else prose(one.reason, 280)
+    reason = "as above" if one.reason and one.reason == before else prose(sentences.told(one.reason))
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 
@@ -227,8 +231,7 @@ def _item(equal: Sequence[Finding], report: Report) -> str:
     back = " (back)" if identity(finding) in report.round.reappeared else ""
     name = _first([code(each.fingerprint[: sentences.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
     asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
-    waived = queries.waiver(finding)
-    said = prose(finding.message.removeprefix(f"{waived} | ")) + (f" Accepted: {prose(waived)}." if waived else "")
+    said = prose(sentences.told(finding.message))
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
     told = f"- **{finding.level}**{back} {places}: {said}" + (f" ({asked})" if asked else "")
     against = queries.counterexample(finding, report.summary)
@@ -300,7 +303,7 @@ def _unreviewed(summary: Summary) -> Iterator[Block]:
     often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
     said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
     lines = [
-        f"- {'' if reason == said else prose(reason, 280).removesuffix('.') + ': '}{_first(shown)}"
+        f"- {'' if queries.fact(reason) == said else prose(queries.fact(reason), 280) + ': '}{_first(shown)}"
         for reason, shown in often[:MAX_REASONS]
     ]
     if len(often) > MAX_REASONS:

@@ -42,6 +42,14 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         "replace the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*), then re-run this job",
     ),
     (
+        re.compile(r"cannot be reached|does not answer"),
+        "check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), then re-run this job",
+    ),
+    (
+        re.compile(r"asked form|fit its form"),
+        "re-run this job; if that does not help, name another model (`[model] default` in `.vibe-gate/gate.toml`)",
+    ),
+    (
         re.compile(r"HTTP (?:429|5[0-9][0-9])\b|did not recover|API broke off|process ended before"),
         "wait some minutes, then re-run this job",
     ),
@@ -114,18 +122,21 @@ def _decide(report: Report) -> str:
         reason, advice = known
         return advice.format(*reason.groups(), secrets="Dependabot" if report.dependabot else "Actions")
     if report.summary.outcome == "error":
-        return "see the criteria with an error below, repair what they name, then re-run this job"
-    return "read why the criteria below are undecided, push what is missing (a test, a smaller change), or ask a person"
+        return "repair what failed (the criteria below have the details), then re-run this job"
+    return "push what is missing (a test, a smaller change), or let a person review the change"
 
 
 def _remedy(summary: Summary) -> tuple[re.Match[str], str] | None:
     """The first reason with a remedy that is known, and this remedy."""
     reasons = [*(one.reason for one in queries.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
-    found = ((pattern.search(reason), advice) for pattern, advice in _REMEDIES for reason in reasons)
+    found = ((pattern.search(queries.fact(reason)), advice) for pattern, advice in _REMEDIES for reason in reasons)
     return next(((match, advice) for match, advice in found if match), None)
 
 
 def cause(summary: Summary) -> str:
-    """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it."""
+    """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it.
+
+    In our words (`queries.fact`).
+    """
     known = _remedy(summary)
-    return known[0].string if known else next((one.reason for one in queries.unanswered(summary)), "")
+    return known[0].string if known else next((queries.fact(one.reason) for one in queries.unanswered(summary)), "")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import DETAILS, NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, PASS
 
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
@@ -50,6 +50,16 @@ def shared_error(summary: Summary) -> str:
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
+def fact(reason: str) -> str:
+    """A reason in our words, without a full stop at its end."""
+    return reason.partition(DETAILS)[0].removesuffix(".")
+
+
+def details(reason: str) -> str:
+    """What another program said of the reason; "" if none did."""
+    return reason.partition(DETAILS)[2]
+
+
 def judges(summary: Summary) -> bool:
     """Whether any criterion asks a judge."""
     return any(criterion.kind == "judge" for criterion in criteria(summary))
@@ -64,6 +74,19 @@ def unanswered(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
     undecided = [one for one in criteria(summary) if one.outcome in ("abstain", "error")]
     return [one for one in undecided if all(vote.said is None for vote in one.votes)]
+
+
+def undecided(rubric: RubricResult) -> list[CriterionResult]:
+    """The criteria of a rubric without pass or fail that apply."""
+    return [one for one in rubric.criteria if one.outcome in ("abstain", "error")]
+
+
+def abstained(summary: Summary) -> bool:
+    """Whether a judge answered that it cannot decide a criterion that must pass."""
+    return any(
+        one.must and one.outcome == "abstain" and any(vote.said is not None for vote in one.votes)
+        for one in criteria(summary)
+    )
 
 
 class Waiting(Struct, frozen=True):
@@ -84,6 +107,11 @@ def applies(rubric: RubricResult) -> bool:
     return any(criterion.outcome != "not_applicable" for criterion in rubric.criteria)
 
 
+def has_score(rubric: RubricResult) -> bool:
+    """Whether the score of the rubric says something: there is a verdict, of at least one criterion."""
+    return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and applies(rubric)
+
+
 def lines(summary: Summary) -> tuple[int, int]:
     """Lines of text that the change adds and deletes; a binary file has none."""
     texts = [file for file in summary.change.files if not file.binary]
@@ -94,7 +122,7 @@ def score(summary: Summary) -> float | None:
     """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
     if summary.exit_code not in (PASS, FAIL):
         return None
-    return min((rubric.score for rubric in summary.rubrics if applies(rubric) and rubric.coverage), default=None)
+    return min((rubric.score for rubric in summary.rubrics if has_score(rubric)), default=None)
 
 
 def recorded(summary: Summary) -> bool:
@@ -115,9 +143,12 @@ def is_waived(criterion: str, findings: Sequence[Finding]) -> bool:
 
 def waiver(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
-    if finding.level != "notice" or not _WAIVED.match(finding.message):
-        return ""
-    return finding.message.partition(" | ")[0]
+    return waiver_in(finding.message) if finding.level == "notice" else ""
+
+
+def waiver_in(text: str) -> str:
+    """The waiver with which a message or a reason begins; "" if it begins with none."""
+    return text.partition(" | ")[0] if _WAIVED.match(text) else ""
 
 
 def is_approval(finding: Finding) -> bool:

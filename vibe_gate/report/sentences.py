@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, RubricResult
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries
 
@@ -78,8 +78,8 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
             plural = "s" if len(passed) > 1 else ""
             names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
         return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
-    causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings)}" for rubric in decisive)
-    return queries.shared_error(summary) or (f"rubric {causes}" if sentence else causes)
+    causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive)
+    return queries.fact(queries.shared_error(summary)) or (f"rubric {causes}" if sentence else causes)
 
 
 def joined(names: Sequence[str]) -> str:
@@ -93,16 +93,34 @@ def edited(summary: Summary) -> str:
     return (paths[0] + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")) if paths else ".vibe-gate"
 
 
-def _cause(rubric: RubricResult, findings: Sequence[Finding]) -> str:
+def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -> str:
+    """The criteria that decide the outcome; with the `reason` of the first if it has no findings that say it."""
     wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
-    ids = [c.id for c in rubric.criteria if c.outcome == wanted and c.must and not queries.is_waived(c.id, findings)]
     verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
-    if ids:
-        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-        return f"{', '.join(ids[:3])}{more} {verb} (must)"
+    found = [one for one in rubric.criteria if one.outcome == wanted and not queries.is_waived(one.id, findings)]
+    if musts := [one for one in found if one.must]:
+        named = f"{_names(musts)} {verb} (must)"
+        return named if wanted == "fail" or not reason else _with_reason(named, musts)
     if rubric.outcome == "fail":
-        return f"score {rubric.score:.2f} is under the threshold"
-    return f"only {rubric.coverage:.0%} could be decided"
+        threshold = f" of {rubric.pass_threshold:.2f}" if rubric.pass_threshold is not None else ""
+        decided = sum(one.weight for one in rubric.criteria if one.outcome == "pass" or one in found)
+        cost = f": {_names(found)} failed (weight {sum(one.weight for one in found):g} of {decided:g})" if found else ""
+        return f"score {rubric.score:.2f} is under the threshold{threshold}{cost}"
+    left = queries.undecided(rubric)
+    named = f"only {rubric.coverage:.0%} could be decided" if rubric.coverage else "nothing could be decided"
+    return _with_reason(f"{named}, {_names(left)} undecided", left) if reason and left else named
+
+
+def _names(criteria: Sequence[CriterionResult]) -> str:
+    more = f" and {len(criteria) - 3} more" if len(criteria) > 3 else ""
+    return ", ".join(one.id for one in criteria[:3]) + more
+
+
+def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:
+    """What is undecided, with why the first of it is."""
+    first = criteria[0]
+    why = queries.fact(first.reason)
+    return f"{named}{f'; {first.id}' if len(criteria) > 1 else ''}: {why}" if why else named
 
 
 def gate(summary: Summary) -> str:
@@ -187,7 +205,13 @@ def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
 def message(finding: Finding) -> str:
     """What the finding says, with its place first if that is not there any more: other programs show no such line."""
     removed = f"(removed: {place_of(finding)}) " if queries.is_removed(finding) else ""
-    return safe(removed + finding.message) or "(no message)"
+    return safe(removed + told(finding.message)) or "(no message)"
+
+
+def told(text: str) -> str:
+    """A message or a reason; if somebody accepted what it says, the waiver is a sentence of its own behind it."""
+    waived = queries.waiver_in(text)
+    return f"{ended(text.removeprefix(f'{waived} | '))} Accepted: {ended(waived)}" if waived else text
 
 
 def one_line(finding: Finding) -> str:

@@ -107,7 +107,8 @@ def _change(summary: Summary) -> str:
 
 def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[ScreenRow]:
     mark, style = _MARKS[rubric.outcome]
-    figures = f"score {rubric.score:.2f} · coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
+    score = f"score {rubric.score:.2f} · " if queries.has_score(rubric) else ""
+    figures = f"{score}coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
     reasons = {one.reason for one in rubric.criteria}
     shared = reasons.pop() if len(reasons) == 1 else None
@@ -125,7 +126,8 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     rows, before = [header], ""
     for one in rubric.criteria:
         number = below[one.id, one.reason]
-        told = f"{counted(number, 'finding')} below" if number else "as above" if one.reason == before else one.reason
+        told = "as above" if one.reason == before else sentences.told(one.reason)
+        told = f"{counted(number, 'finding')} below" if number else told
         waived = one.outcome == "fail" and queries.is_waived(one.id, findings)
         rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
         before = one.reason
@@ -172,7 +174,7 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
         number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
         quote = safe(evidence.quote.replace("\t", "    ").rstrip())
         rows.append(ScreenRow(rank, _fit(Text.assemble((number, "dim"), quote), columns)))
-    rows.append(ScreenRow(rank, Text(f"    {safe(finding.message)}")))
+    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.told(finding.message))}")))
     against = queries.counterexample(finding, summary)
     if against and against not in told:
         told.add(against)
@@ -182,6 +184,8 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
 
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     facts = [("policy", text, "yellow") for text in _policy(summary)]
+    if said := queries.details(queries.shared_error(summary)):
+        facts.append(("details", safe(said), ""))
     if not (summary.exit_code == PASS and queries.unasked(summary)):
         if queries.missed(summary):
             facts.append(("judge", _unreviewed(summary), "yellow"))
@@ -208,9 +212,9 @@ def _unreviewed(summary: Summary) -> str:
     place = _path(sentences.place_of(summary.unreviewed[0]))
     more = len(summary.unreviewed) - 1
     others = f" and {counted(more, 'more place', 'more places')}" if more else ""
-    reasons = Counter(_plain(safe(part.reason)) for part in summary.unreviewed)
-    often = reasons.most_common(1)[0][0]
-    because = "" if often.removesuffix(".") == queries.shared_error(summary) else f" ({_crop(often, MAX_REASON_SHOWN)})"
+    often = Counter(part.reason for part in summary.unreviewed).most_common(1)[0][0]
+    why = _crop(_plain(safe(queries.fact(often))), MAX_REASON_SHOWN)
+    because = "" if often.removesuffix(".") == queries.shared_error(summary) else f" ({why})"
     return f"not judged: {place}{others}{because}"
 
 

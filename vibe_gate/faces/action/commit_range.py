@@ -9,6 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.escape import ended
+from vibe_gate.domain.verdict import DETAILS
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.inputs import Inputs
@@ -116,8 +118,8 @@ class _Checkout:
         if stopped:
             missing = next((one for one in commits if not self.repository.has(one)), commits[0])
             raise UsageError(
-                f"The commit {missing[:SHORT]} is not in this checkout, and fetching it failed: "
-                f"{paths.quote(stopped)}. {DEEPER}"
+                f"The commit {missing[:SHORT]} is not in this checkout, and fetching it failed. {DEEPER}"
+                f"{DETAILS}{ended(paths.quote(stopped))}"
             )
 
     def since_parting(self, left: str) -> CommitRange:
@@ -128,7 +130,7 @@ class _Checkout:
         if not before:
             raise UsageError(
                 f"Where {left[:SHORT]} and {right[:SHORT]} parted cannot be told in this checkout, and fetching more "
-                f"did not help: {paths.quote(stopped)}. {DEEPER}"
+                f"did not help. {DEEPER}{DETAILS}{ended(paths.quote(stopped))}"
             )
         return CommitRange(before, right, left, f"{left[:SHORT]}...{right[:SHORT]}", self.repository.remarks)
 

@@ -108,7 +108,7 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Htm
     place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
         tag("h3", tag("span", finding.level, class_="level"), " ", place),
-        tag("p", finding.message, class_="said"),
+        tag("p", sentences.told(finding.message), class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),
         tag("p", *_sources(finding, view, summary), class_="from"),
@@ -162,7 +162,8 @@ def _conversation(vote: Vote, view: View) -> Html | None:
 
 
 def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
-    decided = f"score {rubric.score:.2f}, {rubric.coverage:.0%} of the weight decided"
+    score = f"score {rubric.score:.2f}, " if queries.has_score(rubric) else ""
+    decided = f"{score}{rubric.coverage:.0%} of the weight decided"
     figures = "skipped" if not queries.applies(rubric) else decided if rubric.coverage else "nothing decided"
     yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
     yield table(
@@ -179,7 +180,7 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
-    told = [tag("p", question, class_="question") if question else None, criterion.reason or None]
+    told = [tag("p", question, class_="question") if question else None, sentences.told(criterion.reason) or None]
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
