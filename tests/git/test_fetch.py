@@ -170,6 +170,8 @@ def test_what_stopped_it_is_said_in_a_few_words(work, origin):
     assert bring(work, "f" * 40, Credentials())
     assert bring(work, "--upload-pack=touch hurt", Credentials())
     assert not (work.path / "hurt").exists()
+    work.git("remote", "set-url", "origin", "file:///gone")  # git's last line is "and the repository exists."
+    assert bring(work, "f" * 40, Credentials()) == "'/gone' does not appear to be a git repository"
 
 
 def test_credentials_are_shown_without_the_token():
