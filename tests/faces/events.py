@@ -15,7 +15,9 @@ def repository(full_name: str = HOME) -> dict[str, Any]:
     return {"id": 1, "full_name": full_name, "default_branch": "main", "private": False}
 
 
-def pull_request(base: str, head: str, *, number: int = 7, fork: bool = False, author: str = "ada") -> dict[str, Any]:
+def pull_request(
+    base: str, head: str, *, number: int = 7, fork: bool = False, author: str = "ada", draft: bool = False
+) -> dict[str, Any]:
     origin = repository("eve/hello") if fork else repository()
     return {
         "action": "synchronize",
@@ -23,7 +25,7 @@ def pull_request(base: str, head: str, *, number: int = 7, fork: bool = False, a
         "repository": repository(),
         "pull_request": {
             "number": number,
-            "draft": True,
+            "draft": draft,
             "title": "x",
             "user": {"login": author, "id": 2},
             "base": {"sha": base, "ref": "main", "repo": repository()},

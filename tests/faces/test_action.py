@@ -49,7 +49,7 @@ def test_a_failing_pull_request_gets_comment_check_run_summary_and_outputs(made)
     assert len(made.ours) == 1
     assert conclusions(made) == ["failure"]
     assert made.github.check_runs[0].sent["head_sha"] == head
-    assert made.github.writes == 3
+    assert made.github.writes == 4  # two of them the check run
     assert [(one.path, one.line) for one in made.github.review_comments] == [("src/größe 日本.py", 1)]
     assert "`src/größe 日本.py:1`" in made.ours[0]
     assert "annotations" not in made.github.check_runs[0].sent["output"]

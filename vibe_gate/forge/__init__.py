@@ -3,7 +3,8 @@
     with open_forge(api_url, token, "owner/name", environ=environ) as forge:
         before = forge.sticky(7, MARKER)                     # our comment: by marker and by author
         forge.put_comment(7, body, marker=MARKER)            # updates it, or creates it once
-        forge.check_run(head, "vibe-gate", run)              # annotations in batches
+        begun = forge.begin_check_run(head, "vibe-gate", title, summary)
+        forge.check_run(head, "vibe-gate", run, begun=begun) # completes it; annotations in batches
         forge.review(7, head, comments)
         forge.approvals(7, head)                             # who approves, and why that does not count
 
@@ -18,17 +19,17 @@ from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, Diff
 from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
 
 if TYPE_CHECKING:
-    from vibe_gate.forge.forge import Forge, PostedCheckRun, open_forge
+    from vibe_gate.forge.forge import BegunCheckRun, Forge, PostedCheckRun, open_forge
 
 __all__ = [
-    "Approval", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge", "LineComment",
-    "PostedCheckRun", "Pull", "PullCommit", "open_forge",
+    "Approval", "BegunCheckRun", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge",
+    "LineComment", "PostedCheckRun", "Pull", "PullCommit", "open_forge",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Load github3 only when something is posted: a report needs its values alone."""
-    if name in ("Forge", "PostedCheckRun", "open_forge"):
+    if name in ("BegunCheckRun", "Forge", "PostedCheckRun", "open_forge"):
         from vibe_gate.forge import forge
 
         return getattr(forge, name)

@@ -50,6 +50,13 @@ _SET_RESOLVED = {
 _REVIEW_BODY = "<!-- vibe-gate -->"  # a review without a vote needs a text
 
 
+class BegunCheckRun(Struct, frozen=True):
+    """A check run in progress, by its number; the job that began it completes it."""
+
+    id: int
+    url: str
+
+
 class PostedCheckRun(Struct, frozen=True):
     """A check run that stands, with its conclusion. `missing` annotations could not be sent; `reason` says why."""
 
@@ -253,24 +260,40 @@ class Forge:
 
     # Check runs and reviews: sent once, as GitHub keeps what took effect without an answer
 
-    def check_run(self, head_sha: str, name: str, run: CheckRun, *, details_url: str = "") -> PostedCheckRun:
-        """A completed check run on a commit. Annotations that are refused do not keep its conclusion back."""
+    def begin_check_run(
+        self, head_sha: str, name: str, title: str, summary: str, *, details_url: str = ""
+    ) -> BegunCheckRun:
+        """A check run in progress on a commit, for `check_run` to complete."""
+        about = _about(head_sha, name, details_url) | {"status": "in_progress"}
+        output = {"title": title, "summary": summary}
+        made = self._rest.send("POST", f"{self._root}/check-runs", about | {"output": output}, "begin a check run")
+        return BegunCheckRun(shapes.number_at(made, "id"), text_at(made, "html_url"))
+
+    def check_run(
+        self, head_sha: str, name: str, run: CheckRun, *, details_url: str = "", begun: BegunCheckRun | None = None
+    ) -> PostedCheckRun:
+        """A completed check run on a commit: the one that was `begun`, else a new one.
+
+        Annotations that are refused do not keep its conclusion back.
+        """
         each = [one.json() for one in run.annotations]
         first, rest = each[:ANNOTATIONS_PER_REQUEST], each[ANNOTATIONS_PER_REQUEST:]
         output: Json = {"title": run.title, "summary": run.summary} | ({"text": run.text} if run.text else {})
         done: Json = {"status": "completed", "conclusion": run.conclusion, "output": output}
-        begun: Json = {"status": "in_progress", "output": output} if rest else done
-        about: Json = {"name": name, "head_sha": _commit(head_sha)}
-        about |= {"details_url": details_url} if details_url else {}
         path, doing = f"{self._root}/check-runs", "create a check run"
+        if begun is not None:
+            missing, reason = self._append(f"{path}/{begun.id:d}", each, done)
+            return PostedCheckRun(begun.url, missing, reason)
+        about = _about(head_sha, name, details_url)
+        open_or_done: Json = {"status": "in_progress", "output": output} if rest else done
         try:
-            made = self._rest.send("POST", path, about | begun | _with(output, first), doing)
+            made = self._rest.send("POST", path, about | open_or_done | _with(output, first), doing)
         except ForgeError as error:
             if error.status != HTTPStatus.UNPROCESSABLE_ENTITY or not each:
                 raise
             made = self._rest.send("POST", path, about | done, doing)
             return PostedCheckRun(text_at(made, "html_url"), len(each), str(error))
-        missing, reason = self._append(f"{path}/{shapes.number_at(made, 'id'):d}", rest, done)
+        missing, reason = self._append(f"{path}/{shapes.number_at(made, 'id'):d}", rest, done) if rest else (0, "")
         return PostedCheckRun(text_at(made, "html_url"), missing, reason)
 
     def _append(self, path: str, left: list[Json], done: Json) -> tuple[int, str]:
@@ -279,6 +302,8 @@ class Forge:
         A batch is never sent twice, as updates append; a check run without a conclusion would say nothing at all.
         """
         doing = "update the check run"
+        if not left:
+            self._rest.again(doing, lambda: self._rest.send("PATCH", path, done, doing))
         while left:
             batch, after = left[:ANNOTATIONS_PER_REQUEST], left[ANNOTATIONS_PER_REQUEST:]
             try:
@@ -324,6 +349,10 @@ class Forge:
             if at(threads, "pageInfo", "hasNextPage") is not True:
                 return
             after = text_at(threads, "pageInfo", "endCursor")
+
+
+def _about(head_sha: str, name: str, details_url: str) -> Json:
+    return {"name": name, "head_sha": _commit(head_sha)} | ({"details_url": details_url} if details_url else {})
 
 
 def _commit(sha: str) -> str:

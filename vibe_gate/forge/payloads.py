@@ -9,8 +9,8 @@ from msgspec.structs import asdict
 
 Json = Any
 
-Conclusion = Literal["success", "failure", "action_required", "neutral"]
-"""Never skipped, and neutral only if the verdict is not to block: both satisfy a required check."""
+Conclusion = Literal["success", "failure", "action_required", "neutral", "cancelled"]
+"""Never skipped, and neutral only if the verdict is not to block: both satisfy a required check, cancelled does not."""
 
 DiffSide = Literal["LEFT", "RIGHT"]
 """Before or after."""

@@ -389,15 +389,20 @@ MARKER = marker()
 def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
     """The comment, `MAX_COMMENT` bytes at most; what does not fit is counted, and said to be where."""
     head = f"{marker(report.name)}\n"
-    tail = f"\n<!-- vibe-gate:state {_state(report)} -->\n" if report.round.head else ""
+    tail = state_line(_state(report)) if report.round.head else ""
     room = MAX_COMMENT - len(head) - len(tail)
     parts = _blocks(report, downgrades)
     return head + fit(parts, room, "the job's summary") + tail
 
 
-def _state(report: Report) -> str:
+def _state(report: Report) -> RoundState:
     run = report.round.run or (report.links.run if report.links else 0)
-    return dump(with_explanations(report.round.state, report.summary, run))
+    return with_explanations(report.round.state, report.summary, run)
+
+
+def state_line(state: RoundState) -> str:
+    """The end of a comment of ours: what the next round has to know, unseen."""
+    return f"\n<!-- vibe-gate:state {dump(state)} -->\n"
 
 
 def state_of(body: str) -> RoundState | None:

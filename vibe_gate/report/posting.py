@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
-from vibe_gate.forge import Comment, Forge, LineComment
+from vibe_gate.forge import BegunCheckRun, Comment, Forge, LineComment
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.annotations import (
     MAX_COMMENTS,
@@ -33,6 +33,7 @@ from vibe_gate.report.annotations import (
 )
 from vibe_gate.report.comment import comment, marker, state_of
 from vibe_gate.report.links import Links
+from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import RoundState, answered_by, identity, next_round
 from vibe_gate.report.suggestions import merged, suggestion_of
@@ -46,6 +47,12 @@ THREADS_REFUSED = (
 )
 """GitHub asks for the right to push, as public reports say; its answer names no permission."""
 
+
+def check_name(name: str) -> str:
+    """The name of the check run of a gate; `name` tells several gates of one repository apart, "" if there is one."""
+    return f"{CHECK_NAME} ({name})" if name else CHECK_NAME
+
+
 Touched = Callable[[Finding], bool]
 
 
@@ -54,7 +61,7 @@ class Posting(Struct, frozen=True):
 
     `suggestions` are suggested changes, posted once. `touched` tells of an earlier head which findings stand on lines
     that changed since then; None where that cannot be told any more. `limits` are sentences about what is known
-    beforehand to be missing.
+    beforehand to be missing. `begun` is the check run that the job began; None: a new one is made.
     """
 
     head: str
@@ -65,6 +72,7 @@ class Posting(Struct, frozen=True):
     suggestions: tuple[LineComment, ...] = ()
     touched: Callable[[str], Touched | None] = lambda head: None
     limits: tuple[str, ...] = ()
+    begun: BegunCheckRun | None = None
 
 
 class Posted(Struct):
@@ -87,6 +95,34 @@ def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
         return posted
     _Poster(posting, forge, posted).post()
     return posted
+
+
+def post_no_verdict(posting: Posting, forge: Forge, told: NoVerdict) -> list[str]:
+    """Say that this commit has no verdict where one would stand; sentences about what was refused."""
+    refused = []
+    if posting.check_run:
+        name, address = check_name(told.name), told.links.run_url
+        try:
+            made = no_verdict_check(told)
+            forge.check_run(posting.head, name, made, details_url=address, begun=posting.begun)
+        except ForgeError as error:
+            refused.append(f"The check run could not be written: {error}")
+    if posting.number is not None and posting.comment:
+        try:
+            _replace_verdict(forge, posting.number, told)
+        except ForgeError as error:
+            refused.append(f"The comment could not be posted: {error}")
+    return refused
+
+
+def _replace_verdict(forge: Forge, number: int, told: NoVerdict) -> None:
+    if forge.pull(number).head_sha != told.head:
+        return  # the job of the newer commit writes the comment
+    before = forge.sticky(number, marker(told.name))
+    if before is None and told.quiet:
+        return
+    body = no_verdict_comment(told, before.body if before else "")
+    forge.put_comment(number, body, marker=marker(told.name))
 
 
 class _Poster:
@@ -224,11 +260,12 @@ class _Poster:
 
     def _check(self) -> None:
         report = self._posted.report
-        name = f"{CHECK_NAME} ({report.name})" if report.name else CHECK_NAME
         made = check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
         address = report.links.run_url if report.links else ""
         try:
-            done = self._forge.check_run(self._posting.head, name, made, details_url=address)
+            done = self._forge.check_run(
+                self._posting.head, check_name(report.name), made, details_url=address, begun=self._posting.begun
+            )
         except ForgeError as error:
             self._downgrade("The check run could not be written", error)
             return

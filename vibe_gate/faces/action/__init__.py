@@ -3,6 +3,7 @@
 inputs        what the workflow asks for
 event         what happened, from the runner's event file
 commit_range  which commits are compared, fetched if they are missing
+job_check     what GitHub shows before there is a verdict, and if there is none
 job           the walk: event -> review -> post
 approval      who approved a change of the gate itself
 answers       judges' answers that travel between jobs

@@ -76,15 +76,33 @@ _REMEDIES = {
 
 def inputs_of(environ: Mapping[str, str]) -> Inputs:
     """The inputs. UsageError with one sentence for each that is wrong."""
+    given = _given(environ)
+    if wrong := _wrong(given):
+        mistakes = [
+            f"The input {name.replace('_', '-')} is {paths.quote(given[name][:80])}; "
+            f"{_REMEDIES.get(name, 'write true or false')}."
+            for name in wrong
+        ]
+        raise UsageError("\n".join(mistakes))
+    return Inputs.model_validate(given)
+
+
+def right_inputs(environ: Mapping[str, str]) -> Inputs:
+    """The inputs, with the default in place of what is wrong: where it can be said that an input is."""
+    given = _given(environ)
+    wrong = _wrong(given)
+    return Inputs.model_validate({name: value for name, value in given.items() if name not in wrong})
+
+
+def _given(environ: Mapping[str, str]) -> dict[str, str]:
     given = {name: environ.get(PREFIX + name.upper(), "").strip() for name in Inputs.model_fields}
     given["github_token"] = given["github_token"] or environ.get("GITHUB_TOKEN", "").strip()
+    return {name: value for name, value in given.items() if value}
+
+
+def _wrong(given: Mapping[str, str]) -> list[str]:
     try:
-        return Inputs.model_validate({name: value for name, value in given.items() if value})
+        Inputs.model_validate(given)
     except ValidationError as error:
-        wrong = [str(mistake["loc"][0]) for mistake in error.errors(include_url=False)]
-    mistakes = [
-        f"The input {name.replace('_', '-')} is {paths.quote(given[name][:80])}; "
-        f"{_REMEDIES.get(name, 'write true or false')}."
-        for name in wrong
-    ]
-    raise UsageError("\n".join(mistakes))
+        return [str(mistake["loc"][0]) for mistake in error.errors(include_url=False)]
+    return []

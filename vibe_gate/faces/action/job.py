@@ -27,6 +27,7 @@ from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
+from vibe_gate.faces.action.job_check import JobCheck
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, open_forge
@@ -77,6 +78,7 @@ class _Job(Struct, frozen=True):
     inputs: Inputs
     trigger: Trigger
     forge: Forge | None
+    check: JobCheck
     credentials: Credentials
     environ: Mapping[str, str]
     compared: CommitRange
@@ -90,8 +92,9 @@ class _Job(Struct, frozen=True):
 
 
 def run(runner: Runner) -> int:
-    """The whole job; its exit code. Wrong inputs and events are exit 2 and posted nowhere."""
+    """The whole job; its exit code. Wrong inputs and events are exit 2."""
     mode: Mode = "block"
+    check = JobCheck(runner)
     stopped: GateError | None = None
     with runner.silence():
         try:
@@ -104,17 +107,20 @@ def run(runner: Runner) -> int:
                 )
             if trigger.kind == "issue_comment":
                 return obey(runner, inputs, trigger)
-            code, log = _job(runner, inputs, trigger)
+            code, log = _job(runner, inputs, trigger, check)
         except GateError as error:
             stopped = error
+        except BaseException as error:
+            check.abandon(cancelled=isinstance(error, KeyboardInterrupt))
+            raise
     if stopped is not None:
-        return _broken(runner, stopped, mode)
+        return _broken(runner, stopped, mode, check)
     if log:
         runner.say(log)
     return _exit(runner, code, mode)
 
 
-def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
+def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> tuple[int, str]:
     """Review and post; returns the exit code, and workflow commands to print."""
     environ = {**runner.environ, "CI": "true"}
     if inputs.anthropic_api_key:
@@ -134,7 +140,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger) -> tuple[int, str]:
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
-        job = _Job(runner, inputs, trigger, forge, credentials, environ, compared, root, runner.temp())
+        check.begin(forge, inputs, trigger, compared.head)
+        job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp())
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         try:
@@ -212,6 +219,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     unanswered = any(one.reason == NOT_NOW for rubric in summary.rubrics for one in rubric.criteria)
     # A review of the pull request may look again, but with fewer answers it must not replace what was said.
     posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
+    job.check.begun = None
     posted.downgrades += _keep(job, summary, bundle)
     text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
@@ -272,6 +280,7 @@ def _posting(job: _Job, offered: Suggestions) -> Posting:
         suggestions=offered.comments,
         touched=touched_since(job.runner.start, job.environ, job.compared.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
+        begun=job.check.begun,
     )
 
 
@@ -325,13 +334,16 @@ def _keep(job: _Job, summary: Summary, bundle: Path | None) -> list[str]:
     return []
 
 
-def _broken(runner: Runner, error: GateError, mode: Mode) -> int:
-    """Report a job without a verdict in its log, its summary and its exit code, and post nothing."""
+def _broken(runner: Runner, error: GateError, mode: Mode, check: JobCheck) -> int:
+    """Report a job without a verdict in its log and summary, on GitHub, and by its exit code."""
     for line in str(error).splitlines() or ["stopped."]:
         runner.command("error", f"vibe-gate: {line}")
     runner.refuse("vibe-gate could not review this", error)
     runner.output(verdict="error")
-    return error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
+    code = error.exit_code if error.exit_code == USAGE else _exit(runner, error.exit_code, mode)
+    for sentence in check.refuse(str(error), blocks=code != PASS):
+        runner.command("warning", f"vibe-gate: {sentence}")
+    return code
 
 
 def _exit(runner: Runner, code: int, mode: Mode) -> int:

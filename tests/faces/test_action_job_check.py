@@ -1,0 +1,138 @@
+"""What GitHub shows of a job before its verdict, and of a job that has none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from faces import events
+from faces.jobs import Project, project, todos
+
+from vibe_gate.faces.action.job import run
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.report.comment import state_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GATE_STEP = next(
+    step for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"] if step.get("id") == "gate"
+)
+
+SLEEPS = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "slow"
+kind = "check"
+command = ["sleep", "60"]
+must = true
+"""
+
+
+def ran(made: Project, head: str, name: str = "pull_request", **more: str) -> tuple[int, str]:
+    """Run the job of this pull request here; its exit code and log."""
+    log: list[str] = []
+    made.check_out(head)
+    environ = made.job(name, events.pull_request(made.main(), head), **more)
+    return run(Runner(environ, made.checkout, lambda: datetime.now(UTC), log.append)), "".join(log)
+
+
+def check_requests(made: Project) -> list[str]:
+    return [entry.method for entry in made.github.log if "/check-runs" in entry.path]
+
+
+@pytest.fixture
+def head(made: Project) -> str:
+    """A pull request without a finding."""
+    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
+    made.pull(head)
+    return head
+
+
+def test_a_check_run_is_in_progress_until_the_job_completes_it_and_a_look_because_of_a_review_begins_none(made, head):
+    assert ran(made, head)[0] == 0
+    assert check_requests(made) == ["POST", "PATCH"]
+    [check] = made.github.check_runs
+    assert (check.sent["status"], check.sent["conclusion"]) == ("completed", "success")
+    ran(made, head, "pull_request_review")
+    assert check_requests(made)[2] == "POST" and len(made.github.check_runs) == 2  # at once with its conclusion
+    made.github.fail("POST", "/repos/{owner}/{repo}/check-runs", 502)
+    assert ran(made, head)[0] == 0
+    assert made.github.check_runs[-1].sent["conclusion"] == "success"
+
+
+@pytest.mark.slow  # processes that the runner would cancel
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_job_completes_its_check_run(tmp_path, environ, github, number):
+    made = project(tmp_path, environ, github, SLEEPS)
+    head = made.branch("topic", **{"src/b.py": "y = 2\n"})
+    made.pull(head)
+    made.check_out(head)
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "venv").symlink_to(sys.prefix)
+    script = tmp_path / "step.sh"
+    script.write_text(GATE_STEP["run"])
+    environ = made.job("pull_request", events.pull_request(made.main(), head))
+    environ |= {"VIBE_GATE_PLACE": str(place), "GITHUB_ACTION_PATH": str(ROOT), "BASH": "/bin/bash"}
+    # As the runner starts a step's script; the runner signals this process, and no other.
+    step = subprocess.Popen(["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", script], env=environ,
+                            cwd=made.checkout, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        until = time.monotonic() + 20
+        while not github.check_runs and time.monotonic() < until:
+            time.sleep(0.02)
+        assert github.check_runs[0].sent["status"] == "in_progress"
+        os.kill(step.pid, number)
+        assert step.wait(7) == 130, "before the runner's next signal"
+    finally:
+        step.kill()
+        step.wait()
+    assert github.check_runs[0].sent["conclusion"] == "cancelled"
+    assert len(github.check_runs) == 1
+    assert made.ours == []
+
+
+def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, head):
+    assert ran(made, head)[0] == 0
+    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS")
+    later = made.push("topic", **{"src/a.py": todos(1)})
+    made.pull(later)
+    code, log = ran(made, later, VIBE_GATE_INPUT_MODE="strict", VIBE_GATE_INPUT_ARTIFACT="all")
+    assert code == 2 and "::warning::" not in log
+    [said] = made.ours
+    assert said.splitlines()[1] == "### vibe-gate: NOT REVIEWED"
+    assert "- The input mode is strict; write block or warn." in said and "- The input artifact is all" in said
+    assert "PASS" not in said and "/actions/runs/4711" in said
+    check = made.github.check_runs[-1]
+    assert (check.sent["conclusion"], check.sent["head_sha"]) == ("failure", later)
+    assert check.output["title"] == "NOT REVIEWED · The input mode is strict; write block or warn."
+    # The round goes on from the last verdict.
+    state = state_of(said)
+    assert state is not None and (state.number, state.head) == (1, head)
+    assert ran(made, later)[0] == 1
+    assert "Round 2: 1 new" in made.ours[0]
+
+
+def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_that_was_begun(made, head):
+    assert ran(made, head)[0] == 0
+    head = made.push("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrik = ["quality"]\n'})
+    made.pull(head)
+    code, log = ran(made, head)
+    assert code == 2 and "rubrik" in log
+    assert check_requests(made) == ["POST", "PATCH"] * 2
+    assert "rubrik" in made.ours[0] and "PASS" not in made.ours[0]
+    # A look because of a review, and a job that a newer push has replaced, leave the comment alone.
+    bodies = list(made.ours)
+    assert ran(made, head, "pull_request_review", VIBE_GATE_INPUT_MODE="x")[0] == 2
+    made.pull(made.push("topic", **{"src/b.py": "y = 3\n"}))
+    assert ran(made, head, VIBE_GATE_INPUT_MODE="x")[0] == 2
+    assert made.ours == bodies
+    made.github.fail("*", "*", 403, times=None)
+    assert "::warning::vibe-gate: The comment could not be posted: " in ran(made, head, VIBE_GATE_INPUT_MODE="x")[1]

@@ -1,0 +1,92 @@
+"""What GitHub shows of a job that has no verdict: a check run in progress, and why there will be none."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from vibe_gate.errors import ForgeError, GateError
+from vibe_gate.faces.action.event import Trigger, read_event
+from vibe_gate.faces.action.inputs import Inputs, right_inputs
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.forge import BegunCheckRun, CheckRun, Forge, open_forge
+from vibe_gate.report.no_verdict import NoVerdict
+from vibe_gate.report.posting import Posting, check_name, post_no_verdict
+
+REVIEWED = ("pull_request", "merge_group", "push")
+"""Events that name the commit which is reviewed."""
+
+
+CANCEL = (signal.SIGINT, signal.SIGTERM)
+"""What the runner sends when a job is cancelled, the second 7.5 s after the first; it kills 2.5 s later."""
+
+
+class JobCheck:
+    """The check run of one job; `begun` is None before it and as soon as it is completed.
+
+    A look because of a review begins none: the verdict that stands is not hidden while it looks.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self.begun: BegunCheckRun | None = None
+        self._runner = runner
+        self._head = self._name = ""
+
+    def begin(self, forge: Forge | None, inputs: Inputs, trigger: Trigger, head: str) -> None:
+        """Show on the commit that it is being reviewed. A refusal is told by what posts the verdict."""
+        if forge is None or not inputs.check_run or trigger.reviewed:
+            return
+        self._head, self._name = head, check_name(inputs.name)
+        page = self._runner.links(trigger.repository, head).run_url
+        with suppress(ForgeError), _uncancelled():
+            self.begun = forge.begin_check_run(
+                head, self._name, "Review in progress", "The verdict of the job replaces this.", details_url=page
+            )
+
+    def abandon(self, *, cancelled: bool) -> None:
+        """Complete the check run of a job that is cancelled, or that ends by a bug. The comment stays as it is."""
+        if self.begun is None:
+            return
+        run = CheckRun("ERROR", "The job ended without a verdict; its log says why.", "", "failure")
+        if cancelled:
+            text = "The job was cancelled before it had a verdict. Re-run it, unless a newer push has a job."
+            run = CheckRun("Cancelled: not reviewed", text, "", "cancelled")
+        with suppress(GateError), _forge(self._runner, *_about(self._runner)) as forge:
+            forge.check_run(self._head, self._name, run, begun=self.begun)
+
+    def refuse(self, reasons: str, *, blocks: bool) -> list[str]:
+        """Say in check run and comment why the job could not review, in place of an earlier verdict.
+
+        `reasons` are lines. Returns sentences about what GitHub refused.
+        """
+        try:
+            inputs, trigger = _about(self._runner)
+            head = self._head or (trigger.head if trigger.kind in REVIEWED else "")
+            if not head or trigger.reviewed or not inputs.github_token:
+                return []
+            links = self._runner.links(trigger.repository, head)
+            told = NoVerdict(head, tuple(reasons.splitlines()) or ("stopped.",), inputs.name, links, blocks=blocks)
+            posting = Posting(head, trigger.number, inputs.comment, inputs.check_run, begun=self.begun)
+            with _forge(self._runner, inputs, trigger) as forge:
+                return post_no_verdict(posting, forge, told)
+        except GateError:  # the event or the token is what is wrong
+            return []
+
+
+@contextmanager
+def _uncancelled() -> Iterator[None]:
+    """Let the signals of a cancelled job wait: a check run whose number is not known yet could not be completed."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, CANCEL)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCEL)
+
+
+def _about(runner: Runner) -> tuple[Inputs, Trigger]:
+    return right_inputs(runner.environ), read_event(runner.environ)
+
+
+def _forge(runner: Runner, inputs: Inputs, trigger: Trigger) -> Forge:
+    return open_forge(runner.api_url, inputs.github_token, trigger.repository, environ=runner.environ)

@@ -1,0 +1,62 @@
+"""What is said in place of a verdict: why the job did not review this commit, and what to do. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.forge import CheckRun
+from vibe_gate.report.annotations import MAX_TITLE
+from vibe_gate.report.comment import MAX_COMMENT, commit, marker, state_line, state_of
+from vibe_gate.report.links import Links
+from vibe_gate.report.markdown import Block, fit, link, prose
+
+HEADLINE = "NOT REVIEWED"
+
+MAX_REASONS_TOLD = 20
+"""Mistakes of a gate that are told one by one; the job's log has all."""
+
+
+class NoVerdict(Struct, frozen=True):
+    """Why a job has no verdict on `head`, a sentence each; `name` as a Report's.
+
+    `blocks`: the job fails. `quiet`: it is told only where a verdict stood.
+    """
+
+    head: str
+    reasons: tuple[str, ...]
+    name: str
+    links: Links
+    next: str = "repair this and push; if the cause was outside of the change, re-run the job"
+    blocks: bool = True
+    quiet: bool = False
+
+
+def no_verdict_comment(told: NoVerdict, before: str) -> str:
+    """The comment in place of `before` (ours, or ""), whose round the next verdict goes on from."""
+    name = f" ({prose(told.name, 100)})" if told.name else ""
+    state = state_of(before)
+    head, tail = f"{marker(told.name)}\n", state_line(state) if state else ""
+    opening = Block(f"### vibe-gate{name}: {HEADLINE}", 0)
+    return head + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log") + tail
+
+
+def no_verdict_check(told: NoVerdict) -> CheckRun:
+    """The check run: as the comment."""
+    title = safe(f"{HEADLINE} · {told.reasons[0]}")
+    return CheckRun(
+        title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
+        summary=fit(_blocks(told), MAX_COMMENT, "the job's log"),
+        text="",
+        conclusion="failure" if told.blocks else "neutral",
+    )
+
+
+def _blocks(told: NoVerdict) -> list[Block]:
+    reasons = [f"- {prose(reason)}" for reason in told.reasons[:MAX_REASONS_TOLD]]
+    if len(told.reasons) > MAX_REASONS_TOLD:
+        reasons.append(f"- and {len(told.reasons) - MAX_REASONS_TOLD:,} more.")
+    why = f"vibe-gate did not review {commit(told.head, told.links)}:\n\n" + "\n".join(reasons)
+    page = f" ({link('the job', told.links.run_url)})" if told.links.run_url else ""
+    then = f"**Next:** {told.next}{page}. No verdict on an earlier commit counts for this one."
+    return [Block(why, 0), Block(then, 0)]
