@@ -2,8 +2,9 @@
 
 To the SDK it speaks as the CLI does (lines of JSON on stdin and stdout: initialize, hooks, messages, the mirrored
 transcript, a result); to the gateway as well (streamed requests to the Messages API). It knows the tool `Write` and
-that of the answer. `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they leave the
-same. Whatever else a script wants of it (other tools, retries, a session that goes on, a cut answer) ends it, and the
+that of the answer, and ends as the CLI does without an answer: after an error, a refusal, an answer that is cut, in
+prose, empty or given twice. `agent/test_quick_cli.py` holds the same conversations with this and with the CLI: they
+leave the same. Whatever else a script wants of it (other tools, retries, a session that goes on) ends it, and the
 fixture `quick_agents` fails the test: then the CLI is the subject, and the test takes `real_cli`.
 
 It imports little, because imports are what a start costs.
@@ -21,7 +22,9 @@ from typing import Any
 
 ANSWER_TOOL = "StructuredOutput"
 VERSION = "2.1.332"
-REFUSED = 403  # by the gateway, as a rule
+UNKNOWN = 404
+FINAL = ("refusal", "max_tokens")
+"""Stop reasons after which the CLI asks once more, which the gateway refuses."""
 
 Json = dict[str, Any]
 
@@ -40,6 +43,7 @@ class Cli:
         self.messages: list[Json] = []
         self.used = {"input_tokens": 0, "output_tokens": 0}
         self.last: str | None = None
+        self.urged = self.answers = self.cuts = 0
 
     def say(self, **message: Any) -> None:
         sys.stdout.write(json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n")
@@ -75,9 +79,11 @@ class Cli:
                 _refuse("more turns than are allowed")
             self.say(type="system", subtype="status", status="requesting")
             status, body = _post(self.request(tools))
+            if status == UNKNOWN:  # once more, in one piece
+                status, body = _post(self.request(tools) | {"stream": False})
             ended = self.failed(status, body) if status != 200 else self.turn(body)
             turns += 1
-        about = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": turns + ("structured_output" in ended)}
+        about = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": turns + self.answers - self.cuts}
         about |= {"total_cost_usd": 0.0, "usage": self.used, "modelUsage": {}, "permission_denials": []}
         self.say(type="result", subtype="success", **about, **ended)
         sys.stdin.read()
@@ -122,10 +128,13 @@ class Cli:
             "stream": True,
         }
 
-    def failed(self, status: int, body: bytes) -> Json:
-        if status != REFUSED:
-            _refuse(f"status {status}")
-        text = f"Failed to authenticate. API Error: {status} {json.loads(body)['error']['message']}"
+    def failed(self, status: int | None, body: bytes = b"") -> Json:
+        """What the CLI makes of an error: its own words, and no second try where the gateway forbids one."""
+        words = {404: "There's an issue with the selected model."}.get(status or 0, "Failed to authenticate.")
+        if status is None:
+            text = "API Error: Connection to the API was lost (StreamTruncated). This is usually temporary."
+        else:
+            text = f"{words} API Error: {status} {json.loads(body)['error']['message']}"
         message = {"id": _uuid(), "type": "message", "role": "assistant", "model": "<synthetic>", "stop_reason": None}
         self.tell("assistant", message | {"content": [{"type": "text", "text": text}], "usage": {}})
         return {"is_error": True, "result": text, "api_error_status": status, "terminal_reason": "api_error"}
@@ -134,7 +143,11 @@ class Cli:
         """Hand on a streamed answer and run what it calls; how the conversation ended, or None if it goes on."""
         message: Json = {}
         said: list[Json] = []
-        for event in _events(body):
+        stopped = ""
+        events = _events(body)
+        if events[-1]["type"] != "message_stop":
+            return self.lost(events)
+        for event in events:
             self.say(type="stream_event", event=event, parent_tool_use_id=None)
             kind = event["type"]
             if kind == "message_start":
@@ -151,28 +164,51 @@ class Cli:
                 if block["type"] == "tool_use":
                     self.hook("PreToolUse", **self.about(block))
             elif kind == "message_delta":
-                if event["delta"]["stop_reason"] not in ("tool_use", "end_turn"):
-                    _refuse(f"an answer that stopped with {event['delta']['stop_reason']}")
+                stopped = event["delta"]["stop_reason"]
                 for name in self.used:
                     self.used[name] += event["usage"][name]
-        return self.called(said)
+        self.messages.append({"role": "assistant", "content": said})
+        return self.urge("Go on.") if stopped in FINAL else self.called(said)
+
+    def lost(self, events: list[Json]) -> Json | None:
+        """A stream was cut: once more, then no more."""
+        for event in events:
+            self.say(type="stream_event", event=event, parent_tool_use_id=None)
+        if not self.cuts:
+            self.cuts += 1
+            return None
+        self.used = {name: events[0]["message"]["usage"][name] for name in self.used}
+        return self.failed(None)
+
+    def urge(self, text: str) -> None:
+        """Ask for more in the user's name."""
+        self.urged += 1
+        self.tell("user", {"role": "user", "content": text})
+        self.messages.append({"role": "user", "content": text})
 
     def called(self, said: list[Json]) -> Json | None:
         calls = [block for block in said if block["type"] == "tool_use"]
         answers = [call for call in calls if call["name"] == ANSWER_TOOL]
-        if len(calls) > 1 or (not calls and "--json-schema" in self.option):
-            _refuse("an answer without the form, or several calls at once")
-        self.messages.append({"role": "assistant", "content": said})
-        for call in calls:
-            self.messages.append({"role": "user", "content": [self.write(call) if not answers else self.taken(call)]})
+        if len(calls) > 1 and len(calls) != len(answers):
+            _refuse("several calls at once")
+        given = [self.write(call) if call not in answers else self.taken(call) for call in calls]
+        if given:
+            self.messages.append({"role": "user", "content": given})
         if calls and not answers:
             return None
-        text = next((block["text"] for block in reversed(said) if block["type"] == "text"), "")
-        self.hook("Stop", stop_hook_active=False, **({} if answers else {"last_assistant_message": text}))
+        text = next((block["text"] for block in reversed(said) if block["type"] == "text" and block["text"]), "")
+        if not text and not answers and not self.urged:
+            return self.urge("There was no output.")
+        is_missing = not answers and "--json-schema" in self.option
+        again = self.urged > (not text)
+        about = {"last_assistant_message": text} if text and not answers else {}
+        self.hook("Stop", stop_hook_active=is_missing and again, **about)
+        if is_missing and not again:
+            return self.urge("The answer must be given with StructuredOutput.")
         ended = {"is_error": False, "terminal_reason": "completed"}
         if not answers:
             return ended | {"result": text}
-        answer = answers[0]["input"]
+        answer = answers[-1]["input"]
         written = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
         return ended | {"result": written, "structured_output": answer}
 
@@ -186,6 +222,7 @@ class Cli:
         return {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
 
     def taken(self, call: Json) -> Json:
+        self.answers += 1
         return self.result(call, "Structured output provided successfully", "Structured output provided successfully")
 
     def write(self, call: Json) -> Json:
@@ -247,10 +284,7 @@ def _post(body: Json) -> tuple[int, bytes]:
 
 def _events(body: bytes) -> list[Json]:
     lines = [line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")]
-    events = [json.loads(line) for line in lines]
-    if not events or events[-1]["type"] != "message_stop":
-        _refuse("an answer that is cut")
-    return events
+    return [json.loads(line) for line in lines]
 
 
 def _uuid() -> str:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import sdk_alone
 from claude_agent_sdk import InMemorySessionStore, project_key_for_directory
-from scripted_messages_api import ApiError, Step, Text, Thinking, ToolUse, Turn
+from scripted_messages_api import ApiError, Fault, Step, Text, Thinking, ToolUse, Turn
 from wire import Notes, answer, answering, costing, hold, task_in
 
 from vibe_gate.agent import Conversation
@@ -42,6 +42,22 @@ SCRIPTS = {
     "a thought, and no ASCII": [Turn(Thinking("é"), Text("ü\u2028"), ToolUse("StructuredOutput", {"ok": True}))],
     "a refused request": [ApiError(403, "no: [vibe-gate]")],
 }
+LAST_WORD = {"x-should-retry": "false"}
+"""What the gateway gives an error on its way, and the API does not."""
+OVER = ApiError(403, "[vibe-gate] over")
+"""What the gateway answers after a last word."""
+ENDED = {
+    "a wrong key": [ApiError(401, "invalid x-api-key", LAST_WORD)],
+    "no credit": [ApiError(400, "Your credit balance is too low", LAST_WORD)],
+    "an unknown model": [ApiError(404, "model: x", LAST_WORD)] * 2,
+    "a refusal": [Turn(Text("No."), stop_reason="refusal"), OVER],
+    "a cut answer": [Turn(Text("Well, let me"), stop_reason="max_tokens"), OVER],
+    "prose": [Turn(Text("All fine!"))] * 2,
+    "an empty answer": [Turn()] * 3,
+    "two answers": [Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))],
+    "a cut stream": [Turn(Text("Well, let me"), fault=Fault("close"))] * 2,
+}
+"""Conversations without an answer."""
 WRITES = [
     Turn(Text("I write."), ToolUse("Write", {"file_path": "new/a.txt", "content": "é\n"}), usage=costing(30)),
     Turn(ToolUse("Write", {"file_path": "new/a.txt", "content": "b"})),
@@ -95,6 +111,16 @@ def test_a_judges_turn_leaves_the_same(name, tmp_path, environ, quick_agents):
     quick, real = both(tmp_path, environ, SCRIPTS[name], tools=("Read", "Grep"))
     for ours, theirs in zip(quick, real, strict=True):
         assert ours == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENDED)
+def test_a_turn_without_an_answer_ends_the_same(name, tmp_path, environ, quick_agents):
+    quick, real = both(tmp_path, environ, ENDED[name], tools=("Read", "Grep"))
+    assert quick[0][:1] + quick[0][2:] == real[0][:1] + real[0][2:]  # the ending
+    assert [one["hook"] for one in quick[2]] == [one["hook"] for one in real[2]]
+    assert quick[3] == real[3]
+    assert [stream for _, _, stream, _ in quick[4]] == [stream for _, _, stream, _ in real[4]]
 
 
 @pytest.mark.slow

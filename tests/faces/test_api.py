@@ -274,6 +274,6 @@ def test_the_example_runs_and_is_the_one_in_the_documentation(repo):
     environ = repo.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, script], cwd=repo.path, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == "PASS (checks only) · 2 questions not asked: --no-judge"
+    assert done.stdout.splitlines()[0] == "NOTHING REVIEWED · 2 questions not asked: --no-judge"
     code = script.read_text().split("\n\n", 1)[1]
     assert code in (ROOT / "docs" / "reference" / "api.md").read_text()

@@ -144,9 +144,18 @@ def rubric(*criteria: tuple[bool, float], threshold: float = 0.7, coverage: floa
     )
 
 
-def results(of: Rubric, *outcomes: Outcome) -> list[CriterionResult]:
+def results(of: Rubric, *outcomes: Outcome | None) -> list[CriterionResult]:
+    """Results of one answer each; None: no answer, as after a refusal."""
     return [
-        CriterionResult(id=c.id, kind="judge", must=c.must, weight=c.weight, outcome=outcome, decided_by="unanimous")
+        CriterionResult(
+            id=c.id,
+            kind="judge",
+            must=c.must,
+            weight=c.weight,
+            outcome=outcome or "abstain",
+            decided_by="unanimous",
+            votes=(Vote(outcome=outcome or "abstain", said=None if outcome == "error" else outcome, reason="r"),),
+        )
         for c, outcome in zip(of.criterion, outcomes, strict=True)
     ]
 
@@ -166,7 +175,7 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([MUST, MUST], ["error", "fail"], "fail", 0.0, 0.5),
         ([MUST, MUST], ["error", "abstain"], "error", 0.0, 0.0),
         ([OPTIONAL, OPTIONAL, OPTIONAL], ["pass", "abstain", "abstain"], "inconclusive", 1.0, 0.3333),
-        ([OPTIONAL, OPTIONAL], ["pass", "error"], "pass", 1.0, 0.5),
+        ([OPTIONAL, OPTIONAL], ["pass", "error"], "error", 1.0, 0.5),
         ([OPTIONAL], ["not_applicable"], "pass", 1.0, 1.0),
         ([OPTIONAL], ["abstain"], "inconclusive", 0.0, 0.0),
         # On the line is enough, just below is not: threshold 0.7, coverage 0.5.
@@ -178,10 +187,14 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([MUST, OPTIONAL], ["not_applicable", "pass"], "pass", 1.0, 1.0),
         ([MUST, (False, 9)], ["pass", "not_applicable"], "pass", 1.0, 1.0),
         ([MUST], ["not_applicable"], "pass", 1.0, 1.0),
-        # A must that failed outweighs all; what is optional may be unanswered while enough is covered.
+        # A must that failed outweighs all; a judge may leave open what is optional while enough is covered.
         ([MUST, OPTIONAL, (False, 9)], ["fail", "error", "pass"], "fail", 0.9, 0.9091),
         ([OPTIONAL, (False, 9)], ["abstain", "pass"], "pass", 1.0, 0.9),
         ([OPTIONAL, OPTIONAL, OPTIONAL], ["fail", "abstain", "abstain"], "fail", 0.0, 0.3333),
+        # Without an answer nothing passes, however little the question weighs.
+        ([OPTIONAL, (False, 9)], [None, "pass"], "inconclusive", 1.0, 0.9),
+        ([OPTIONAL, (False, 9)], ["error", "pass"], "error", 1.0, 0.9),
+        ([OPTIONAL, MUST], [None, "fail"], "fail", 0.0, 0.5),
     ],
 )
 def test_a_rubric_comes_out_by_weight_threshold_and_coverage(criteria, outcomes, expected, score, covered):

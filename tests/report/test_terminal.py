@@ -21,6 +21,9 @@ def screen(made, notes=(), width=80, every=True) -> str:
     return render(made, notes, width, every=every).plain
 
 
+NEITHER = Vote(outcome="not_applicable", said="not_applicable", reason="r")
+
+
 def first_line(made) -> str:
     return screen(made, width=200).splitlines()[0]
 
@@ -67,7 +70,23 @@ def first_line(made) -> str:
             "! NEEDS APPROVAL · this change edits .vibe-gate, which controls the gate; everything else: pass",
         ),
         (summary(exit_code=5), "! INTEGRITY · the files changed during the review"),
-        (summary(rubrics=()), "✓ PASS · nothing in this change to judge"),
+        (
+            summary(rubrics=(rubric(criterion("x"), criterion("y", "abstain"), criterion("z", "error")),)),
+            "✓ PASS · quality; undecided: y, z",
+        ),
+        (
+            summary(rubrics=(rubric(criterion("x", "not_applicable", kind="judge", reason="not asked: --no-judge")),)),
+            "· NOTHING REVIEWED · 1 question not asked: --no-judge",
+        ),
+        (
+            summary(rubrics=(rubric(criterion("x", "not_applicable")),)),
+            "· NOTHING REVIEWED · no criterion applies to this change",
+        ),
+        (
+            summary(rubrics=(rubric(criterion("x", "not_applicable", votes=(NEITHER,))),)),
+            "✓ PASS · no criterion applies to this change, says the judge",
+        ),
+        (summary(rubrics=()), "· NOTHING REVIEWED · no rubric of the gate is for these files"),
     ],
 )
 def test_the_first_line_is_the_verdict_and_its_reason(made, line):

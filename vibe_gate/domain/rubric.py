@@ -129,7 +129,13 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         float, Meta(ge=0, le=1, description="Least score: weight that passed / weight that was decided.")
     ] = 0.7
     min_coverage: Annotated[
-        float, Meta(ge=0, le=1, description="Least share of the weight that must be decided, else inconclusive.")
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Least share of the weight that must be decided, else inconclusive. "
+            "A question that no model answers is never let pass by it.",
+        ),
     ] = 0.5
     votes: Annotated[
         int, Meta(ge=1, le=9, description="How often each question is asked, until the outcome cannot change.")

@@ -116,6 +116,12 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     votes: tuple[Vote, ...] = ()
     reason: str = ""
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether it is a question that stays open because a model did not answer, rather than could not tell."""
+        silent = not self.votes or any(vote.said is None for vote in self.votes)
+        return self.kind == "judge" and self.outcome in ("abstain", "error") and silent
+
 
 def whole_change(failed: CriterionResult) -> Finding:
     """The finding of a failed criterion that points at no line."""

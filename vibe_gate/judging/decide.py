@@ -53,7 +53,7 @@ def _demote(vote: Vote, why: str) -> Vote:
 def combine(parts: Sequence[Vote]) -> Vote:
     """One vote from the answers to the parts of a change: the worst, with all its evidence, and `changes` of all."""
     worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
-    deciding = [part for part in parts if part.outcome == worst]
+    deciding = sorted((part for part in parts if part.outcome == worst), key=lambda part: part.said is not None)
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
     return replace(deciding[0], evidence=evidence, changes=changes)
@@ -105,7 +105,8 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     """The rubric's outcome from those of its criteria, by weight.
 
     score = passed weight / decided weight; coverage = decided weight / applicable
-    weight, where not_applicable leaves the count. Nothing applicable passes.
+    weight, where not_applicable leaves the count. Nothing applicable passes. `min_coverage` is about what judges and
+    checks could not tell: a question without an answer never passes, must or not.
     """
     applicable = [result for result in results if result.outcome != "not_applicable"]
     decided = [result for result in applicable if result.outcome in ("pass", "fail")]
@@ -114,7 +115,7 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     applicable_weight = sum(result.weight for result in applicable)
     score = passed / decided_weight if decided_weight else float(not applicable)
     coverage = decided_weight / applicable_weight if applicable_weight else 1.0
-    musts = {result.outcome for result in applicable if result.must}
+    musts = {result.outcome for result in applicable if result.must or result.unanswered}
     outcome: RunOutcome = "pass"
     if "fail" in musts or (decided and score < rubric.pass_threshold):
         outcome = "fail"

@@ -80,6 +80,8 @@ def _after_pass(summary: Summary) -> str:
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
     left = queries.unasked(summary)
+    if not left and not queries.examined(summary):
+        return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
     if left and left[0].reason == NO_KEY:
         return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
     return "nothing to do; judge questions are switched off" if left else "nothing to do"

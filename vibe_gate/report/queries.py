@@ -10,11 +10,14 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
-from vibe_gate.domain.verdict import DETAILS, NO_JUDGE, NO_KEY, WAITS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import DETAILS, WAITS, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.errors import FAIL, PASS
 
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
+
+_LEFT_OUT = re.compile(r"not asked(?:: | \()")
+"""How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
 
 _WAITS = re.compile(f"{WAITS} '([^']+)'")
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
@@ -39,9 +42,15 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
 
 
 def unasked(summary: Summary) -> list[CriterionResult]:
-    """The questions that no judge was asked because there is no way to ask one, or on request."""
+    """The questions that no judge was asked: there is no way to ask one, on request, or by the rule of a git hook."""
     asked = any(one.votes or one.decided_by == "cache" for one in criteria(summary))
-    return [] if asked else [one for one in criteria(summary) if one.reason in (NO_KEY, NO_JUDGE)]
+    return [] if asked else [one for one in criteria(summary) if one.kind == "judge" and _LEFT_OUT.match(one.reason)]
+
+
+def examined(summary: Summary) -> bool:
+    """Whether a check or a judge looked at the change. A workflow without rubrics has agents instead."""
+    looked = any(one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria(summary))
+    return looked or (summary.workflow != "review" and not summary.rubrics)
 
 
 def shared_error(summary: Summary) -> str:

@@ -23,6 +23,8 @@ _OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
 
 def verdict(summary: Summary) -> str:
     """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning."""
+    if summary.exit_code == PASS and not queries.examined(summary):
+        return "NOTHING REVIEWED" if summary.run_id else "NOTHING TO REVIEW"
     if summary.exit_code == PASS:
         warnings = sum(finding.level == "warning" for finding in summary.findings)
         only = " (checks only)" if queries.unasked(summary) else ""
@@ -66,14 +68,16 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     if not decisive and summary.workflow != "review" and not summary.rubrics:
         return ""  # a workflow without rubrics: its stages say it
     if not decisive:
-        return {"pass": "nothing in this change to judge", "fail": "a finding blocks"}.get(summary.outcome, "")
+        return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
         if left := queries.unasked(summary):
             return f"{counted(len(left), 'question')} {left[0].reason}"
         places = len(queries.missed(summary))
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
+        if left_open := [one for rubric in decisive for one in queries.undecided(rubric)]:
+            skipped = f"; undecided: {_names(left_open)}{skipped}"
         passed = [rubric.id for rubric in decisive if queries.applies(rubric)]
-        names = joined(passed) or "no criterion applies to this change"
+        names = joined(passed) or _none_applies(summary)
         if sentence and passed:
             plural = "s" if len(passed) > 1 else ""
             names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
@@ -101,6 +105,9 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
     if musts := [one for one in found if one.must]:
         named = f"{_names(musts)} {verb} (must)"
         return named if wanted == "fail" or not reason else _with_reason(named, musts)
+    if silent := [one for one in found if one.unanswered]:
+        named = f"{_names(silent)} {verb}"
+        return _with_reason(named, silent) if reason else named
     if rubric.outcome == "fail":
         threshold = f" of {rubric.pass_threshold:.2f}" if rubric.pass_threshold is not None else ""
         decided = sum(one.weight for one in rubric.criteria if one.outcome == "pass" or one in found)
@@ -121,6 +128,11 @@ def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:
     first = criteria[0]
     why = queries.fact(first.reason)
     return f"{named}{f'; {first.id}' if len(criteria) > 1 else ''}: {why}" if why else named
+
+
+def _none_applies(summary: Summary) -> str:
+    asked = any(one.votes for one in queries.criteria(summary))
+    return f"no criterion applies to this change{', says the judge' if asked else ''}"
 
 
 def gate(summary: Summary) -> str:

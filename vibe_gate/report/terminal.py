@@ -93,6 +93,8 @@ def _verdict(summary: Summary) -> tuple[str, str]:
     mark, style = {PASS: ("✓", "bold green"), FAIL: ("✗", "bold red"), INTEGRITY: ("!", "bold red")}.get(
         summary.exit_code, ("!", "bold yellow")
     )
+    if summary.exit_code == PASS and not queries.examined(summary):
+        mark, style = "·", "bold"
     if summary.exit_code == INCONCLUSIVE:
         mark, style = ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
     return f"{mark} {sentences.verdict(summary)}", style

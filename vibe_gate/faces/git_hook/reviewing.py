@@ -29,7 +29,7 @@ from vibe_gate.gate.loading import FOLDER
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.report import sentences
+from vibe_gate.report import queries, sentences
 from vibe_gate.run.review import Review, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -147,7 +147,8 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
             hook.say(f"vibe-gate: note: {safe(note)}")
     hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)
     if hints and not passed:
-        hook.say(f"vibe-gate: written by an agent, {'judged' if _judged(summary) else 'not judged'}. Signs: {hints}")
+        answered = any(vote.said for one in queries.criteria(summary) for vote in one.votes)
+        hook.say(f"vibe-gate: written by an agent, {'judged' if answered else 'not judged'}. Signs: {hints}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
 
