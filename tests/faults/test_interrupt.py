@@ -167,6 +167,10 @@ def test_a_killed_review_takes_its_agent_with_it_and_leaves_what_its_settled_ans
     assert not list((repo.path / ".vibe-artifacts").glob("*/*/summary.json"))
     spent = open_state(repo.path / ".git").spending.spent(datetime.now(UTC))
     assert spent == pytest.approx(2 * (1_000 * 2 + 1_000 * 10) / 1_000_000)
+    assert {path.name[:14] for path in (tmp_path / "tmp").iterdir()} > {"vibe-gate-run-"}
+    with answering(PASSES, repeat_last=True) as model:
+        start(repo.path, environ | model.environ | {"TMPDIR": str(tmp_path / "tmp")}).communicate(timeout=90)
+    assert list((tmp_path / "tmp").iterdir()) == [], "the next review deletes what was left"
 
 
 def test_two_reviews_at_once_in_one_repository_are_both_right(tmp_path, environ):

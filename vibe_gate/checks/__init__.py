@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate import scratch
 from vibe_gate.checks import conduct, files, tests_kept, text
 from vibe_gate.checks.command import CommandOptions, command
 from vibe_gate.checks.contract import (
@@ -216,8 +215,8 @@ class _Commands:
         """Run a command in a fresh export of the tree before or after the change, behind the wall."""
         from vibe_gate.sandbox import run_command  # most gates have no command
 
-        with tempfile.TemporaryDirectory(prefix="vibe-gate-check-") as folder:
-            root = Path(folder).resolve() / "tree"
+        with scratch.private_folder("check") as folder:
+            root = folder.resolve() / "tree"
             tree = self._change.after if side == "after" else self._change.before
             exported = self._repository.export(tree, root)
             ended = run_command(

@@ -20,6 +20,7 @@ from typing import IO
 
 from msgspec import Struct
 
+from vibe_gate import scratch
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
 from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
@@ -47,6 +48,7 @@ class Objects:
         parent = Path(environ.get("TMPDIR") or "/tmp").absolute()  # noqa: S108 (a random name below it)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix="vibe-gate-", dir=parent))
+            self._claim = scratch.claim(self.folder)
         except OSError as error:
             raise InfrastructureError(f"no folder can be made in {parent}: {error.strerror}.") from error
         for name in ("objects/info", "objects/pack", "refs"):
@@ -71,6 +73,7 @@ class Objects:
         """Delete the scratch folder; nothing can be read any more."""
         self._stop()
         shutil.rmtree(self.folder)
+        os.close(self._claim)
 
     def borrow(self, objects: Path) -> None:
         """Read from another folder of objects, too."""

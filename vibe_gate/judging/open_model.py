@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from vibe_gate import scratch
 from vibe_gate.agent import program_versions
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.gate import Budget
@@ -52,16 +52,17 @@ def open_model(run: RunContext, wire: Wire, upstream: Upstream | None, budget: B
         with lock:
             model.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
 
-    with tempfile.TemporaryDirectory(prefix="vibe-gate-") as folder:
-        run.record.describe(versions=program_versions(run.environ, Path(folder)))
+    scratch.remove_abandoned()
+    with scratch.private_folder("run") as folder:
+        run.record.describe(versions=program_versions(run.environ, folder))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(run.clock()), 0.0)
         nonce, limit = secrets.token_hex(16), min(budget.max_cost_usd, earlier.usd + left)
-        places = {nonce: "{{nonce}}", folder: "{{folder}}"}
+        places = {nonce: "{{nonce}}", str(folder): "{{folder}}"}
         with Gateway(
             upstream, wire, limit, run.redactor.text, placeholders=places, on_settled=count, earlier=earlier
         ) as gateway:
-            model = OpenedModel(gateway, Path(folder), nonce, limit, places)
+            model = OpenedModel(gateway, folder, nonce, limit, places)
             yield model
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from vibe_gate import scratch
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.domain.summary import Summary
@@ -82,7 +82,7 @@ class CaseSet(Struct, frozen=True):
         for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
         """
         cassette = self._cassette(case)
-        with tempfile.TemporaryDirectory(prefix="vibe-gate-case-") as folder:
+        with scratch.private_folder("case") as folder:
             request = ReviewRequest(
                 Selection("commit"),
                 rubrics=(case.file.rubric,),

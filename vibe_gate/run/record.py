@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from vibe_gate import scratch
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Change, FileVersion, Side
@@ -60,7 +61,8 @@ def recording(run: RunContext, facts: Facts) -> Iterator[None]:
         raise
     if not run.record.lost:
         with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
-            run.store.clean_if_due(facts.gate.file.retention)
+            if run.store.clean_if_due(facts.gate.file.retention) is not None:
+                scratch.remove_abandoned()
 
 
 def keep_contents(repository: Repository, change: Change, run: RunContext, *, named: bool = True) -> None:

@@ -13,7 +13,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import IO, Any
 
 from msgspec import Struct
 
+from vibe_gate import scratch
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.sandbox import launcher
 
@@ -96,15 +96,16 @@ def run_command(
     command's user may open, a container daemon's, say.
     """
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="vibe-gate-command-", ignore_cleanup_errors=True) as home:
-        env = _environment(environ, Path(home))
+    with scratch.private_folder("command") as folder:
+        home = folder / "home"
+        env = _environment(environ, home)
         program, why = _program(argv[0], cwd, env["PATH"])
         if why:
             return CommandResult(None, "", why, _since(started))
         order = {
             "argv": [program, *argv[1:]],
             "read": _readable(program, env["PATH"], environ),
-            "write": [str(cwd), home],
+            "write": [str(cwd), str(home)],
             "unix_sockets": unix_sockets,
         }
         tail = _Tail()
@@ -211,10 +212,10 @@ class _Tail:
 
 def _environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     """What the command sees: how to find programs and which language to speak; a home and a TMPDIR of its own."""
-    scratch = home / "tmp"
-    scratch.mkdir()
+    temporary = home / "tmp"
+    temporary.mkdir(parents=True)
     kept = {name: environ[name] for name in _KEPT_NAMES if environ.get(name)}
-    return {"PATH": _DEFAULT_PATH, "LANG": "C.UTF-8"} | kept | {"HOME": str(home), "TMPDIR": str(scratch)}
+    return {"PATH": _DEFAULT_PATH, "LANG": "C.UTF-8"} | kept | {"HOME": str(home), "TMPDIR": str(temporary)}
 
 
 def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
