@@ -25,6 +25,7 @@ class Kind:
     outcome: str = "pass"
     files: Sequence[str] = ("pay.py",)
     rubrics: Sequence[str] = ("quality",)
+    binaries: Sequence[str] = ()
     agent: bool = False
     hints: Sequence[str] = ()
     contents: Sequence[bytes] = ()
@@ -45,8 +46,8 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
     run = begun(root, at, kind)
     base = summary_of(run, kind.outcome, EXIT_CODES[kind.outcome])
     files = tuple(
-        ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=False)
-        for path in kind.files
+        ChangedFile(path=path, old_path=None, change_type="modified", added=2, deleted=1, binary=path in kind.binaries)
+        for path in (*kind.files, *kind.binaries)
     )
     change = replace(base.change, **{"head_commit": kind.key, "files": files, **kind.ids})
     rubrics = tuple(

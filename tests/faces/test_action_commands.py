@@ -195,7 +195,8 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
         ("bob", f"override {name},beef x"): "has no finding",
         ("bob", "explain abc"): "has no finding",
         ("bob", "explain"): "has no finding",
-        ("bob", "dance"): "/vibe-gate override FINDING REASON",
+        ("bob", "dance"): "There is no command `dance`. Write one of these",
+        ("bob", ""): "| `/vibe-gate explain FINDING` | answers with its quoted lines, its votes",
     }
     for (author, words), sentence in said.items():
         assert sentence in answered(made, author, f"/vibe-gate {words}")

@@ -124,7 +124,7 @@ def test_an_unsealed_run_has_no_outcome(bundles, repo):
 
 
 def test_the_document_of_a_list(bundles, repo):
-    run_id = recorded(repo, START, Kind(files=("a.py", '"caf\\351"'), agent=True))
+    run_id = recorded(repo, START, Kind(files=("a.py", '"caf\\351"'), binaries=("logo.png",), agent=True))
     (run,) = bundles(repo, "list", "--json").json["bundles"]
     change = run.pop("change")
     assert change["head_commit"] == KEY
@@ -139,8 +139,8 @@ def test_the_document_of_a_list(bundles, repo):
         "author": "agent",
         "workflow": "review",
         "rubrics": [{"id": "quality", "outcome": "pass"}],
-        "paths": ["a.py", '"caf\\351"'],
-        "stats": {"files": 2, "added": 4, "deleted": 2},
+        "paths": ["a.py", '"caf\\351"', "logo.png"],
+        "stats": {"files": 3, "added": 4, "deleted": 2},
         "findings": 0,
         "cost": {"usd": 0.0125, "basis": "known"},
         "duration_ms": 0,
@@ -249,6 +249,14 @@ def test_bundles_that_were_downloaded_are_listed_and_shown_without_a_repository(
     assert (done.returncode, done.stdout) == (2, "")
     assert "No run found for HEAD; `vibe-gate bundles list` shows all runs." in done.stderr
     assert bundles(tmp_path, "clean").returncode == 0
+
+
+def test_a_word_that_names_no_run_is_told_with_the_nearest_revision(bundles, repo):
+    recorded(repo)
+    git(repo, "branch", "maintenance")
+    done = bundles(repo, "show", "maintenence")
+    assert done.returncode == 2
+    assert "is not a revision either" in done.stderr and "Did you mean 'maintenance'?" in done.stderr
 
 
 def test_where_git_is_redirected_the_store_is_that_of_its_working_tree(bundles, repo, tmp_path):

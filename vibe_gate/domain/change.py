@@ -232,13 +232,13 @@ class Change(Struct, frozen=True):
 
     @property
     def added(self) -> int:
-        """Added lines over all files."""
-        return sum(file.added for file in self.files)
+        """Added lines of text; a binary file has none."""
+        return sum(file.added for file in self.files if not file.binary)
 
     @property
     def deleted(self) -> int:
-        """Deleted lines over all files."""
-        return sum(file.deleted for file in self.files)
+        """Deleted lines of text."""
+        return sum(file.deleted for file in self.files if not file.binary)
 
     def file(self, path: str) -> FileDiff | None:
         """The file changed at `path` on its after side (or before side, if deleted)."""

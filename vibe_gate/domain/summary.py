@@ -45,6 +45,16 @@ class ChangeSummary(Struct, frozen=True, kw_only=True):
     range_patch_id: str
     files: tuple[ChangedFile, ...]
 
+    @property
+    def added(self) -> int:
+        """Lines of text that it adds; a binary file has none."""
+        return sum(file.added for file in self.files if not file.binary)
+
+    @property
+    def deleted(self) -> int:
+        """Lines of text that it deletes."""
+        return sum(file.deleted for file in self.files if not file.binary)
+
 
 class PolicyChange(Struct, frozen=True, kw_only=True):
     """A change to the gate itself or to what steers it. `diff` is unified text."""

@@ -323,8 +323,7 @@ def _details(report: Report) -> Block:
     if not summary.run_id:
         return Block("")
     change, score = summary.change, queries.score(summary)
-    added, deleted = queries.lines(summary)
-    size = f"{counted(len(change.files), 'file')} (+{added:,} −{deleted:,})"
+    size = f"{counted(len(change.files), 'file')} (+{change.added:,} −{change.deleted:,})"
     about = commit(change.head_commit, report.links) if change.head_commit else code(sentences.key(summary))
     parts = [
         f"Reviewed: {about} against {prose(sentences.gate(summary))}.",

@@ -121,12 +121,6 @@ def has_score(rubric: RubricResult) -> bool:
     return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and applies(rubric)
 
 
-def lines(summary: Summary) -> tuple[int, int]:
-    """Lines of text that the change adds and deletes; a binary file has none."""
-    texts = [file for file in summary.change.files if not file.binary]
-    return sum(file.added for file in texts), sum(file.deleted for file in texts)
-
-
 def score(summary: Summary) -> float | None:
     """The lowest score of a rubric; None if nothing was decided, or the run ended without pass or fail."""
     if summary.exit_code not in (PASS, FAIL):

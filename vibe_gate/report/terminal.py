@@ -102,9 +102,10 @@ def _verdict(summary: Summary) -> tuple[str, str]:
 
 def _change(summary: Summary) -> str:
     shown = sentences.key(summary) + (" (uncommitted)" if summary.key.startswith("tree-") else "")
-    files, (added, deleted) = summary.change.files, queries.lines(summary)
+    change, files = summary.change, summary.change.files
     names = ", ".join(_path(f.path) for f in files[:3]) + (", …" if len(files) > 3 else "")
-    return f"{safe(shown)} · {counted(len(files), 'file')} +{added} −{deleted}" + (f" · {names}" if names else "")
+    size = f"{counted(len(files), 'file')} +{change.added} −{change.deleted}"
+    return f"{safe(shown)} · {size}" + (f" · {names}" if names else "")
 
 
 def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[ScreenRow]:

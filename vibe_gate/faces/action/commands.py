@@ -23,7 +23,7 @@ from vibe_gate.forge import Comment, Forge, Pull, open_forge
 from vibe_gate.report import sentences
 from vibe_gate.report.comment import commit, state_of
 from vibe_gate.report.links import Links
-from vibe_gate.report.markdown import code, fence, link, prose
+from vibe_gate.report.markdown import code, fence, link, prose, table
 from vibe_gate.report.round import ReportedFinding, RoundState
 
 COMMAND = "/vibe-gate"
@@ -163,10 +163,22 @@ def _ignored(runner: Runner, why: str) -> int:
     return PASS
 
 
+_HELP = (
+    (f"`{COMMAND} review`", "runs the gate's job again for the newest commit"),
+    (f"`{COMMAND} explain FINDING`", "answers with its quoted lines, its votes and how to accept it; asks no model"),
+    (f"`{COMMAND} override FINDING REASON`", "accepts it for this commit, records who and why, runs the job again"),
+)
+"""What each command does."""
+
+
 def _usage(asked: _PermittedCommand) -> _Answer:
+    given = asked.command.verb
+    unknown = f"There is no command {code(given, 40)}. " if given not in ("", "help") else ""
+    known = table(("Command", "What it does"), _HELP)
     return _Answer(
-        f"Write `{COMMAND} review`, `{COMMAND} explain FINDING` or `{COMMAND} override FINDING REASON` on the first "
-        "line. FINDING is its fingerprint, as the gate's comment shows it; several are separated by commas."
+        f"{unknown}Write one of these on the first line of a comment:\n\n{known}\n\n"
+        "FINDING is its fingerprint, as the gate's comment shows it, or the first four characters or more; several are "
+        "separated by commas."
     )
 
 

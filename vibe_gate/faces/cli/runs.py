@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
@@ -143,7 +143,9 @@ class StoredRuns:
             try:
                 ids = _ids(repository, reference) if repository is not None else {}
             except RevisionError as error:
-                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}") from error
+                near = nearest(reference, repository.names()) if repository is not None else ""
+                meant = f" Did you mean {near!r}?" if near else ""
+                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}{meant}") from error
         for match in MATCHES:
             like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
             if like:

@@ -56,8 +56,8 @@ def _top(view: View) -> Html:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
         why = sentences.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
-        files, (added, deleted) = summary.change.files, queries.lines(summary)
-        size = f"{counted(len(files), 'file')}, +{added} −{deleted} lines"
+        change = summary.change
+        size = f"{counted(len(change.files), 'file')}, +{change.added} −{change.deleted} lines"
         told = [
             ("change", joined([tag("code", sentences.key(summary)), f" · {size}"])),
             ("effect", queries.changes(summary)),
