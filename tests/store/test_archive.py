@@ -238,15 +238,22 @@ def test_an_archive_that_was_cut_or_goes_on_or_is_none_is_refused(
         refused(other, path, "it (is not a whole tar.gz|goes on)")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE])
-def test_a_bomb_ends_after_a_few_megabytes(tmp_path: Path, other: Path, kind: bytes) -> None:
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_a_bomb_ends_at_the_header_that_announces_it(tmp_path: Path, other: Path, kind: bytes) -> None:
+    """The archive ends in the middle: who reads on would say so."""
     info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
     info.type, info.size = kind, 1 << 30
-    (tmp_path / "bomb.tar.gz").write_bytes(
-        gzip.compress(info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(100 << 20), 1)
-    )
-    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more|more than 4,096 bytes")
+    whole = gzip.compress(info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(1 << 20), 1)
+    (tmp_path / "bomb.tar.gz").write_bytes(whole[:-100])
+    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more|more than 4,096 bytes|a folder with content")
+
+
+@pytest.mark.slow
+def test_bytes_that_no_header_announces_are_counted(tmp_path: Path, other: Path) -> None:
+    info = tarfile.TarInfo(f"{KEY}/{RUN_ID}/events.ndjson")
+    data = info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict") + bytes(100 << 20)
+    (tmp_path / "bomb.tar.gz").write_bytes(gzip.compress(data, 1))
+    refused(other, tmp_path / "bomb.tar.gz", "unpacks to more")
 
 
 def test_where_git_tracks_the_store_or_it_is_a_link_nothing_is_imported(

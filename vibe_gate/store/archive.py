@@ -215,10 +215,12 @@ def _members(stream: _Stream) -> Iterator[tarfile.TarInfo]:
             tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
             if not info.isdir():
                 yield info
+            elif info.size:  # bytes that only a search for the next header would unpack
+                raise _refused(f"{paths.quote(info.name)} is a folder with content")
             stream.expect(MAX_HEADER)
         else:
             raise _refused(f"it holds {MAX_MEMBERS:,} files and folders or more")
-        stream.expect(MAX_BYTES)
+        stream.expect_rest()
         while rest := stream.read(_CHUNK):
             if any(rest):
                 raise _refused("it goes on after its end")
@@ -248,8 +250,17 @@ class _Stream(gzip.GzipFile):
         self._expected = 0
 
     def expect(self, size: int) -> None:
-        """Allow so many bytes from here on."""
+        """Allow so many bytes from here on. IntegrityError if that would be too many in all: none of them is read."""
+        if self.tell() + size > self._most:
+            raise self._too_many()
         self._expected = size
+
+    def expect_rest(self) -> None:
+        """Allow all bytes that the archive may still have."""
+        self._expected = MAX_BYTES
+
+    def _too_many(self) -> IntegrityError:
+        return _refused(f"it unpacks to more than {self._most:,} bytes, which is too much for an archive of its size")
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= self._expected:
@@ -257,7 +268,7 @@ class _Stream(gzip.GzipFile):
         self._expected -= size
         data = super().read(size)
         if self.tell() > self._most:
-            raise _refused("it unpacks to more bytes than an archive of its size may")
+            raise self._too_many()
         return data
 
 
