@@ -55,7 +55,10 @@ class Event(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Require what its type needs, and no half of a surrogate pair outside of the data. ValueError."""
-        "".join((self.ts, self.run_id, self.node_id or "")).encode()
+        try:
+            "".join((self.ts, self.run_id, self.node_id or "")).encode()
+        except UnicodeEncodeError:  # msgspec would hand on Python's words
+            raise ValueError("it has half a surrogate pair") from None
         missing = [name for name in _NEEDS.get(self.type, ()) if not isinstance(self.data.get(name), str)]
         if missing:
             raise ValueError(f"{self.type} needs the text {' and '.join(missing)} in its data")

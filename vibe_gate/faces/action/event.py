@@ -104,6 +104,12 @@ _PLACES: dict[str, dict[str, str]] = {
 }
 """Where the fields of a trigger stand, by the event's name."""
 
+_FORMS = {
+    "repository": "OWNER/NAME", "origin": "OWNER/NAME", "base": "a commit id", "head": "a commit id",
+    "number": "a number", "run": "a number", "comment": "a number", "author": "a login", "forced": "true or false",
+}  # fmt: skip
+"""What a field must be; text (without halves of surrogate pairs) if it is not named here."""
+
 _REQUIRED = ("repository", "base", "head", "number", "run", "comment")
 
 _REFUSED = (
@@ -152,9 +158,9 @@ def _trigger(name: str, event: Mapping[str, object]) -> Trigger:
     try:
         return Trigger.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = places[str(first["loc"][0])]
-        raise UsageError(f"The event file is not what GitHub writes: {where}: {first['msg']}.") from None
+        name = str(error.errors(include_url=False, include_input=False)[0]["loc"][0])
+        what = "missing" if values[name] is None else f"not {_FORMS.get(name, 'text')}"
+        raise UsageError(f"The event file is not what GitHub writes: {places[name]} is {what}.") from None
 
 
 def _at(event: object, place: str) -> object:
