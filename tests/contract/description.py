@@ -47,6 +47,8 @@ _REPOSITORY = [{"$ref": "#/components/parameters/owner"}, {"$ref": "#/components
 _PAGES = [{"$ref": "#/components/parameters/per-page"}, {"$ref": "#/components/parameters/page"}]
 _RUN = [*_REPOSITORY, _parameter("run_id", "integer")]
 _BODY = {"type": "object", "required": ["body"], "properties": {"body": {"type": "string"}}}
+_CONTENT = {"type": "string", "enum": ["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]}
+_REACT = {"type": "object", "required": ["content"], "properties": {"content": _CONTENT}}
 _NOT_FOUND = {"$ref": "#/components/responses/not_found"}
 
 ADDED: Json = {
@@ -55,6 +57,13 @@ ADDED: Json = {
             "parameters": [*_REPOSITORY, _parameter("comment_id", "integer")],
             "requestBody": {"required": True, "content": {"application/json": {"schema": _BODY}}},
             "responses": {"200": _answers({"$ref": "#/components/schemas/pull-request-review-comment"})},
+        }
+    },
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": {
+        "post": {
+            "parameters": [*_REPOSITORY, _parameter("comment_id", "integer")],
+            "requestBody": {"required": True, "content": {"application/json": {"schema": _REACT}}},
+            "responses": {code: _answers({"$ref": "#/components/schemas/reaction"}) for code in ("200", "201")},
         }
     },
     "/repos/{owner}/{repo}/collaborators/{username}/permission": {
@@ -286,6 +295,17 @@ def _complete(spec: Json) -> None:
         "type": "object",
         "required": list(run),
         "properties": {name: {"type": kind} for name, kind in run.items()},
+    }
+    schemas["reaction"] = {
+        "type": "object",
+        "required": ["id", "node_id", "user", "content", "created_at"],
+        "properties": {
+            "id": {"type": "integer"},
+            "node_id": {"type": "string"},
+            "user": {"$ref": "#/components/schemas/nullable-simple-user"},
+            "content": _CONTENT,
+            "created_at": {"type": "string", "format": "date-time"},
+        },
     }
     collaborator = copy.deepcopy(schemas["simple-user"])
     collaborator["nullable"] = True

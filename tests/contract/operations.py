@@ -83,6 +83,8 @@ class Operations:
         self.actions_runs: list[ActionsRun] = []
         self.reviews: list[Review] = []
         self.review_comments: list[ReviewComment] = []
+        self.reactions: list[tuple[int, str, str]] = []
+        """Number of a comment, login, content."""
         self.permissions: dict[str, str] = {}
         self._moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         self._last_id = 1000
@@ -100,6 +102,7 @@ class Operations:
             ("POST", f"{repo}/actions/runs/{{run_id}}/rerun"): self._rerun,
             ("PATCH", f"{repo}/issues/comments/{{comment_id}}"): self._edit_comment,
             ("DELETE", f"{repo}/issues/comments/{{comment_id}}"): self._delete_comment,
+            ("POST", f"{repo}/issues/comments/{{comment_id}}/reactions"): self._react,
             ("GET", f"{repo}/issues/{{issue_number}}/comments"): self._list_comments,
             ("POST", f"{repo}/issues/{{issue_number}}/comments"): self._create_comment,
             ("GET", f"{repo}/pulls/{{pull_number}}"): lambda asked: Answer(200, self.shapes.pull(self._pull(asked))),
@@ -241,6 +244,13 @@ class Operations:
         _own(asked, comment.author)
         self.comments.remove(comment)
         return Answer(204)
+
+    def _react(self, asked: Asked) -> Answer:
+        reaction = (self._comment(asked).id, asked.login, asked.body["content"])
+        known = reaction in self.reactions
+        self.reactions += [] if known else [reaction]
+        values = {"id": self.new_id(), "user": self.shapes.user(asked.login), "content": reaction[2]}
+        return Answer(200 if known else 201, values | {"node_id": "REA_1", "created_at": self.now()})
 
     # Reviews and comments at lines
 

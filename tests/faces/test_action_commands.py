@@ -89,6 +89,9 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
     asked = made.github.add_comment(7, "bob", f"/vibe-gate override {first[:8]},{second} a @fixture <b> | gone\nthanks")
     obeyed(made, asked)
     answer = made.ours[-1]
+    assert made.github.reactions == [(asked.id, "github-actions[bot]", "eyes")]
+    seen = [entry.path.endswith("/reactions") for entry in made.github.log if entry.method == "POST"]
+    assert seen.index(True) == len(seen) - 3, "before the answer and the new run"
     assert "`@bob` overrides 2 findings at" in answer and first[:8] in answer and "a `@fixture <b>" in answer
     assert made.github.actions_runs[0].again == 1
     done = made.review_pull(head)
@@ -137,7 +140,7 @@ def test_a_writers_override_lets_this_commit_pass_while_the_comment_stands(made,
 
 
 @pytest.mark.slow
-def test_who_may_not_ask_is_ignored_without_a_word(made, head):
+def test_who_may_not_ask_gets_a_reaction_that_says_no_and_what_is_no_persons_command_nothing(made, head):
     name = findings(made)[0]
     github, wish = made.github, f"/vibe-gate override {name} fine"
     github.add_pull(8, state="closed")
@@ -150,10 +153,14 @@ def test_who_may_not_ask_is_ignored_without_a_word(made, head):
             setattr(comment, field, value)
         return comment
 
-    ignored: list[Callable[[], str]] = [
+    refused: list[Callable[[], str]] = [
         lambda: obeyed(made, by("eve")),
         lambda: obeyed(made, by("tim")),
         lambda: obeyed(made, by("mallory")),
+        lambda: obeyed(made, by("bob", number=8)),
+        lambda: obeyed(made, by("bob", number=10)),
+    ]
+    ignored: list[Callable[[], str]] = [
         lambda: obeyed(made, by(None)),
         lambda: obeyed(made, by("helpful[bot]")),
         lambda: obeyed(made, by("github-actions[bot]")),
@@ -162,15 +169,14 @@ def test_who_may_not_ask_is_ignored_without_a_word(made, head):
         lambda: obeyed(made, by("bob"), said="/vibe-gate review"),  # edited within the second
         lambda: obeyed(made, by("bob", "lgtm")),
         lambda: obeyed(made, by("bob", number=9), number=7),
-        lambda: obeyed(made, by("bob", number=8)),
-        lambda: obeyed(made, by("bob", number=10)),
         lambda: obeyed(made, None),
     ]
     before, bodies = github.writes, list(made.ours)
-    for ask in ignored:
+    for ask in (*refused, *ignored):
         assert "The comment is ignored" in ask()
     assert made.ours == [*bodies, wish]  # its own comment is the forged one
-    assert (github.writes, github.actions_runs[0].again) == (before, 0)
+    assert [content for _, _, content in github.reactions] == ["-1"] * len(refused)
+    assert (github.writes, github.actions_runs[0].again) == (before + len(refused), 0)
     assert made.review_pull(head).code == 1
 
 

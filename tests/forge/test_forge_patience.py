@@ -40,6 +40,25 @@ def test_silence_is_given_up_and_soon_nothing_is_asked_any_more(silent: str) -> 
                 act()
 
 
+def test_a_comment_that_fails_for_ever_is_given_up_after_thirty_seconds_and_then_all_is_tried_once(
+    github: LoopbackGitHub,
+) -> None:
+    waits: list[float] = []
+    github.fail("*", "/repos/{owner}/{repo}/issues/{issue_number}/comments", 502, times=None)
+    with Forge(RestClient(github.url, github.token, environ={}, pause=waits.append), "octo/hello") as forge:
+        with pytest.raises(ForgeError, match="502"):
+            forge.put_comment(7, "m words", marker="m")
+        assert 13 <= sum(waits) <= 30
+        waits.clear()
+        with pytest.raises(ForgeError, match="502"):
+            forge.put_comment(7, "m words", marker="m")
+        with pytest.raises(ForgeError, match="502"):
+            list(forge.comments(7))
+        assert sum(waits) <= 13
+        github.heal()
+        assert forge.put_comment(7, "m words", marker="m").body == "m words"
+
+
 def test_all_time_with_github_comes_out_of_one_budget(github: LoopbackGitHub) -> None:
     github.fail("*", "*", times=None, delay=0.3)
     with (

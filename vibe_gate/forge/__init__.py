@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
+from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment, Reaction
 from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Approval", "BegunCheckRun", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge",
-    "LineComment", "PostedCheckRun", "Pull", "PullCommit", "open_forge",
+    "LineComment", "PostedCheckRun", "Pull", "PullCommit", "Reaction", "open_forge",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import show_text
 from vibe_gate.errors import ForgeError, UsageError
 from vibe_gate.forge import shapes
-from vibe_gate.forge.payloads import CheckRun, LineComment
+from vibe_gate.forge.payloads import CheckRun, LineComment, Reaction
 from vibe_gate.forge.rest import MAX_PAGES, RestClient
 from vibe_gate.forge.shapes import (
     BOT,
@@ -257,6 +257,11 @@ class Forge:
                     "it may be ours, so it is left as it is and no second one is made.",
                     HTTPStatus.CONFLICT,
                 )
+
+    def react(self, comment_id: int, content: Reaction) -> None:
+        """Put a reaction on a comment of the conversation; a second one of the same kind changes nothing."""
+        path = f"{self._root}/issues/comments/{comment_id:d}/reactions"
+        self._rest.send("POST", path, {"content": content}, "react to a comment")
 
     # Check runs and reviews: sent once, as GitHub keeps what took effect without an answer
 

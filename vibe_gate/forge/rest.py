@@ -38,6 +38,9 @@ MAX_PAGES = 50
 REPEATS_S = (1.0, 3.0, 9.0)
 """Before each further try, after no answer or a 5xx."""
 
+FAILURES_S = 30.0
+"""For all requests that fail so and the waits after them; then each is tried once. A verdict waits behind them."""
+
 SECONDARY_S = 60.0
 """GitHub's own advice if a secondary limit names no time."""
 
@@ -72,6 +75,7 @@ class RestClient:
         self._token = token
         self._pause = pause
         self._budget_s = self._left_s = budget_s
+        self._failures_left_s = FAILURES_S
         self._session = GitHubSession()
         self._session.trust_env = False  # the environment is an argument, and .netrc has other people's credentials
         self._session.headers.update(_HEADERS)
@@ -119,8 +123,11 @@ class RestClient:
             try:
                 return act()
             except ForgeError as error:
-                if 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR or seconds > self._left_s:
+                if 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                     raise
+                if seconds > min(self._left_s, self._failures_left_s):
+                    raise
+            self._failures_left_s -= seconds
             self._wait(seconds, doing)
         return act()
 
@@ -140,19 +147,22 @@ class RestClient:
             raise ForgeError(f"GitHub took too long before; vibe-gate did not try to {doing} any more.")
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         limits = (min(CONNECT_S, self._left_s), min(READ_S, self._left_s))
-        started = time.monotonic()
+        started, failed = time.monotonic(), True
         try:
             # A redirect is refused: the token and the text are for one host.
             answer: requests.Response = self._session.request(
                 method, url, data=data, timeout=limits, allow_redirects=False
             )
+            failed = answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
             return answer
         except (OSError, ValueError, HTTPError) as error:
             # Not chained: the cause's text may hold a proxy's password.
             why = f"{type(error).__name__} at {urlsplit(url).hostname}"
             raise ForgeError(f"GitHub gave no answer when vibe-gate tried to {doing} ({why}).") from None
         finally:
-            self._left_s -= time.monotonic() - started
+            took = time.monotonic() - started
+            self._left_s -= took
+            self._failures_left_s -= took if failed else 0.0
 
     def _wait(self, seconds: float, doing: str) -> None:
         if seconds > self._left_s:

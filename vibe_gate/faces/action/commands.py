@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from vibe_gate.errors import PASS, ForgeError, UsageError
 from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.forge import Comment, Forge, Pull, open_forge
+from vibe_gate.forge import Comment, Forge, Pull, Reaction, open_forge
 from vibe_gate.report import sentences
 from vibe_gate.report.comment import commit, state_of
 from vibe_gate.report.links import Links
@@ -122,7 +123,7 @@ class _Answer(Struct, frozen=True):
 
 
 def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
-    """Answer the comment of this event; a comment of somebody who may not ask is left alone, and only the log says so.
+    """React to the comment of this event and answer it; who may not ask gets a reaction that says no.
 
     UsageError without a token; ForgeError.
     """
@@ -138,10 +139,13 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         if not _stands(comment) or comment.body != trigger.said:
             return _ignored(runner, "it is an app's comment, or it was edited")
         if not forge.may_write(comment.author, comment.account):
+            _react(forge, comment, "-1")
             return _ignored(runner, "its author has no write access")
         pull = forge.pull_if_any(number)
         if pull is None or pull.state != "open":
+            _react(forge, comment, "-1")
             return _ignored(runner, "it stands on no open pull request")
+        _react(forge, comment, "eyes")
         told = [_GateComment(each, state) for each in comments.values() if each.ours and (state := state_of(each.body))]
         links = runner.links(trigger.repository, pull.head_sha)
         asked = _PermittedCommand(runner, forge, comment, command, pull, links, tuple(told))
@@ -156,6 +160,11 @@ def _post(asked: _PermittedCommand, answer: _Answer) -> None:
     marker = f"{_ANSWER}{asked.comment.id} "
     record = f"{asked.pull.head_sha} {','.join(answer.accepts)} " if answer.accepts else ""
     asked.forge.put_comment(asked.pull.number, f"{marker}{record}-->\n{answer.text.strip()}\n", marker=marker)
+
+
+def _react(forge: Forge, comment: Comment, content: Reaction) -> None:
+    with suppress(ForgeError):  # a sign of life; the answer says what is refused
+        forge.react(comment.id, content)
 
 
 def _ignored(runner: Runner, why: str) -> int:
