@@ -98,7 +98,7 @@ def release(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Every benchmark; figures are ratios against a named peer in the same run."""
+    """Benchmarks, all or those named: `nox -s bench -- checks commit judged`. Each compares with a peer in one run."""
     session.install(".[test]")
-    for script in sorted(Path("bench").glob("[!_]*.py")):
-        session.run("python", str(script), *session.posargs)
+    for name in session.posargs or sorted(path.stem for path in Path("bench").glob("[!_]*.py")):
+        session.run("python", f"bench/{name}.py")
