@@ -58,6 +58,11 @@ class Repository(ChangeQueries):
             raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
         return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)
 
+    def counts(self, file: Path) -> bool:
+        """Whether a file is untracked and not ignored, so that a snapshot of the working tree has it."""
+        where = f":(literal){file.absolute()}"
+        return bool(self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", where).out)
+
     # Trees
 
     def export(self, tree: str, destination: Path, only: Collection[str] | None = None) -> Export:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import in_ci, paths
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.output import STDOUT, emit, now
+from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
@@ -22,7 +24,7 @@ from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
-from vibe_gate.store import read_bundle
+from vibe_gate.store import Bundles, read_bundle
 
 WRITERS: dict[str, Callable[[Report, Path | None], str]] = {
     "sarif": lambda report, bundle: sarif(report.summary, report.links),
@@ -34,35 +36,67 @@ WRITERS: dict[str, Callable[[Report, Path | None], str]] = {
 """By option; each is given the report, and the bundle if there is one."""
 
 
-def check_all(targets: Mapping[str, str], *, as_json: bool) -> None:
-    """UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid."""
+def check_all(targets: Mapping[str, str], environ: Mapping[str, str], *, as_json: bool) -> list[Path]:
+    """Return the files that are not there yet.
+
+    UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid.
+    """
     on_stdout = [f"--{name} -" for name, file in targets.items() if file == STDOUT] + ["--json"] * as_json
     if len(on_stdout) > 1:
         raise UsageError(f"{on_stdout[0]} and {on_stdout[1]} would mix on stdout; write one to a file.")
-    files = {name: file for name, file in targets.items() if file != STDOUT}
+    files = {name: file for name, file in targets.items() if file not in (STDOUT, IN_STORE)}
     for name, file in files.items():
         check(name, file)
+    _require_no_revision(files.get("html", ""), environ)
     if len(set(map(os.path.realpath, files.values()))) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
+    return [Path(file) for file in files.values() if not os.path.lexists(file)]
 
 
-def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> list[str]:
-    """Write every document; return a sentence for each that failed."""
+def _require_no_revision(file: str, environ: Mapping[str, str]) -> None:
+    """UsageError for `--html HEAD~1`: the FILE may be left out, so the revision would be taken for it."""
+    if not file or file.endswith((".html", ".htm")) or os.path.lexists(file):
+        return
+    named = ""
+    with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
+        named = repository.resolve(file.partition("..")[0] or "HEAD")
+    if named:
+        raise UsageError(f"--html {paths.quote(file)}: that is a revision; write it before --html.")
+
+
+def warn_of_next(files: Iterable[Path], environ: Mapping[str, str]) -> None:
+    """Say of new files that the next review will take them for a part of the change; not in CI, where none follows."""
+    counted: list[str] = []
+    with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
+        counted += [] if in_ci(environ) else [paths.quote(str(file)) for file in files if repository.counts(file)]
+    if counted:
+        complain(
+            f"note: git does not ignore {listed(counted)}, so the next review or run counts it as changed. Name a path "
+            "outside of the repository, or none for a page: it is kept below .vibe-artifacts/reports then."
+        )
+
+
+def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> tuple[list[str], Path | None]:
+    """Write every document; return a sentence for each that failed, and where the page is kept if `IN_STORE` is."""
     bundle = _bundle(done, environ)
     summary, links = done.summary, _links(done, environ)
     begun = first_round(summary.findings, summary.change.head_commit)
     report = Report(summary, done.notes, begun, links, stored_patch(bundle))
-    failed = []
+    failed, kept = list[str](), None
     for name, file in targets.items():
         try:
+            if file == IN_STORE and not summary.run_id:
+                continue  # there was nothing to review
             text = WRITERS[name](report, bundle)
             if file == STDOUT:
                 emit(text)
+            elif file == IN_STORE:
+                kept = _kept(bundle, text)
             else:
                 put(name, file, text)
         except (StorageError, IntegrityError) as error:
             failed.append(str(error))
-    return failed
+    return failed, kept
 
 
 def check(option: str, file: str) -> None:
@@ -98,6 +132,13 @@ def put(option: str, file: str, text: str) -> None:
     finally:
         with suppress(OSError):  # where nothing can be written, nothing can be deleted
             temporary.unlink(missing_ok=True)
+
+
+def _kept(bundle: Path | None, text: str) -> Path:
+    """The page beside the runs. StorageError."""
+    if bundle is None:
+        raise StorageError("--html: the run was not recorded, so there is no place for its page; name a FILE.")
+    return Bundles(bundle.parents[2], Provenance(now())).keep_report(f"{bundle.name}.html", text.encode())
 
 
 def _bundle(done: Review, environ: Mapping[str, str]) -> Path | None:

@@ -26,6 +26,9 @@ COLUMNS = 80
 STDOUT = "-"
 """The FILE of an option that is printed to stdout instead."""
 
+IN_STORE = "\0"
+"""The FILE of `--html` without one: the page is kept below .vibe-artifacts/reports, which no snapshot has."""
+
 _COMMAND = re.compile(r"((?:^|[\r\n])[^\S\r\n]*)::")
 
 

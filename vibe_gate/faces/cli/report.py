@@ -11,7 +11,7 @@ from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, argument
-from vibe_gate.faces.cli.formats import check, put
+from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.report.html import page
@@ -34,8 +34,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         except StorageError as error:
             raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:
-        put("output", args.output, text)
         file = Path(args.output)
+        is_new = not file.exists()
+        put("output", args.output, text)
+        warn_of_next([file] if is_new else [], environ)
     emit(f"{paths.quote(str(file))}\n")
     if args.open and not webbrowser.open(file.absolute().as_uri()):
         complain("vibe-gate: no browser was found; open the file by hand.")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
-from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
+from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
 from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import sentences
@@ -24,7 +25,7 @@ FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",
     "junit": "JUnit XML: one test case per criterion",
     "gitlab": "GitLab Code Quality report",
-    "html": "one page with everything, as of `vibe-gate report`",
+    "html": "one page with everything, as of `vibe-gate report` (default: below .vibe-artifacts/reports)",
     "markdown": "the whole report as GitHub Markdown",
 }
 """What a review is written as, by option; `formats` has the writers."""
@@ -59,16 +60,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     screen.add_argument("--concise", action="store_true", help="a line for each finding, and one with the verdict")
     screen.add_argument("--quiet", action="store_true", help="print nothing on a pass without warnings")
     for name, text in FORMATS.items():
-        forms.add_argument(f"--{name}", metavar="FILE", help=text)
+        option = forms.add_argument(f"--{name}", metavar="FILE", help=text)
+        if name == "html":
+            option.nargs, option.const = "?", IN_STORE
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
+    new, failed, kept = list[Path](), list[str](), None
     targets = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
     if targets:
         from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
 
-        formats.check_all(targets, as_json=args.json)
+        new = formats.check_all(targets, environ, as_json=args.json)
     if args.workflow is not None:
         done, show = _with_workflow(args, request, environ)
     else:
@@ -78,12 +82,17 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             with advising_about(request, environ):
                 done = progress.run(walk)
         show = partial(_present, args, done, request, environ)
-    failed = formats.write(targets, done, environ) if targets else []
+    if targets:
+        failed, kept = formats.write(targets, done, environ)
     try:
         if STDOUT not in targets.values():
             show()
     except StorageError as error:
         failed.append(str(error))
+    if kept is not None:
+        complain(f"page: {paths.quote(str(kept))}")
+    if new and not args.quiet:
+        formats.warn_of_next(new, environ)
     return _ended(done, failed)
 
 
