@@ -290,11 +290,12 @@ def _complete(spec: Json) -> None:
             "user": {"$ref": "#/components/schemas/nullable-collaborator"},
         },
     }
-    run = {"id": "integer", "event": "string", "head_sha": "string", "status": "string", "html_url": "string"}
+    run = {"id": "integer", "event": "string", "head_sha": "string", "status": "string", "html_url": "string",
+           "conclusion": "string", "path": "string"}  # fmt: skip
     schemas["workflow-run"] = {
         "type": "object",
         "required": list(run),
-        "properties": {name: {"type": kind} for name, kind in run.items()},
+        "properties": {name: {"type": kind, "nullable": name == "conclusion"} for name, kind in run.items()},
     }
     schemas["reaction"] = {
         "type": "object",

@@ -58,6 +58,7 @@ _USUAL = {
 }
 _ACCEPTED = {
     "/check-runs": "checks=write",
+    "/actions/": "actions=read",
     "/pulls/": "pull_requests=write",
     "/issues/": "issues=write; pull_requests=write",
 }

@@ -54,6 +54,8 @@ class ActionsRun:
     head_sha: str
     event: str = "pull_request"
     status: str = "completed"
+    conclusion: str | None = "success"
+    path: str = ".github/workflows/vibe-gate.yml"
     again: int = 0
 
 
@@ -186,6 +188,7 @@ class Shapes:
 
     def actions_run(self, run: ActionsRun) -> Json:
         values = {"event": run.event, "head_sha": run.head_sha, "status": run.status}
+        values |= {"conclusion": run.conclusion, "path": run.path}
         return self._filled("workflow-run", {"id": run.id, "html_url": f"{self.site}/actions/runs/{run.id}", **values})
 
     def check_run(self, run: CheckRun) -> Json:

@@ -25,6 +25,22 @@ must = true
 """
 """A gate that needs no model: every added TODO is a finding at its line."""
 
+FIX = """\
+schema = 1
+id = "fix"
+[[stage]]
+id = "review"
+rubrics = ["quality"]
+[[stage]]
+id = "repair"
+needs = ["review"]
+when = "review.failed"
+agent = "fixer"
+prompt = "Repair it."
+"""
+FIXER = 'schema = 1\nid = "fixer"\nsystem_prompt = "You repair."\ntools = ["Read", "Write"]\n'
+"""A workflow whose agent is asked if that gate fails."""
+
 
 def todos(number: int, start: int = 0) -> str:
     """A file with that many findings, one every third line."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vibe_gate.forge.payloads import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment, Reaction
-from vibe_gate.forge.shapes import Approval, Comment, Pull, PullCommit
+from vibe_gate.forge.shapes import Approval, CheckRecord, Comment, Pull, PullCommit
 
 if TYPE_CHECKING:
     from vibe_gate.forge.forge import BegunCheckRun, Forge, PostedCheckRun, open_forge
 
 __all__ = [
-    "Approval", "BegunCheckRun", "CheckAnnotation", "CheckRun", "Comment", "Conclusion", "DiffSide", "Forge",
-    "LineComment", "PostedCheckRun", "Pull", "PullCommit", "Reaction", "open_forge",
+    "Approval", "BegunCheckRun", "CheckAnnotation", "CheckRecord", "CheckRun", "Comment", "Conclusion", "DiffSide",
+    "Forge", "LineComment", "PostedCheckRun", "Pull", "PullCommit", "Reaction", "open_forge",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from vibe_gate.forge.shapes import (
     BOT,
     ActionsRun,
     Approval,
+    CheckRecord,
     Comment,
     Json,
     Pull,
@@ -285,6 +286,7 @@ class Forge:
         first, rest = each[:ANNOTATIONS_PER_REQUEST], each[ANNOTATIONS_PER_REQUEST:]
         output: Json = {"title": run.title, "summary": run.summary} | ({"text": run.text} if run.text else {})
         done: Json = {"status": "completed", "conclusion": run.conclusion, "output": output}
+        done |= {"external_id": run.record} if run.record else {}
         path, doing = f"{self._root}/check-runs", "create a check run"
         if begun is not None:
             missing, reason = self._append(f"{path}/{begun.id:d}", each, done)
@@ -300,6 +302,15 @@ class Forge:
             return PostedCheckRun(text_at(made, "html_url"), len(each), str(error))
         missing, reason = self._append(f"{path}/{shapes.number_at(made, 'id'):d}", rest, done) if rest else (0, "")
         return PostedCheckRun(text_at(made, "html_url"), missing, reason)
+
+    def check_records(self, head_sha: str, name: str) -> tuple[CheckRecord, ...]:
+        """What the check runs of this name on a commit keep for later runs, the newest first; only our app's."""
+        app = self.login().removesuffix(BOT)
+        path, doing = f"{self._root}/commits/{_commit(head_sha)}/check-runs", "read the check runs of the commit"
+        pages = self._rest.pages(f"{path}?filter=all&check_name={quote(name, safe='')}", doing)
+        runs = [each for page in pages for each in list_of(at(page, "check_runs"))]
+        own = [shapes.check_record_of(each) for each in runs if app and at(each, "app", "slug") == app]
+        return tuple(sorted(own, key=lambda each: -each.id))
 
     def _append(self, path: str, left: list[Json], done: Json) -> tuple[int, str]:
         """Append the other annotations, and conclude: how many may be missing, and why.

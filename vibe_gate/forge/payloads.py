@@ -36,13 +36,17 @@ class CheckAnnotation(Struct, frozen=True):
 
 
 class CheckRun(Struct, frozen=True):
-    """A completed check run: a title of one line, `summary` and `text` in Markdown below 65,536 characters."""
+    """A completed check run: a title of one line, `summary` and `text` in Markdown below 65,536 characters.
+
+    `record` is for later runs alone (GitHub's `external_id`).
+    """
 
     title: str
     summary: str
     text: str
     conclusion: Conclusion
     annotations: tuple[CheckAnnotation, ...] = ()
+    record: str = ""
 
 
 class LineComment(Struct, frozen=True):

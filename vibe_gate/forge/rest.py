@@ -93,8 +93,8 @@ class RestClient:
         return self.again(doing, lambda: self.send("GET", path, None, doing))
 
     def pages(self, path: str, doing: str) -> Iterator[Json]:
-        """The same, page by page."""
-        url = f"{self.api_url}{path}?per_page={PER_PAGE}"
+        """The same, page by page; the path may have a query."""
+        url = f"{self.api_url}{path}{'&' if '?' in path else '?'}per_page={PER_PAGE}"
         for _ in range(MAX_PAGES):
             answer = self.again(doing, lambda url=url: self._patiently("GET", url, None, doing))  # type: ignore[misc]
             yield _json(answer, doing)

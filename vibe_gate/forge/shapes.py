@@ -58,11 +58,25 @@ class Comment(Struct, frozen=True):
 
 
 class ActionsRun(Struct, frozen=True):
-    """A run of a workflow: the event that it is about, its commit, whether it has ended."""
+    """A run of a workflow: the event that it is about, its commit, whether it has ended; `succeeded`: every job did.
+
+    `path` is that of the workflow's file in the repository.
+    """
 
     event: str
     head_sha: str
     completed: bool
+    succeeded: bool
+    path: str
+
+
+class CheckRecord(Struct, frozen=True):
+    """A check run and what it keeps for later runs (`CheckRun.record`); `conclusion` is "" while it is in progress."""
+
+    id: int
+    url: str
+    record: str
+    conclusion: str
 
 
 class PullReview(Struct, frozen=True):
@@ -157,7 +171,20 @@ def comment_of(value: Json, own: str) -> Comment:
 
 def run_of(value: Json) -> ActionsRun:
     """A run of a workflow."""
-    return ActionsRun(text_at(value, "event"), text_at(value, "head_sha"), at(value, "status") == "completed")
+    completed = at(value, "status") == "completed"
+    return ActionsRun(
+        text_at(value, "event"),
+        text_at(value, "head_sha"),
+        completed,
+        completed and at(value, "conclusion") == "success",
+        text_or_empty(value, "path").partition("@")[0],
+    )
+
+
+def check_record_of(value: Json) -> CheckRecord:
+    """A check run."""
+    texts = (text_or_empty(value, name) for name in ("html_url", "external_id", "conclusion"))
+    return CheckRecord(number_at(value, "id"), *texts)
 
 
 def same_login(one: str, other: str) -> bool:

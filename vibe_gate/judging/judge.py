@@ -55,8 +55,8 @@ async def judge(
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _answers(questions, known)
-    upstream = None if request.only_known_answers else find_upstream(run.environ)
-    if upstream is None and wire.mode != "replay" and not request.only_known_answers:
+    upstream = find_upstream(run.environ)
+    if upstream is None and wire.mode != "replay":
         return _without_key(_answers(questions, known), missing, optional=_is_optional(facts, run))
     with run.deadline.interrupting():
         briefs = briefs_of(missing, facts, repository)

@@ -61,7 +61,8 @@ class Posting(Struct, frozen=True):
 
     `suggestions` are suggested changes, posted once. `touched` tells of an earlier head which findings stand on lines
     that changed since then; None where that cannot be told any more. `limits` are sentences about what is known
-    beforehand to be missing. `begun` is the check run that the job began; None: a new one is made.
+    beforehand to be missing. `begun` is the check run that the job began; None: a new one is made. `record` is kept in
+    the check run for later jobs.
     """
 
     head: str
@@ -73,6 +74,7 @@ class Posting(Struct, frozen=True):
     touched: Callable[[str], Touched | None] = lambda head: None
     limits: tuple[str, ...] = ()
     begun: BegunCheckRun | None = None
+    record: str = ""
 
 
 class Posted(Struct):
@@ -261,6 +263,7 @@ class _Poster:
     def _check(self) -> None:
         report = self._posted.report
         made = check_run(report, tuple(self._posted.downgrades), self._posted.at_lines)
+        made = replace(made, record=self._posting.record)
         address = report.links.run_url if report.links else ""
         try:
             done = self._forge.check_run(

@@ -25,13 +25,18 @@ REFUSED = (
 )
 
 
+def signing_key(environ: Mapping[str, str]) -> str:
+    """The model's API key, if it is long enough that nobody guesses it; else ""."""
+    secret = next((environ[name] for name in MODEL_KEYS if environ.get(name)), "")
+    return secret if len(secret) >= LEAST_SECRET else ""
+
+
 class TravellingAnswers:
     """The file of one job, and its clone's answers. `VIBE_GATE_ANSWERS` names the file; without it nothing travels."""
 
     def __init__(self, runner: Runner, environ: Mapping[str, str], common_dir: Path, *, fork: bool) -> None:
-        secret = next((environ[name] for name in MODEL_KEYS if environ.get(name)), "")
-        place = environ.get("VIBE_GATE_ANSWERS", "")
-        self._file = Path(place) if place and not fork and len(secret) >= LEAST_SECRET else None
+        secret, place = signing_key(environ), environ.get("VIBE_GATE_ANSWERS", "")
+        self._file = Path(place) if place and not fork and secret else None
         self._secret = secret
         self._runner = runner
         self._common_dir = common_dir

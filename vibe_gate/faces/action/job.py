@@ -6,7 +6,7 @@ import contextlib
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.provenance import Commit
+from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NOT_NOW
 from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.action.answers import TravellingAnswers
+from vibe_gate.faces.action.answers import TravellingAnswers, signing_key
 from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
@@ -30,6 +30,7 @@ from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.job_check import JobCheck
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.policy import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
@@ -37,11 +38,11 @@ from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import queries, sentences, terminal
 from vibe_gate.report.anchors import Anchors
-from vibe_gate.report.annotations import MAX_COMMENTS, commands
-from vibe_gate.report.comment import decided, job_summary, unblocked
+from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
+from vibe_gate.report.comment import commit, decided, job_summary, unblocked
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
-from vibe_gate.report.markdown import prose
+from vibe_gate.report.markdown import link, prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
@@ -144,11 +145,18 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp())
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
+        accepted = approvals.overrides()
         try:
-            done, made = _review(job, approvals)
+            done, made = _review(job, approvals, accepted)
         finally:
             answers.keep()
-        return done.summary.exit_code, _tell(job, done, made, tuple(filter(None, [refused, *approvals.notes])))
+        standing = _standing(job, done, accepted)
+        seen = look(done, standing, forge) if trigger.reviewed else Look(done, posts=True)
+        remarks = tuple(filter(None, [refused, *approvals.notes, seen.remark]))
+        code = seen.review.summary.exit_code
+        if seen.stands is not None:
+            return code, _stays(job, seen.review.summary, seen.stands, remarks)
+        return code, _tell(job, seen.review, made, remarks, standing.record(seen.review.summary) if seen.posts else "")
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -161,29 +169,38 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
 
 
-def _review(job: _Job, approvals: Approvals) -> tuple[Review, WorkflowRun | None]:
-    """The review, and the workflow's run if it was one's."""
+def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
+    """How the verdict about this change is left for later jobs, and found again."""
+    model = done.gate.default_model(job.environ) if done.gate else ""
+    given_for = about(job.trigger.repository, done, job.inputs, model, accepted, job.runner.clock().date())
+    return Standing(job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ))
+
+
+def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tuple[Review, WorkflowRun | None]:
+    """The review, and the workflow's run if it was one's; a look because of a review runs no workflow."""
+    workflow = job.inputs.workflow != "review"
     request = ReviewRequest(
         selection=Selection("range", job.compared.before, job.compared.head),
         rubrics=job.inputs.rubrics,
-        judge=job.inputs.judge,
+        judge=job.inputs.judge and not (workflow and job.trigger.reviewed),
         ask_anyway=job.inputs.ask_anyway,
         only_known_answers=job.trigger.reviewed,
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,
         approval=approvals,
-        accepted=approvals.overrides(),
+        accepted=accepted,
         suggest=job.suggests and job.inputs.review_comments,
-        alone=job.inputs.workflow == "review",
+        alone=not workflow,
     )
-    if job.inputs.workflow != "review":
+    if workflow and not job.trigger.reviewed:
         made = _run(job, request)
         return made.review, made
     with progress.shown(job.environ) as display:
         start, clock = job.runner.start, job.runner.clock
         walk = review(request, start=start, environ=job.environ, clock=clock, progress=display.show)
-        return progress.run(walk), None
+        done = progress.run(walk)
+    return only_approvals(done, job.inputs.workflow) if workflow else done, None
 
 
 def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
@@ -194,8 +211,27 @@ def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
         return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=display.show))
 
 
-def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...]) -> str:
-    """Everything that people and later steps read of the review; returns workflow commands to print."""
+def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[str, ...]) -> str:
+    """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing changed."""
+    links = job.runner.links(job.trigger.repository, job.compared.head, run=stood.run)
+    named = f"{link(f'run {stood.run}', links.run_url)} for {commit(job.compared.head, links)}"
+    told = [
+        f"### vibe-gate: {sentences.verdict(summary)}",
+        f"The verdict of {named} stands ({link('check run', stood.url)}). A review of the pull request asks no model, "
+        "and this one changed nothing that the verdict rests on.",
+        *map(prose, remarks),
+    ]
+    text = "\n\n".join(told) + "\n"
+    job.runner.summarize(text + _times(job))
+    job.runner.output(verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id)
+    return stopped(text, f"vibe-gate-{secrets.token_hex(16)}")
+
+
+def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...], record: str) -> str:
+    """Everything that people and later steps read of the review; returns workflow commands to print.
+
+    `record` is kept in its check run; "": the review has fewer answers than another one and must not replace its words.
+    """
     summary = done.summary
     bundle = job.root / summary.bundle if summary.bundle else None
     # "Next" says what to do without a key, in the words of a workflow.
@@ -216,9 +252,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     )
     offered = _offered(job, done, made, told)
     told = replace(told, notes=tuple(filter(None, [offered.note, *notes])))
-    unanswered = any(one.reason == NOT_NOW for rubric in summary.rubrics for one in rubric.criteria)
-    # A review of the pull request may look again, but with fewer answers it must not replace what was said.
-    posted = Posted(told) if unanswered else post(_posting(job, offered), job.forge, told)
+    posted = post(_posting(job, offered, record), job.forge, told) if record else Posted(told)
     job.check.begun = None
     posted.downgrades += _keep(job, summary, bundle)
     text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
@@ -269,7 +303,7 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
     return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
 
 
-def _posting(job: _Job, offered: Suggestions) -> Posting:
+def _posting(job: _Job, offered: Suggestions, record: str) -> Posting:
     limits = [NO_TOKEN] if job.forge is None else []
     return Posting(
         head=job.compared.head,
@@ -281,6 +315,7 @@ def _posting(job: _Job, offered: Suggestions) -> Posting:
         touched=touched_since(job.runner.start, job.environ, job.compared.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
         begun=job.check.begun,
+        record=record,
     )
 
 

@@ -1,0 +1,224 @@
+"""The verdict that stands for a commit: a job leaves it in its check run, where a look because of a review finds it.
+
+A look asks no model, so it may lack answers. What a review can change (approvals, overrides) it decides itself; for the
+rest the verdict counts that a job gave for the same commit, trees, gate, inputs and overrides.
+
+GitHub says which app made a check run, but every workflow of a repository is the same app. So a pass counts only with a
+code made from the model's API key; in a job without a long enough key, if the named run of this workflow succeeded,
+which GitHub's runner decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate import __version__
+from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY, NOT_NOW, CriterionResult, RunOutcome
+from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, ForgeError
+from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.faces.action.runner import Runner
+from vibe_gate.forge import CheckRecord, Forge
+from vibe_gate.judging.decide import decide, exit_code, run_outcome
+from vibe_gate.report import queries
+from vibe_gate.report.posting import check_name
+from vibe_gate.run.review import Review
+
+UNSIGNED = "-"
+"""In place of the code, in a job without a key that could make one."""
+
+_RECORD = re.compile(r"vibe-gate:1 ([a-z]+) ([0-9]) (clean|-) ([0-9]{1,16}) ([0-9a-f]{32}) ([0-9a-f]{64}|-)")
+"""Outcome, exit code, whether judges found nothing, the workflow's run, what it is about, the code."""
+
+_WORKFLOW = re.compile(r"[^/]+/[^/]+/(?P<path>[^@]+)@")
+"""GITHUB_WORKFLOW_REF: owner/name/path@ref."""
+
+_RUNS = ("pull_request", "pull_request_review")
+
+
+class StandingVerdict(Struct, frozen=True):
+    """What a job said: `exit_code` as posted, `outcome` without what a person approves or not.
+
+    `clean`: every judge question was answered with "pass" or does not apply. `url`: of its check run.
+    """
+
+    outcome: RunOutcome
+    exit_code: int
+    clean: bool
+    run: int
+    url: str
+
+
+class Standing(Struct, frozen=True):
+    """One job's way to the verdict that stands. `about` names all that it must have been given for; `key` may be ""."""
+
+    runner: Runner
+    inputs: Inputs
+    head: str
+    about: str
+    key: str
+
+    def record(self, summary: Summary) -> str:
+        """What the check run of this verdict keeps."""
+        run = self.runner.environ.get("GITHUB_RUN_ID", "")
+        clean = "clean" if _is_clean(summary) else "-"
+        run = run if run.isdecimal() else "0"
+        said = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
+        return f"{said} {self._code(said)}"
+
+    def find(self, forge: Forge | None) -> StandingVerdict | str:
+        """The newest verdict of this gate for this commit, or why none counts, as a sentence."""
+        if forge is None:
+            return "Which verdict stands for this commit is not known: there is no token."
+        try:
+            return self._find(forge)
+        except ForgeError as error:
+            return f"Which verdict stands for this commit could not be read: {error}"
+
+    def _find(self, forge: Forge) -> StandingVerdict | str:
+        for each in forge.check_records(self.head, check_name(self.inputs.name)):
+            if not each.record and each.conclusion not in ("", "cancelled"):
+                return "The newest job of the gate at this commit left no verdict."
+            match = _RECORD.fullmatch(each.record)
+            if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
+                continue
+            stood = _verdict(match, each)
+            if stood.outcome != "pass" or self._is_signed(each.record) or self._succeeded(forge, stood):
+                return stood
+            return (
+                f"The check run of run {stood.run} says pass, but neither this job's API key nor that run confirms it."
+            )
+        return "No check run has a verdict for this commit with this base, gate, inputs and accepted findings."
+
+    def _is_signed(self, record: str) -> bool:
+        said, _, code = record.rpartition(" ")
+        return bool(self.key) and hmac.compare_digest(code, self._code(said))
+
+    def _succeeded(self, forge: Forge, stood: StandingVerdict) -> bool:
+        """Whether the run of this workflow that the verdict names ended well, for this commit; only without a key."""
+        own = _WORKFLOW.match(self.runner.environ.get("GITHUB_WORKFLOW_REF", ""))
+        if self.key or own is None or stood.exit_code != PASS or self.inputs.mode != "block":
+            return False
+        run = forge.actions_run(stood.run)
+        return run.succeeded and run.path == own["path"] and run.head_sha == self.head and run.event in _RUNS
+
+    def _code(self, said: str) -> str:
+        text = f"vibe-gate standing verdict\n{said}".encode()
+        return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest() if self.key else UNSIGNED
+
+
+def about(repository: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date) -> str:
+    """A digest of what a verdict is given for: commit, trees, gate, model, inputs, and what people let pass.
+
+    `model` is asked where a rubric names none. Of suppressions those count that hold `today`.
+    """
+    change, gate = done.summary.change, done.gate
+    rules = gate.suppressions if gate else ()
+    facts = [
+        *(__version__, repository.lower(), change.head_commit, change.before, change.after, model),
+        *([*gate.digests] if gate else []),
+        *(inputs.rubrics, inputs.workflow, inputs.judge, inputs.mode),
+        sorted(rule.name for rule in rules if rule.expires is None or rule.expires >= today),
+        sorted({(one.finding, one.by) for one in accepted}),
+    ]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+class Look(Struct, frozen=True):
+    """What a look because of a review comes to. `stands`: nothing changed, and this verdict stays; else None.
+
+    `posts`: it has every answer that it needs, and may replace what was posted. `remark`: a sentence, or "".
+    """
+
+    review: Review
+    stands: StandingVerdict | None = None
+    posts: bool = False
+    remark: str = ""
+
+
+def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
+    """Decide what a review can change; for answers that are not here, ask for the verdict that stands."""
+    summary, workflow = done.summary, standing.inputs.workflow != "review"
+    if not (workflow or lacks_answers(summary)):
+        return Look(done, posts=True)
+    needs_approval = summary.exit_code == POLICY_CHANGED
+    if not needs_approval and summary.exit_code != INCONCLUSIVE:  # whatever judges answered
+        return Look(done)
+    found = standing.find(forge)
+    if isinstance(found, str):
+        return Look(done, remark=found if workflow or lacks_answers(summary, NOT_NOW) else "")
+    if found.outcome != "pass":
+        code = exit_code(found.outcome, needs_approval=needs_approval, intact=found.exit_code != INTEGRITY)
+        return Look(replace(done, summary=replace(summary, outcome=found.outcome, exit_code=code)), found)
+    full = completed(done, found, needs_approval=needs_approval)
+    if full.outcome != "pass":
+        return Look(done)
+    if full.exit_code == found.exit_code:
+        return Look(full, found)
+    if found.clean:
+        return Look(full, posts=True)
+    return Look(done, remark="What else judges answered is not kept, so the comment is not written anew.")
+
+
+def lacks_answers(summary: Summary, *reasons: str) -> bool:
+    """Whether a judge question has no answer for one of these reasons: a look asks no model, its job has no key."""
+    return any(one.reason in (reasons or (NOT_NOW, NO_KEY)) for one in queries.criteria(summary))
+
+
+def only_approvals(done: Review, workflow: str) -> Review:
+    """A look at a verdict that is a workflow's, whose agents would ask a model: approvals of the gate's changes."""
+    summary = done.summary
+    if not summary.run_id:  # there is nothing to review
+        return done
+    waits = summary.exit_code == POLICY_CHANGED or queries.needs_approval(summary)
+    waits = waits or (summary.trusted.bootstrap and not queries.approver(summary))
+    code = POLICY_CHANGED if waits else INCONCLUSIVE
+    findings = tuple(one for one in summary.findings if one.criterion == "policy")
+    made = replace(summary, workflow=workflow, outcome="inconclusive", exit_code=code, rubrics=(), findings=findings)
+    return replace(done, summary=replace(made, unreviewed=()), repairs=())
+
+
+def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Review:
+    """The look with its missing answers as passes, as a standing pass had them, or what it let pass of them.
+
+    Checks and waivers are the look's own, and so its outcome can still be none.
+    """
+    rubrics = {rubric.id: rubric for rubric in done.gate.rubrics} if done.gate else {}
+    findings, why = done.summary.findings, f"passed in run {stood.run}; not asked again"
+    results = []
+    for one in done.summary.rubrics:
+        shown = [_answered(each, why) for each in one.criteria]
+        spared = [each.outcome == "fail" and queries.is_waived(each.id, findings) for each in shown]
+        counted = [
+            replace(each, outcome="not_applicable") if let else each for each, let in zip(shown, spared, strict=True)
+        ]
+        results.append(replace(decide(rubrics[one.id], counted), criteria=tuple(shown)))
+    outcome = run_outcome(results)
+    code = exit_code(outcome, needs_approval=needs_approval, intact=True)
+    seen = tuple(one for one in done.summary.unreviewed if one.reason not in (NOT_NOW, NO_KEY))
+    made = replace(done.summary, outcome=outcome, exit_code=code, rubrics=tuple(results), unreviewed=seen)
+    return replace(done, summary=made)
+
+
+def _answered(one: CriterionResult, why: str) -> CriterionResult:
+    return replace(one, outcome="pass", decided_by="cache", reason=why) if one.reason in (NOT_NOW, NO_KEY) else one
+
+
+def _is_clean(summary: Summary) -> bool:
+    judged = [one for one in queries.criteria(summary) if one.kind == "judge"]
+    return all(one.outcome in ("pass", "not_applicable") for one in judged)
+
+
+def _verdict(match: re.Match[str], check: CheckRecord) -> StandingVerdict:
+    outcome: RunOutcome = match[1]  # type: ignore[assignment]  # one of them, as the caller looked
+    return StandingVerdict(outcome, int(match[2]), match[3] == "clean", int(match[4]), check.url)
