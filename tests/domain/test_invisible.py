@@ -28,6 +28,13 @@ def test_what_hides_is_shown_by_its_number(text: str, shown: str) -> None:
     assert escape.show_text(text) == shown
 
 
+def test_a_sentence_ends_with_one_mark() -> None:
+    given = ("it hides", "it hides.", "who calls? ", 'it says "no."', "call (it)", "cut…", " ")
+    assert [escape.ended(text) for text in given] == [
+        "it hides.", "it hides.", "who calls?", 'it says "no."', "call (it).", "cut…", "",
+    ]  # fmt: skip
+
+
 @given(st.text(st.characters(exclude_categories=())))
 def test_escaped_text_hides_nothing_and_can_be_encoded(text: str) -> None:
     shown = escape.show_text(text)

@@ -58,15 +58,14 @@ def test_several_formats_are_written_at_once_and_the_screen_stays(where, environ
 
 def test_a_page_without_a_file_is_no_part_of_the_next_review_and_one_in_the_tree_is_told_once(clean, environ):
     told = "git does not ignore page.html"
-    kept = review(clean, environ, "--html")
+    kept = review(clean, environ, "--html", "--sarif", "../outside")
     page = Path(re.search(r"page: (.*)", kept.stderr)[1])
     assert page.parent == clean / ".vibe-artifacts/reports" and page.read_text().startswith("<!doctype html>")
     first, again = (review(clean, environ, "--html", "page.html") for _ in range(2))
     assert (told in kept.stderr, told in first.stderr, told in again.stderr) == (False, True, False)
     assert "1 file +1 −1" in first.out and "2 files" in again.out
-    (clean / "page.html").unlink()
-    outside, in_ci = review(clean, environ, "--html", "../p.html"), review(clean, environ | {"CI": "1"}, "--sarif", "s")
-    assert "ignore" not in outside.stderr + in_ci.stderr
+    in_ci = review(clean, environ | {"CI": "1"}, "--sarif", "inside")
+    assert "ignore" not in kept.stderr + in_ci.stderr
     assert "that is a revision; write it before --html." in review(clean, environ, "--html", "HEAD~0").stderr
 
 

@@ -247,6 +247,9 @@ CASES = {
     "gate changed, no key": lambda: told(
         replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),))
     ),
+    "gate changed, judge undecided": lambda: told(
+        replace(CASES["judge undecided"]().summary, exit_code=4, policy_changes=(policy(),))
+    ),
     "gate changed, by a fork": lambda: told(
         replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),)), fork=True
     ),

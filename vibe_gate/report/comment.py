@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar, get_args
 
+from msgspec.structs import replace
+
 from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
@@ -93,23 +95,26 @@ def decided(report: Report) -> list[str]:
 def _what_decided(report: Report) -> str:
     """What decided, and why questions have no answer, as a sentence or two of plain text; "" if there is no more."""
     summary = report.summary
-    text = sentences.why(summary, sentence=True)
-    if report.links:  # a job's option
-        text = text.replace("--no-judge", 'judge: "false"')
+    told = [] if summary.exit_code == INCONCLUSIVE else [sentences.why(summary, sentence=True)]
     if summary.exit_code == FAIL and queries.needs_approval(summary):
-        text += f". This change also edits {sentences.edited(summary)}, which needs approval"
-    undecided = summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass"
-    if undecided and (reason := cause(summary)):
-        fact = _ADVICE.sub("", reason).removeprefix("not asked: ")
-        fact = "a fork's job gets no API key" if report.fork and reason == NO_KEY else fact
-        left = sum(one.kind == "judge" for one in queries.unanswered(summary))
-        missing = f"{counted(left, 'judge question has', 'judge questions have')} no answer"
-        fact = f"{fact}. {missing}" if left else fact
-        if summary.exit_code == POLICY_CHANGED:
-            text += f". {fact[0].upper()}{fact[1:]}"
-        elif left:
-            text = f"{text}. {fact}" if queries.abstained(summary) else fact
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+        told.append(f"this change also edits {sentences.edited(summary)}, which needs approval")
+    if summary.exit_code in (INCONCLUSIVE, POLICY_CHANGED) and summary.outcome != "pass":
+        told += _why_undecided(report)
+    text = " ".join(ended(f"{each[0].upper()}{each[1:]}") for each in told if each)
+    return text.replace("--no-judge", 'judge: "false"') if report.links else text  # a job's option
+
+
+def _why_undecided(report: Report) -> Iterator[str]:
+    """The undecided criteria with the reason of the first; why judge questions have no answer, and how many."""
+    summary = report.summary
+    left = sum(one.kind == "judge" for one in queries.unanswered(summary))
+    if not left or queries.abstained(summary):
+        yield sentences.why(replace(summary, exit_code=INCONCLUSIVE), sentence=True)
+    if left:
+        reason = cause(summary)
+        of_fork = report.fork and reason == NO_KEY
+        yield "a fork's job gets no API key" if of_fork else _ADVICE.sub("", reason).removeprefix("not asked: ")
+        yield f"{counted(left, 'judge question has', 'judge questions have')} no answer"
 
 
 def _next(report: Report) -> str:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.forge import CheckRun
+from vibe_gate.report import queries
 from vibe_gate.report.annotations import MAX_TITLE
 from vibe_gate.report.comment import MAX_COMMENT, commit, marker, state_line, state_of
 from vibe_gate.report.links import Links
@@ -43,7 +44,7 @@ def no_verdict_comment(told: NoVerdict, before: str) -> str:
 
 def no_verdict_check(told: NoVerdict) -> CheckRun:
     """The check run: as the comment."""
-    title = safe(f"{HEADLINE} · {told.reasons[0]}")
+    title = safe(f"{HEADLINE} · {queries.fact(told.reasons[0])}")
     return CheckRun(
         title=title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…",
         summary=fit(_blocks(told), MAX_COMMENT, "the job's log"),
