@@ -66,6 +66,16 @@ def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
     assert ask("no-secrets", file, only=("src/**",)).outcome == "not_applicable"
 
 
+def test_test_keys_and_documented_examples_are_notices() -> None:
+    example, test = b"AKIAIOSFODNN7EXAMPLE", b"sk_te" + b"st_Zk39dkQ0fkqP2mX7Aa"
+    result = ask("no-secrets", added("a", example + b"\n" + test + b"\n"))
+    assert (result.outcome, result.reason) == ("pass", "No secret in 1 changed file. 2 notices: a.")
+    assert [(finding.level, finding.line) for finding in result.findings] == [("notice", 1), ("notice", 2)]
+    assert result.findings[1].message.startswith("Stripe key (sk_t...): a test key.")
+    both = ask("no-secrets", added("a", test + b"\n" + TOKEN + b"\n"))
+    assert (both.outcome, [finding.level for finding in both.findings]) == ("fail", ["failure", "notice"])
+
+
 def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
     assert len(result.findings) == 1_000

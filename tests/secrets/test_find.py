@@ -36,7 +36,9 @@ def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(rule: di
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule["positive"].startswith("say ")], ids=lambda r: r["id"])
 def test_a_known_form_is_found_whole_wherever_it_stands(rule: dict[str, str]) -> None:
     sample = filled(rule["positive"]).removeprefix("say ")
-    around = AROUND[: -1 if rule["id"] in NOT_BEHIND_A_NAME else None] + ["'toolu{}'"] * (rule["id"] in ANYWHERE)
+    not_behind = rule["id"] in NOT_BEHIND_A_NAME or "before" in rule or "w" in rule.get("border", "")
+    is_anywhere = rule["id"] in ANYWHERE and rule.get("border") in ("", "A-Z2-7")
+    around = AROUND[: -1 if not_behind else None] + ["'toolu{}'"] * is_anywhere
     for form in around:
         text = form.format(sample)
         assert [(match.kind, text[match.start : match.end]) for match in find(text)] == [(rule["id"], sample)], form
@@ -89,6 +91,32 @@ def test_other_names_and_ordinary_values_name_no_secret() -> None:
             assert find(text) == [], text
 
 
+def test_dense_forms_are_found_in_large_texts_as_in_small_ones() -> None:
+    scan._first_looks().in_runs("x" * scan.FIRST_LOOK_PAYS)  # from here on it looks
+    for rule in RULES:
+        if rule.get("dense"):
+            assert kinds_in(filled(rule["positive"])) == [rule["id"]]
+
+
+def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() -> None:
+    digest, random = filled("{hex:32}"), filled("{word:12}7{word:2}4q8z{word:14}")
+    for name in ("mapquest_key", "MAPQUEST_KEY", "mapquestKey", "new-relic-license-key"):
+        assert [match.value for match in find(f'{name} = "{digest}"')] == [digest], name
+    assert [match.value for match in find(f'blue_key = "{random}"')] == [random]
+    for name, value in (("cache_key", digest), ("blue_key", digest), ("public_key", random), ("key", digest)):
+        assert find(f'{name} = "{value}"') == [], name
+
+
+def test_what_needs_no_revoking_is_told_apart() -> None:
+    shown = {
+        "AKIAIOSFODNN7EXAMPLE": "documented example", f"sk_test_{V}": "test key", f"sk_live_{V}": "",
+        filled("AC{hex:32}"): "identifier",
+    }  # fmt: skip
+    assert {text: match.harmless for text in shown for match in find(f"x {text}\n")} == shown
+    (both,) = find(f"https://u:{V}sk_test_{V}@h.io/")
+    assert not both.harmless
+
+
 def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() -> None:
     assert secrets.mask("ghp_0123456789abcdef") == "ghp_..."
     assert secrets.mask("abcdefgh") == "ab..."
@@ -128,13 +156,13 @@ def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
 
 
 _AROUND = re.compile(r"\(\?<?[=!](?:[^()\[\]]|\[[^\]]*\])*\)")
-FORMS = [(0, rule.regex) for rule in scan._rules()]
-FORMS += [(1, form) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS.values())]
+FORMS = [("has_form", rule.regex) for rule in scan._rules() if not rule.dense]
+FORMS += [("assigns", form) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS.values())]
 
 
 @pytest.mark.parametrize(("look", "form"), FORMS, ids=lambda value: getattr(value, "pattern", "")[:20])
-def test_the_first_look_lets_through_whatever_an_expression_matches(look: int, form: re.Pattern[str]) -> None:
-    lets_through = scan._first_looks()[look]
+def test_the_first_look_lets_through_whatever_an_expression_matches(look: str, form: re.Pattern[str]) -> None:
+    lets_through = getattr(scan._first_looks(), look)
     assert not lets_through(" " * scan.FIRST_LOOK_PAYS)  # from here on it looks
     matching = st.from_regex(
         re.compile(_AROUND.sub("", form.pattern), re.ASCII), alphabet=st.characters(max_codepoint=255)

@@ -229,6 +229,7 @@ class Hit(Struct, frozen=True):
     """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
 
     A `quote` is evidence. `fingerprint` tells hits apart that read alike. `repair` is what would be right there.
+    `is_notice`: it is told, and fails nothing.
     """
 
     message: str
@@ -238,6 +239,16 @@ class Hit(Struct, frozen=True):
     side: Side = "after"
     fingerprint: str = ""
     repair: FileDiff | None = None
+    is_notice: bool = False
+
+
+def noted(input: CheckInput, result: CheckResult, notices: Sequence[Hit]) -> CheckResult:
+    """The result with notices beside its findings, as far as there is room."""
+    if not notices:
+        return result
+    kept = tuple(_finding(input, hit) for hit in notices[: MAX_FINDINGS - len(result.findings)])
+    told = f"{result.reason} {counted(len(notices), 'notice')}: {listed(Counter(hit.path for hit in notices))}."
+    return replace(result, reason=told, findings=(*result.findings, *kept))
 
 
 def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
@@ -256,7 +267,8 @@ def _finding(input: CheckInput, hit: Hit) -> Finding:
         held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=hit.side, standing="holds")
         evidence = (held,)
     return Finding(
-        path=path, line=line, end_line=line, level="failure" if input.criterion.must else "warning",
+        path=path, line=line, end_line=line,
+        level="notice" if hit.is_notice else "failure" if input.criterion.must else "warning",
         criterion=input.criterion.id, message=sentence(hit.message, input.redact), evidence=evidence,
         fingerprint=hit.fingerprint,
     )  # fmt: skip

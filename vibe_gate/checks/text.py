@@ -6,7 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from itertools import chain, groupby, islice
 from typing import Annotated
@@ -28,6 +28,7 @@ from vibe_gate.checks.contract import (
     added_blocks,
     added_lines,
     any_of,
+    noted,
     objections,
 )
 from vibe_gate.domain import paths
@@ -60,10 +61,21 @@ class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields
 
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
-    result = objections(input, _secrets(files, any_of(options.allow)), files, "secret")
+    notices: list[Hit] = []
+    result = objections(input, _without(notices, _secrets(files, any_of(options.allow))), files, "secret")
+    result = noted(input, result, notices)
     large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
     not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
     return replace(result, reason=not_scanned + result.reason)
+
+
+def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
+    """The hits that fail the check; the others are put into `notices`."""
+    for hit in hits:
+        if not hit.is_notice:
+            yield hit
+        elif len(notices) < MAX_FINDINGS:
+            notices.append(hit)
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
@@ -75,9 +87,18 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
             if not is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
                 found += 1
                 counted_only = found > MAX_FINDINGS  # its quote would cost more than finding it did
-                yield Hit("", block.file.shown_path) if counted_only else _secret(block, text, match, matches)
+                yield (
+                    Hit("", block.file.shown_path, is_notice=bool(match.harmless))
+                    if counted_only
+                    else _secret(block, text, match, matches)
+                )
 
 
+_HARMLESS = {
+    "test key": "a test key. It opens no real account; load it from the environment all the same.",
+    "documented example": "an example of the provider's documentation. It opens nothing.",
+    "identifier": "an identifier. It opens nothing without its secret.",
+}
 _ACRONYMS = {"aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "openai": "OpenAI", "url": "URL"}
 
 
@@ -97,12 +118,16 @@ def _secret(block: AddedBlock, text: str, match: secrets.SecretMatch, others: li
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
     near = others[first:last]
-    message = f"{_named(match.kind)}{said}. Revoke it and load it from the environment."
+    advice = f": {_HARMLESS[match.harmless]}" if match.harmless else ". Revoke it and load it from the environment."
+    message = f"{_named(match.kind)}{said}{advice}"
     # Another value is another finding, although both are shown masked. Fingerprints are published: 16 bits do not help
     # to guess a random value, of which 65,536 times fewer are still far too many.
     told_apart = sha256(value.encode()).hexdigest()[:4]
     number = block.first + text.count("\n", 0, match.start)
-    return Hit(message, block.file.shown_path, number, _masked(line, start, near), fingerprint=told_apart)
+    return Hit(
+        message, block.file.shown_path, number, _masked(line, start, near), fingerprint=told_apart,
+        is_notice=bool(match.harmless),
+    )  # fmt: skip
 
 
 def _masked(line: str, start: int, matches: list[secrets.SecretMatch]) -> str:

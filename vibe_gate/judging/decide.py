@@ -218,7 +218,7 @@ def apply_overrides(
 
 def spares(criterion: str, findings: Sequence[Finding], waivers: Waivers) -> str:
     """What is said of a failed criterion all of whose findings are waived; "" if one is not."""
-    own = [finding for finding in findings if finding.criterion == criterion]
+    own = [finding for finding in findings if finding.criterion == criterion and finding.level != "notice"]
     found = [waiver for finding in own if (waiver := waivers.of(finding)) is not None]
     if not own or len(own) >= MAX_FINDINGS or len(found) < len(own):
         return ""

@@ -20,7 +20,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,13 +32,16 @@ from vibe_gate.secrets import decoding
 class SecretMatch(Struct, frozen=True):
     """One secret: `text[start:end]` is the value itself, without its name or quotes.
 
-    `value` is how it reads: without the escapes, or out of the base64, in which it was found.
+    `value` is how it reads: without the escapes, or out of the base64, in which it was found. `harmless` says why it
+    needs no revoking: its provider gives it out as a "test key", or as a "documented example", or it is an "identifier"
+    that opens nothing alone.
     """
 
     kind: str
     start: int
     end: int
     value: str = ""
+    harmless: Literal["", "test key", "documented example", "identifier"] = ""
 
 
 SHORTEST = 11
@@ -83,7 +86,8 @@ def looks_random(value: str) -> bool:
         any(map(str.isdigit, value))
         and any(map(str.isalpha, value))
         and not any(map(str.isspace, value))
-        and not (_WORDS.match(value) or _CAMEL.search(value) or _is_placeholder(value))
+        and not (_WORDS.match(value) or _is_placeholder(value))
+        and (not _CAMEL.search(value) or len(_SWITCH.findall(value)) >= _MIXED_SWITCHES)
         and _bits(value) >= _QUOTED_BITS
     )
 
@@ -103,12 +107,15 @@ def _ranks() -> dict[str, int]:
 def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
     if also is not None:
         yield from also(text)
-    may_have_form, may_assign = _first_looks()
-    found: list[SecretMatch] = []
-    if may_have_form(text):
+    looks = _first_looks()
+    found: list[SecretMatch] = [*_known(text, _dense_rules(text))]
+    if looks.has_form(text):
         yield from _private_keys(text)
-        found += (*_known(text), *_cut_short(text))
-    if may_assign(text):
+        found += (
+            *_known(text, (rule for rule in _rules() if not rule.dense and rule.keyword in text)),
+            *_cut_short(text),
+        )
+    if looks.assigns(text):
         found += _assigned(text)
     for match in found:
         yield replace(match, value=text[match.start : match.end])
@@ -146,19 +153,31 @@ def literal(text: str) -> str:
     return "".join(char if char.isascii() and char.isalnum() else rf"\x{{{ord(char):x}}}" for char in text)
 
 
+class FirstLooks(Struct, frozen=True):
+    """Whether a text may hold a secret by its form, or a value under a name: most hold neither, and are done with.
+
+    `in_runs` is asked about the dense runs of a text alone.
+    """
+
+    has_form: FirstLook
+    in_runs: FirstLook
+    assigns: FirstLook
+
+
 @functools.cache
-def _first_looks() -> tuple[FirstLook, FirstLook]:
-    """Whether a text may hold a secret by its form, or a value under a name: most hold neither, and are done with."""
+def _first_looks() -> FirstLooks:
     forms = ["PRIVATE KEY"]
+    dense: list[str] = []
     for row in _table():
-        forms.append(f"(?:{'|'.join(map(literal, row['keywords']))}){row.get('head', '')}")
+        beginning = f"(?:{'|'.join(map(literal, row['keywords']))}){row.get('head', '')}"
+        (dense if row.get("dense") else forms).append(beginning)
         forms += [f"{row['cut']}[A-Za-z0-9_.-]{{10}}"] if "cut" in row else []
     name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
-    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&a-z0-9+/_.~!@#$%^*-]{16})"
+    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{15})"
     assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
     values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
     values += rf"|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"']"
-    return FirstLook("|".join(forms)), FirstLook(f"(?i:{values})")
+    return FirstLooks(FirstLook("|".join(forms)), FirstLook("|".join(dense)), FirstLook(f"(?i:{values})"))
 
 
 def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -168,7 +187,8 @@ def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
         if kept and match.start < kept[-1].end:
             last = kept.pop()
             best = min(last, match, key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value))
-            match = replace(best, start=last.start, end=max(last.end, match.end))
+            harmless = best.harmless if last.harmless and match.harmless else ""
+            match = replace(best, start=last.start, end=max(last.end, match.end), harmless=harmless)
         kept.append(match)
     return kept
 
@@ -233,6 +253,9 @@ class Rule(Struct, frozen=True):
     entropy: float
     proof: str
     cut: str
+    dense: bool
+    test: re.Pattern[str] | None
+    harmless: Literal["", "documented example", "identifier"]
 
 
 @functools.cache
@@ -249,38 +272,73 @@ def _table() -> list[dict[str, Any]]:
 
 
 def _rule(row: dict[str, Any], keyword: str) -> Rule:
-    literal = re.escape(keyword)
+    lead = re.escape(keyword)
     border = row.get("border", "A-Za-z0-9")
     # The look-behind stands after the keyword, so that the search can jump from keyword to keyword.
-    inside = f"(?<![{border}]{literal})" if border else ""
+    inside = f"(?<![{border}]{lead})" if border else ""
     before = row.get("before")
     return Rule(
         kind=row["id"],
         keyword=keyword,
-        regex=expression(f"{literal}{inside}{row['regex']}", re.ASCII),
+        regex=expression(f"{lead}{inside}{row['regex']}", re.ASCII),
         before=expression(rf"(?:{before})\Z", re.ASCII) if before else None,
         has_value="(?P<value>" in row["regex"],
         entropy=row.get("entropy", 0),
         proof=row.get("proof", ""),
         cut=row.get("cut", ""),
+        dense=row.get("dense", False),
+        test=expression(row["test"]) if "test" in row else None,
+        harmless=row.get("harmless", ""),
     )
 
 
-_BEFORE = 40
+_BEFORE = 64
 """Characters before a keyword in which the rule's `before` is looked for."""
 
+# Most forms are a run of characters that words have seldom. One pass finds the runs, and only what stands there is
+# searched for the keywords: a hundred searches of a whole text would cost more than everything else.
+DENSE = 20
+"""Characters of the shortest run: the keyword and its token, or the token alone."""
+_DENSE_LEAD = 40
+"""Characters before a run that may belong to the keyword."""
+_DENSE_RUNS = bytes(0x78 if (chr(code).isalnum() and code < 128) or code in b"_-+/~" else 0x20 for code in range(256))
 
-def _known(text: str) -> Iterator[SecretMatch]:
-    for rule in _rules():
-        for match in rule.regex.finditer(text) if rule.keyword in text else ():
+
+def _dense_rules(text: str) -> list[Rule]:
+    """The `dense` rules whose keyword stands in a run, or right before it."""
+    marks = text.encode("latin-1", "replace").translate(_DENSE_RUNS)
+    runs: list[str] = []
+    start = marks.find(b"x" * DENSE)
+    while start >= 0:
+        end = marks.find(b" ", start)
+        end = end if end >= 0 else len(marks)
+        runs.append(text[max(0, start - _DENSE_LEAD) : end + 1])
+        start = marks.find(b"x" * DENSE, end)
+    may_have_form = _first_looks().in_runs
+    if not (runs and may_have_form("\n".join(runs))):
+        return []
+    dense = "\n".join(filter(may_have_form, runs))
+    return [rule for keyword, rule in _by_dense_keyword() if keyword in dense]
+
+
+@functools.cache
+def _by_dense_keyword() -> tuple[tuple[str, Rule], ...]:
+    return tuple((rule.keyword, rule) for rule in _rules() if rule.dense)
+
+
+def _known(text: str, rules: Iterable[Rule]) -> Iterator[SecretMatch]:
+    for rule in rules:
+        for match in rule.regex.finditer(text):
             start, end = match.span("value") if rule.has_value else match.span()
             if rule.before is not None:
                 head = rule.before.search(text, max(0, start - _BEFORE), start)
                 if head is None:
                     continue
                 start = head.start()
-            if _is_proved(rule, match, text[start:end]):
-                yield SecretMatch(rule.kind, start, end)
+            value = text[start:end]
+            if rule.harmless == "documented example" or _is_proved(rule, match, value):
+                is_test = rule.test is not None and rule.test.search(value)
+                yield SecretMatch(rule.kind, start, end, harmless="test key" if is_test else rule.harmless)
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
@@ -290,7 +348,9 @@ def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
         return False
     if rule.proof == "basic":
         return _is_login(value)
-    if rule.proof == "random" and not looks_random(value):
+    if rule.proof in ("random", "mixed") and not looks_random(value):
+        return False
+    if rule.proof == "mixed" and len(_SWITCH.findall(value)) < _MIXED_SWITCHES:
         return False
     groups = match.groupdict()
     return not rule.proof or not (
@@ -337,7 +397,7 @@ def _is_sample(user: str, password: str) -> bool:
     lowered = password.lower()
     parts = {part for part in _PASSWORD_PARTS.split(lowered) if len(part) > 1}
     return (
-        lowered == user.lower()
+        lowered in (user.lower(), "x-oauth-basic")
         or len(set(lowered)) == 1
         or lowered.startswith(("$", "{", "%s", "%("))
         or _PLACEHOLDER.search(lowered) is not None
@@ -479,10 +539,11 @@ _TAIL = (
     r"|\\?[\"'](?:(?P<two>\s?,\s{0,8})|\]\s?=\s?)(?=\\?[\"'])|[ \t]{1,4}(?=\\?[\"'])(?<![\"'][ \t]))"
 )
 _BARE = r"a-z0-9+/_.~!@#$%^*-"
+_SHORTEST_BARE = 15
 _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
     # An address' next parameter is no part of the value.
-    rf"|(?P<bare>(?=[&{_BARE}]{{16}})(?:[{_BARE}]++|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++={{0,2}}+)"
+    rf"|(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}})(?:[{_BARE}]++|=(?=[{_BARE}])|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++={{0,2}}+)"
     r"(?=[\s,;}\\\"'`&)<>\]|]|$))"
 )
 _ASSIGNMENTS = {name: expression(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES}
@@ -519,7 +580,7 @@ _PLACEHOLDER = expression(
 """What a value, in lower case, has if it is a placeholder."""
 _REFERENCE = expression(
     r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
-    r"^none$|^null$|^undefined$|/.*/.*/|^[a-z]+:"
+    r"^none$|^null$|^undefined$|^[a-z]+:"
 )
 _CAMEL = expression(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")
 """A type: `private_key: Ed25519PrivateKey`."""
@@ -548,10 +609,15 @@ _NAME_LENGTH = 120
 _IN_ORDER = 0.8
 """The share of neighbours from which characters are an alphabet; of sixteen random ones a share of 0.2 is rare."""
 
+_SWITCH = expression(r"[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
+_MIXED_SWITCHES = 5
+"""Changes from a letter to a digit and back from which a value is no word, name or chain of names."""
 _QUOTED_BITS = 3.0
 """Shannon bits a character from which a quoted assigned value counts as random; English words in one case lie below."""
 _BARE_BITS = 3.5
 """The same without quotes, where identifiers are the usual case."""
+_MIXED_BITS = 3.1
+"""The same for values without quotes that are no identifiers: digits in hex have few."""
 
 
 def has_name(text: str) -> bool:
@@ -601,21 +667,81 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
     """The kind of an assigned value; None if it is not a secret. Its name is `before` and `tail`."""
     if not _is_word(before, tail):
         return None
-    before, tail = before.lower(), tail.lower()
-    if before.endswith("key") and not _KEY_OF.search(before):
-        return None
+    name, before, tail = before, before.lower(), tail.lower()
     lowered = value.lower()
     if _HARMLESS_TAIL.search(tail) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
         return None
-    if not is_quoted and _CHAIN.match(value):
+    switches = len(_SWITCH.findall(value))
+    if switches < _MIXED_SWITCHES and ((not is_quoted and _CHAIN.match(value)) or _CAMEL.search(value)):
         return None
-    if not any(char.isdigit() for char in value) or _WORDS.match(value) or _CAMEL.search(value) or _is_ordinary(value):
+    is_letters = value.isalpha()
+    if not (_is_no_word(value) if is_letters else _is_no_name(value)):
+        return None
+    if before.endswith("key") and not _KEY_OF.search(before) and not _is_unnamed_key(name, value):
         return None
     if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
-    if _bits(value) < (_QUOTED_BITS if is_quoted else _BARE_BITS):
+    is_mixed = is_letters or (switches >= _MIXED_SWITCHES and len(value) >= _SHORTEST_BARE)
+    if _bits(value) < (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS):
         return None
     return "aws-secret-key" if "aws" in before and len(value) == 40 else "secret-assignment"
+
+
+def _is_path(value: str) -> bool:
+    """Whether the slashes in a value are those of a path; base64 has some, too."""
+    return value.count("/") >= 3 and (value[0] in "/.~" or len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES)
+
+
+_LETTERS = 20
+_HARD_TO_SAY = expression(r"[bcdfghjklmnpqrstvwxz]{5}")
+_CASE_CHANGES = expression(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
+
+
+def _is_no_name(value: str) -> bool:
+    """Whether a value has digits and is no name, sentence, version or path with some."""
+    if not any(map(str.isdigit, value)) or _WORDS.match(value):
+        return False
+    return not (_is_ordinary(value) or _is_path(value))
+
+
+def _is_no_word(value: str) -> bool:
+    """Whether letters alone are random: many capitals among them, or what nobody could say."""
+    if len(value) < _LETTERS:
+        return False
+    if value.islower() or value.isupper():
+        return bool(_HARD_TO_SAY.search(value.lower())) and _bits(value) >= _BARE_BITS
+    return 5 * len(_CASE_CHANGES.findall(value)) >= 2 * len(value)
+
+
+_PUBLIC_KEY = expression(
+    r"pub(?:lic|lishable)?|site|verif|cache|primary|foreign|sort|partition|object|s3|file|host|idempot"
+)
+_DIGITS_OF_HEX = expression(r"[0-9A-Fa-f-]+\Z")
+
+
+def _is_unnamed_key(name: str, value: str) -> bool:
+    """Whether a key is secret whose name does not say so: a provider's, or one that is no digest, id or word."""
+    if _is_providers(name):
+        return True
+    is_random = len(_SWITCH.findall(value)) > _MIXED_SWITCHES and len(value) >= _LETTERS
+    return is_random and value.isalnum() and not _DIGITS_OF_HEX.match(value) and not _PUBLIC_KEY.search(name.lower())
+
+
+@functools.cache
+def _providers() -> frozenset[str]:
+    """The names of `providers.txt`, in lower case without what stands between their words."""
+    lines = (Path(__file__).parent / "providers.txt").read_text("utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+
+
+def _is_providers(name: str) -> bool:
+    """Whether the name of a key has that of a provider: mapquest_key, NEW_RELIC_LICENSE_KEY."""
+    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    joined = ("".join(words[first:last]) for first in range(len(words)) for last in range(first + 1, len(words) + 1))
+    return not _providers().isdisjoint(joined)
+
+
+_NAME_WORD = expression(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 
 
 def _is_word(before: str, tail: str) -> bool:
