@@ -9,7 +9,7 @@ import pytest
 import reports
 from github_page import page, skeleton
 from msgspec.structs import replace
-from summaries import failed, finding, policy, summary, unseen
+from summaries import failed, finding, policy, summary, unseen, weighed
 
 from vibe_gate import __version__
 from vibe_gate.report import queries
@@ -174,6 +174,14 @@ def test_a_reason_leads_nowhere_else_and_what_other_programs_said_is_folded():
     folded = comment(reports.CASES["answer without its form"]()).partition("<details>")[2]
     assert "Details: Failed to provide valid structured output after 5 attempts" in folded
     assert "authenticate" in comment(reports.CASES["key refused"]()).partition("<details>")[2]
+
+
+def test_no_case_contradicts_the_arithmetic():
+    for name, made in reports.CASES.items():
+        for one in made().summary.rubrics:
+            real = weighed(*one.criteria)
+            assert (one.outcome, one.coverage) == (real.outcome, real.coverage), name
+            assert not queries.has_score(one) or one.score == real.score, name
 
 
 def test_a_rubric_without_a_verdict_has_no_score():
