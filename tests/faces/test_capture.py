@@ -83,9 +83,22 @@ def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hook
     settings.write_text(json.dumps({"hooks": own_hooks(user=True)}))
     keep(event(), where, environ, "--user")
     assert len(spooled(where)) == 1
-    settings.write_text(json.dumps({"hooks": own_hooks(shared=shared)}))
+    own = own_hooks(shared=shared)
+    settings.write_text(json.dumps({"hooks": own}))
     keep(event(), where, environ, "--user")
     assert len(spooled(where)) == 1
+    hook = own["PostToolUse"][0]["hooks"][0]
+    looks_like_it: tuple[object, ...] = (
+        {"env": {"A": "claude_hook/capture.py"}, "x": ["vibe-gate", "capture"]},
+        {"hooks": {"Notification": own["Notification"]}},
+        {"hooks": {"PostToolUse": [{"matcher": "None", "hooks": [hook]}]}},
+        {"hooks": {"PostToolUse": [{"hooks": [{"command": "/nowhere/claude_hook/capture.py"}]}]}},
+        [],
+    )
+    for count, like in enumerate(looks_like_it, start=2):
+        settings.write_text(json.dumps(like))
+        keep(event(), where, environ, "--user")
+        assert len(spooled(where)) == count, like
 
 
 @pytest.mark.parametrize("place", ["sub folder", "linked", "submodule", "elsewhere"])

@@ -237,7 +237,7 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
     for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": own_hooks()}):
         (where / SETTINGS).write_text(json.dumps(settings))
         assert b"goes around the gate" in said()
-    assert spooled.read_bytes().count(b"\n") == 1
+        assert spooled.read_bytes().count(b"\n") == 2
 
 
 def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(places, monkeypatch, tmp_path):

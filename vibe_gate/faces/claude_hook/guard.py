@@ -52,7 +52,7 @@ def judge(event: bytes, *, user: bool = False) -> None:
             reason = "vibe-gate: " + reason + "."
             decision = {"hookSpecificOutput": output | {"permissionDecisionReason": reason}}
             os.write(1, json.dumps(decision).encode())
-            is_kept = user and spool.has_own_hooks(spool.project_of(os.environ))
+            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), b"PreToolUse", b"guard")
             # A refused call has no event of its own afterwards.
             if not is_kept and (folder := spool.spool_folder(os.environ)):
                 spool.keep(folder, json.dumps({**call, "refused": reason}).encode())

@@ -32,12 +32,14 @@ MAX_SETTINGS_BYTES = 1 << 20
 def main(*, user: bool = False) -> int:
     """Keep the event on stdin. `user`: only where the hooks of a user's own settings are wanted."""
     try:
-        spool = spool_folder(os.environ) if not user or is_wanted(project_of(os.environ)) else None
+        spool = spool_folder(os.environ) if not user or is_used(project_of(os.environ)) else None
         if spool is None:
             drain()
             return 0
         try:
             event = read_all()
+            if user and has_own_hook(project_of(os.environ), member(event, b"hook_event_name") or b"", b"capture"):
+                return 0  # which keeps it
             keep(spool, event)
             if any(kind in event for kind in LAST):
                 wait_for_others()
@@ -119,18 +121,25 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
         raise OSError("no space for the event")
 
 
-def session_of(event: bytes) -> bytes:
-    """The session id as a name of a folder; a key of the event itself can only be written with bare quotes.
-
-    Where letters of an id are no letters of a name, a number made of all of them tells two such ids apart.
-    """
-    start = event.find(b'"session_id"')
+def member(event: bytes, name: bytes) -> bytes | None:
+    """The text of a member of the event, as it is written; a key of the event itself can only have bare quotes."""
+    start = event.find(b'"%b"' % name)
     colon = event.find(b":", start)
     opening = event.find(b'"', colon)
     closing = event.find(b'"', opening + 1)
     if start < 0 or colon < 0 or opening < 0 or closing < 0:
+        return None
+    return event[opening + 1 : closing]
+
+
+def session_of(event: bytes) -> bytes:
+    """The session id as a name of a folder.
+
+    Where letters of an id are no letters of a name, a number made of all of them tells two such ids apart.
+    """
+    told = member(event, b"session_id")
+    if told is None:
         return b"unknown"
-    told = event[opening + 1 : closing]
     name = bytes(byte if byte in SAFE else 95 for byte in told[:64])
     if name == told:
         return name or b"unknown"
@@ -154,12 +163,6 @@ def project_of(environ: "os._Environ[str]") -> bytes:
     return os.fsencode(environ.get("CLAUDE_PROJECT_DIR") or ".")
 
 
-def is_wanted(project: bytes) -> bool:
-    """Whether the capture of a user's own settings has work to do: vibe-gate is used in the repository around
-    `project`, and no hooks of its own stand in the project's settings, which would keep each event twice."""
-    return is_used(project) and not has_own_hooks(project)
-
-
 def is_used(project: bytes) -> bool:
     """Whether a gate, a git hook or a record of vibe-gate is in the repository around `project`."""
     common = common_dir(project)
@@ -172,14 +175,35 @@ def is_used(project: bytes) -> bool:
     return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
 
 
-def has_own_hooks(project: bytes) -> bool:
-    """Whether the project's settings hold hooks of vibe-gate, as `install claude` writes them."""
-    for name in PROJECT_SETTINGS:
-        text = beginning(project + name, MAX_SETTINGS_BYTES)
-        bare, shared = b"claude_hook/capture.py" in text, b'"vibe-gate"' in text and b'"capture"' in text
-        if (bare or shared) and b'"--user"' not in text:  # in the home directory both are the same file
-            return True
-    return False
+def has_own_hook(project: bytes, event: bytes, script: bytes) -> bool:
+    """Whether the project's settings start this script of vibe-gate for the event, as `install claude` writes it."""
+    texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS]
+    # Most settings do not name it, and are not parsed.
+    return any(starts(text, event.decode(), script.decode()) for text in texts if script in text)
+
+
+def starts(settings: bytes, event: str, script: str) -> bool:
+    """Whether the hooks in these settings start the script for every tool."""
+    import json
+
+    try:
+        groups = json.loads(settings)["hooks"][event]
+        whole = [group for group in groups if script == "guard" or not group.get("matcher")]
+        commands = [[hook["command"], *hook.get("args", ())] for group in whole for hook in group["hooks"]]
+        return any(is_ours(command, script) for command in commands)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return False  # Claude Code takes no hook from these
+
+
+def is_ours(command: list[str], script: str) -> bool:
+    """Whether the command is one that `install claude` writes into a project's settings, and its script is there."""
+    if USER in command:  # in the home directory both are the same file
+        return False
+    file = f"/claude_hook/{script}.py"
+    return command[:2] == ["vibe-gate", script] or any(
+        part.endswith(file) and os.path.isfile(part)  # noqa: PTH113
+        for part in command
+    )
 
 
 def common_dir(start: bytes) -> bytes | None:
