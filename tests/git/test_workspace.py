@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from gitbench import Bench, fingerprint
 
 from vibe_gate.domain.document import plain
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.git import Workspace
+from vibe_gate.git import Workspace, open_repository
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +57,54 @@ def applies(bench: Bench, workspace: Workspace, tmp_path: Path) -> str:
     return copy.snapshot()
 
 
+def repository_folder(bench: Bench) -> Path:
+    """Where the workspaces of this repository are."""
+    digest = hashlib.sha256(os.fsencode(bench.root / ".git")).hexdigest()[:12]
+    return Path(bench.environ["HOME"], ".local/state/vibe-gate/workspaces", f"{bench.root.name}-{digest}")
+
+
+def test_workspaces_are_in_the_state_directory_if_that_can_be_used(seeded: Bench, tmp_path: Path) -> None:
+    common = seeded.root / ".git/vibe-gate/workspaces"
+    closed = tmp_path / "closed"
+    closed.touch()
+    for environ, place in (
+        ({"XDG_STATE_HOME": str(tmp_path / "state")}, tmp_path / "state/vibe-gate/workspaces"),
+        ({"XDG_STATE_HOME": "relative"}, repository_folder(seeded).parent),
+        ({"XDG_STATE_HOME": str(closed / "below")}, common.parent),
+        ({"XDG_STATE_HOME": str(seeded.root / "state")}, common.parent),
+        ({"HOME": ""}, common.parent),
+    ):
+        with open_repository(seeded.root, seeded.environ | environ) as repository:
+            assert repository.workspaces.parent == place
+
+
+def test_a_workspace_of_an_earlier_version_opens_and_is_cleaned(seeded: Bench) -> None:
+    earlier = seeded.root / ".git/vibe-gate/workspaces/run"
+    with seeded.open() as repository:
+        assert repository.workspace_of("run") == repository.workspaces / "run"
+        made = repository.workspace(earlier, repository.snapshot())
+        (made.folder / "kept.git/disk").unlink()
+        made.close()
+        workspace = repository.reopen_workspace(repository.workspace_of("run"))
+        assert (workspace.folder, workspace.tree()) == (earlier, seeded.snapshot())
+        workspace.close()
+        assert repository.remove_old_workspaces(datetime.now(UTC) + timedelta(days=1)) == ["run"]
+
+
+def test_workspaces_of_a_repository_that_is_gone_are_cleaned_by_another(seeded: Bench, tmp_path: Path) -> None:
+    later = datetime.now(UTC) + timedelta(days=1)
+    shutil.copytree(seeded.root, tmp_path / "other")
+    other = Bench(tmp_path / "other", seeded.environ)
+    with other.open() as repository:
+        workspace = repository.workspace(repository.workspaces / "gone", EMPTY)
+        workspace.close()
+    with seeded.open() as repository:
+        assert repository.remove_old_workspaces(later) == []
+        shutil.rmtree(other.root)
+        assert repository.remove_old_workspaces(later, dry_run=True) == ["gone"]
+        assert repository.remove_old_workspaces(later) == ["gone"] and not workspace.folder.parent.exists()
+
+
 def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:
     seeded.write("a.txt", "edited\n")
     seeded.write("new.txt", "untracked\n")
@@ -63,8 +113,10 @@ def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:
     head = seeded.git("rev-parse", "HEAD")
     with working(seeded) as workspace:
         inside = agent(workspace)
-        assert workspace.root == seeded.root / ".git/vibe-gate/workspaces/run-1/tree"
-        assert stat.S_IMODE(workspace.folder.stat().st_mode) == 0o700
+        state = Path(seeded.environ["HOME"], ".local/state/vibe-gate")
+        assert workspace.root == repository_folder(seeded) / "run-1/tree"
+        made = [workspace.folder, *list(workspace.folder.parents)[:3]]
+        assert made[-1] == state and {stat.S_IMODE(each.stat().st_mode) for each in made} == {0o700}
         assert workspace.tree() == seeded.snapshot()
         assert (workspace.root / "new.txt").read_text() == "untracked\n"
         assert (workspace.root / "link").readlink() == Path("a.txt")
@@ -226,7 +278,7 @@ def test_a_linked_worktree_a_sparse_checkout_and_a_detached_head(seeded: Bench, 
     linked.write("src/app.py", "edited\n")
     with linked.open() as repository:
         workspace = repository.workspace(repository.workspaces / "run", repository.snapshot())
-        assert workspace.folder == seeded.root / ".git/vibe-gate/workspaces/run"
+        assert workspace.folder == repository_folder(seeded) / "run"
         assert workspace.tree() == linked.snapshot()
         assert (workspace.root / "a.txt").exists()  # outside of the cone, and in the snapshot
         assert agent(workspace).git("rev-parse", "--abbrev-ref", "HEAD") == "HEAD"
@@ -334,7 +386,7 @@ def test_a_tree_with_bundles_committed_by_mistake_is_whole_and_a_failed_workspac
         bad = seeded.git("mktree", stdin=f"120000 blob {seeded.git('rev-parse', 'HEAD:a.txt')}\t.GIT".encode())
         with pytest.raises(UsageError, match="a name that no checkout may hold"):
             repository.workspace(repository.workspaces / "bad", bad)
-        assert list(repository.workspaces.iterdir()) == []
+        assert [each.name for each in repository.workspaces.iterdir()] == ["repository"]
 
 
 def test_old_workspaces_go_and_those_in_use_stay(seeded: Bench) -> None:

@@ -87,8 +87,13 @@ class Repository(ChangeQueries):
 
     @property
     def workspaces(self) -> Path:
-        """The folder of all workspaces, each under its run's id."""
-        return self.common_dir / "vibe-gate/workspaces"
+        """The folder of this repository's workspaces, each under its run's id."""
+        return workspace.place_of(self._place)
+
+    def workspace_of(self, run_id: str) -> Path:
+        """The folder of a run's workspace, which may not be there yet; of an earlier version, where that had it."""
+        own, earlier = self.workspaces / run_id, workspace.earlier_place_of(self._place) / run_id
+        return earlier if earlier.is_dir() and not own.is_dir() else own
 
     def workspace(self, folder: Path, tree: str) -> Workspace:
         """A new workspace with the files of `tree` in `folder`, which is not there yet."""
@@ -101,9 +106,10 @@ class Repository(ChangeQueries):
     def remove_old_workspaces(self, before: datetime, *, dry_run: bool = False) -> list[str]:
         """Delete workspaces that were last used before then and that no process has open; their names.
 
-        A run that died leaves its own behind, for `resume`. With `dry_run` only say which.
+        Those of repositories that are gone, too. A run that died leaves its own behind, for `resume`. With `dry_run`
+        only say which.
         """
-        return workspace.remove_old(self._place, self.workspaces, before, dry_run=dry_run)
+        return workspace.remove_old(self._place, before, dry_run=dry_run)
 
     def apply(self, patch: bytes, expected: str, saved: Path) -> None:
         """Apply a patch to the working tree while its snapshot is `expected`; `saved` is where people find the patch.

@@ -5,6 +5,9 @@
     <folder>/kept.git   a bare repository of our own: the index and ignore rules by which `tree` is read, its objects,
                         and the trees of turns as `refs/turns/<node>/<turn>`.
 
+They lie in the user's state directory: programs that skip folders named `.git` (Jest) find no file below one.
+`<state>/vibe-gate/workspaces/<repository>/<run id>`. Earlier versions had `<common git dir>/vibe-gate/workspaces`.
+
 Git reads the files through kept.git alone. So no configuration, attribute, filter, hook or index that an agent plants
 in `tree/.git` has a say, and a nested repository counts as the files it holds. Files are the blobs' own bytes, without
 any conversion: an agent sees what a judge sees, and the tree can be recomputed. Links are links, but for those that
@@ -16,7 +19,9 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
@@ -42,7 +47,13 @@ _SUBMODULE, _LINK = b"160000", b"120000"
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = {bare}\n\tlogallrefupdates = {log}\n[gc]\n\tauto = 0\n"
 _IDENTITY = "[user]\n\tname = agent\n\temail = agent@vibe-gate.invalid\n"
 _FILE_SYSTEM = ("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode")
-"""What git found out about the disk when the user's repository was made; the workspace is on the same."""
+"""What git finds out about a disk when it makes a repository there; the workspace may be on another than the user's."""
+
+_OWNER = "repository"
+"""Beside the workspaces of a repository: a file with the path of its common folder."""
+
+_NAMED = 40
+"""Characters of a repository's name that the folder of its workspaces begins with, for people."""
 
 _FAST = ("-c", "core.looseCompression=0", "-c", "core.compression=0", "-c", "core.fsync=none")
 _TURN = expression(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}/[A-Za-z0-9][A-Za-z0-9_-]{0,199}\Z")
@@ -156,6 +167,18 @@ class Workspace:
         (self._kept / "ignored").write_bytes(_ignore_rules(self._place))
         self.restore(tree)
 
+    def _about_disk(self) -> str:
+        """Lines of configuration: what git finds out, once, about the disk that the workspace is on."""
+        kept, probe = self._kept / "disk", self.folder / "probe"
+        if not kept.exists():
+            probe.mkdir(mode=0o700)
+            git = self._place.git.bare(probe, {})
+            _checked(git.run("init", "--quiet", "--bare", "--template="))
+            values = {name: git.run("config", "--get", name).line for name in _FILE_SYSTEM}
+            _remove(probe, self._place)
+            kept.write_text("".join(f"[core]\n\t{name[5:]} = {value}\n" for name, value in values.items() if value))
+        return kept.read_text()
+
     def _make_clone(self) -> None:
         inside = self.root / ".git"
         for name in ("objects/info", "objects/pack", "refs/heads", "info"):
@@ -172,9 +195,8 @@ class Workspace:
     def _write_settings(self, repository: Path) -> None:
         """Configuration, attributes and ignore rules: anew each time, for an agent may have found them."""
         bare = repository == self._kept
-        settings = self._place.settings
         lines = [_CONFIG.format(bare=str(bare).lower(), log=str(not bare).lower()), "" if bare else _IDENTITY]
-        lines += [f"[core]\n\t{name[5:]} = {value}\n" for name in _FILE_SYSTEM if (value := settings.value(name))]
+        lines.append(self._about_disk())
         (repository / "config").write_text("".join(lines))
         (repository / "info/attributes").write_text(RAW_ATTRIBUTES)
         (repository / "info/exclude").write_bytes((self._kept / "ignored").read_bytes())
@@ -221,10 +243,39 @@ class Workspace:
             _checked(self._run("update-index", "-z", "--index-info", stdin=listed))
 
 
+def place_of(place: Place) -> Path:
+    """The folder of the repository's workspaces; not made yet.
+
+    It is in the repository if there is no state directory that can be written, or if that is in the working tree, whose
+    snapshots must not hold workspaces.
+    """
+    environ = place.git.environ
+    given = environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if given.startswith("/") else Path(environ.get("HOME", ""), ".local/state")
+    if not state.is_absolute() or not _can_be_made(state) or state.resolve().is_relative_to(place.root.resolve()):
+        return earlier_place_of(place)
+    common = place.common_dir
+    name = common.parent.name if common.name == ".git" else common.name
+    shown = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:_NAMED].strip("-")
+    digest = hashlib.sha256(os.fsencode(common)).hexdigest()[:12]
+    return state / "vibe-gate/workspaces" / f"{shown or 'repository'}-{digest}"
+
+
+def earlier_place_of(place: Place) -> Path:
+    """Where earlier versions had them."""
+    return place.common_dir / "vibe-gate/workspaces"
+
+
+def _can_be_made(folder: Path) -> bool:
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    return os.access(nearest, os.W_OK | os.X_OK)
+
+
 def create(repository: ChangeQueries, place: Place, objects: Objects, folder: Path, tree: str) -> Workspace:
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
     try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(folder.parent)
+        (folder.parent / _OWNER).write_bytes(os.fsencode(place.common_dir))
         folder.mkdir(mode=0o700)
         with ExitStack() as failing:
             made = Workspace(repository, place, objects, folder)
@@ -236,10 +287,36 @@ def create(repository: ChangeQueries, place: Place, objects: Objects, folder: Pa
     return made
 
 
-def remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
-    """Delete the workspaces below `parent` that no process has open or has had open since then; their names."""
+def remove_old(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
+    """Delete the workspaces that no process has open or has had open since then; their names.
+
+    Of this repository, and of those in the state directory whose repository is gone.
+    """
+    own = place_of(place)
+    others = [folder for folder in own.parent.glob(f"*/{_OWNER}") if _is_gone(folder)]
     removed = []
-    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+    for parent in dict.fromkeys((own, earlier_place_of(place), *(file.parent for file in others))):
+        removed += _remove_old(place, parent, before, dry_run=dry_run)
+    if not dry_run:
+        for file in others:
+            with suppress(OSError):  # some are not old enough
+                if [each.name for each in file.parent.iterdir()] == [_OWNER]:
+                    file.unlink()
+                    file.parent.rmdir()
+    return removed
+
+
+def _is_gone(owner: Path) -> bool:
+    """Whether the repository is gone whose path this file holds."""
+    with suppress(OSError):
+        path = owner.read_bytes()
+        return path.startswith(b"/") and not os.path.lexists(path)
+    return False
+
+
+def _remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
+    removed = []
+    for folder in sorted(each for each in parent.iterdir() if each.name != _OWNER) if parent.is_dir() else ():
         with suppress(OSError, InfrastructureError):  # in use, or going
             used = max(each.stat().st_mtime for each in (folder, *folder.glob("kept.git/index")))
             if datetime.fromtimestamp(used, UTC) < before:
@@ -248,6 +325,13 @@ def remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -
                     _remove(folder, place)
                 removed.append(folder.name)
     return removed
+
+
+def _make_private(folder: Path) -> None:
+    """Make the folder and those that it is in, for this user alone, as far as they are missing."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:

@@ -19,7 +19,7 @@ class RunTree:
         self.repository = repository
         self.change = change
         self.start = self.now = change.after
-        self._folder = repository.workspaces / run_id
+        self._folder = repository.workspace_of(run_id)
         self._stale = False  # the workspace holds other files than `now`
         self._workspace: Workspace | None = None
         self._readers = 0
@@ -63,7 +63,7 @@ class RunTree:
         """
         if tree == self.start:
             return True
-        folder = self.repository.workspaces / run_id
+        folder = self.repository.workspace_of(run_id)
         if not run_id or not folder.is_dir():
             return False
         try:

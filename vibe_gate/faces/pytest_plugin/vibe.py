@@ -351,7 +351,8 @@ class Vibe:
                     cassette=run.cassette,
                 )
                 request = RunRequest(review=review, gate=gate, **what)
-                walk = run_workflow(request, start=run.workspace, environ=own_environ(), clock=now, progress=unheard)
+                environ = self._environ_of(run.workspace)
+                walk = run_workflow(request, start=run.workspace, environ=environ, clock=now, progress=unheard)
                 try:
                     run.done = await walk
                 except GatewayError:
@@ -365,6 +366,13 @@ class Vibe:
             return run.done
         finally:
             run.at_work = False
+
+    def _environ_of(self, repository: Path) -> dict[str, str]:
+        """This process's; what a repository of a test leaves in the state directory goes with pytest's own folders."""
+        factory = getattr(self.task.config, "_tmp_path_factory", None)  # of pytest's plugin tmpdir, if it is there
+        base = factory.getbasetemp().resolve() if factory else Path("/nowhere")
+        own = {"XDG_STATE_HOME": str(base / "state")} if repository.resolve().is_relative_to(base) else {}
+        return own_environ() | own
 
     async def _note(self, run: WorkflowRun) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""
