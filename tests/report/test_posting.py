@@ -313,6 +313,15 @@ def test_a_server_that_stays_down_costs_no_verdict(github, environ):
     assert posted.report.summary.outcome == "fail"
 
 
+def test_a_token_that_is_not_accepted_is_told_once(github, environ):
+    posting = Posting(head=HEADS[0], number=7, review_comments=True)
+    with open_forge(github.url, "wrong", "octo/hello", environ=environ) as forge:
+        posted = post(posting, forge, report([finding(1)], HEADS[0]))
+    [told] = posted.downgrades
+    assert told.startswith("Nothing more was posted: the token (`github-token`) is not accepted. GitHub refused")
+    assert told.count("401") == 1
+
+
 def test_an_older_run_leaves_the_comment_to_the_newer_one(github, environ):
     say(github, environ, [finding(1)], HEADS[1])
     newest = ours(github)[0]

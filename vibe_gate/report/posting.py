@@ -95,7 +95,12 @@ def post(posting: Posting, forge: Forge | None, report: Report) -> Posted:
     posted = Posted(replace(report, number=posting.number), list(posting.limits))
     if forge is None:
         return posted
-    _Poster(posting, forge, posted).post()
+    try:
+        _Poster(posting, forge, posted).post()
+    except ForgeError as error:
+        if error.status != HTTPStatus.UNAUTHORIZED:
+            raise
+        posted.downgrades.append(f"Nothing more was posted: the token (`github-token`) is not accepted. {error}")
     return posted
 
 
@@ -286,6 +291,9 @@ class _Poster:
             self._downgrade("The comment could not be posted", error)
 
     def _downgrade(self, what: str, error: ForgeError) -> None:
+        """Note a refusal. ForgeError if the token is not accepted: what is asked next would get the same answer."""
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            raise error
         why = str(error)
         if self._posted.report.fork and error.status == HTTPStatus.FORBIDDEN:
             why = "the token of a pull request from a fork may only read."
