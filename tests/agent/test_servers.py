@@ -23,35 +23,36 @@ def started(folder, code: str, **server: str) -> subprocess.CompletedProcess[str
 
 
 def why(folder, **told: str) -> str:
-    return servers.states(["docs"], [{"name": "docs", "status": "failed", **told}], folder).failed["docs"]
+    told = {"name": "docs", "status": "failed", **told}
+    return servers.failure(servers.states(["docs"], [told], folder).failed).partition("MCP server ")[2]
 
 
 def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
     code = "import sys; print(input()); print('\\x1b[31mfirst\\nlast', file=sys.stderr); sys.exit(7)"
     done = started(tmp_path, code)
     assert (done.stdout, done.stderr) == ("asked\n", "")
-    assert why(tmp_path) == "exit code 7, stderr ends: [31mfirst | last"
+    assert why(tmp_path) == "docs (exit code 7) did not start. Details: docs: [31mfirst | last"
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import nosuch", "exit code 1, stderr ends: Traceback (most recent call last): | "
+        ("import nosuch", "1) did not start. Details: docs: Traceback (most recent call last): | "
          "File \"<string>\", line 1, in <module> | ModuleNotFoundError: No module named 'nosuch'"),
-        ("pass", "exit code 0, nothing on stderr"),
-        (f"import sys; print('{LONG}\\nend', file=sys.stderr)", "exit code 0, stderr ends: end"),
+        ("pass", "0) did not start."),
+        (f"import sys; print('{LONG}\\nend', file=sys.stderr)", "0) did not start. Details: docs: end"),
     ],
 )  # fmt: skip
 def test_the_reason_is_its_exit_code_and_its_last_whole_lines(tmp_path, code, said):
     started(tmp_path, code)
-    assert why(tmp_path) == said
+    assert why(tmp_path) == f"docs (exit code {said}"
 
 
 def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
     server = {"type": "http", "url": "http://127.0.0.1:9"}
     assert servers.kept({"docs": server}, tmp_path) == {"docs": server}
-    assert why(tmp_path, error="ECONNREFUSED") == "ECONNREFUSED"
-    assert why(tmp_path, status="needs-auth") == "it asks for a login, which an agent cannot give"
+    assert why(tmp_path, error="ECONNREFUSED") == "docs (no connection) did not start. Details: docs: ECONNREFUSED"
+    assert why(tmp_path, status="needs-auth") == "docs (it asks for a login) did not start."
     assert servers.states(["docs", "db"], [{"name": "db", "status": "connected"}], tmp_path).starting == ("docs",)
 
 
@@ -66,6 +67,6 @@ def test_no_agent_works_without_a_server_of_its_own(tmp_path, environ):
     broken = {"command": sys.executable, "args": ["-c", "import nosuch"]}
     with answering() as model:
         task = task_in(tmp_path, model.base_url, environ, mcp_servers={"db": silent, "docs": broken})
-        with pytest.raises(AgentError, match=r"its MCP server docs did not start: exit code 1, .* named 'nosuch'"):
+        with pytest.raises(AgentError, match=r"its MCP server docs \(exit code 1\) did not start.* named 'nosuch'"):
             hold(task)
         assert model.script.requests == []

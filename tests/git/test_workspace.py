@@ -83,7 +83,6 @@ def test_a_workspace_of_an_earlier_version_opens_and_is_cleaned(seeded: Bench) -
     with seeded.open() as repository:
         assert repository.workspace_of("run") == repository.workspaces / "run"
         made = repository.workspace(earlier, repository.snapshot())
-        (made.folder / "kept.git/disk").unlink()
         made.close()
         workspace = repository.reopen_workspace(repository.workspace_of("run"))
         assert (workspace.folder, workspace.tree()) == (earlier, seeded.snapshot())

@@ -5,13 +5,14 @@ Claude Code tells of a server that ends only "Connection closed". So each is sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from vibe_gate.agent.conclusion import one_line
+from vibe_gate.domain.verdict import DETAILS
 
 START_S = 60.0
 """How long a server may take to start: twice what Claude Code allows by itself, for one that is first downloaded."""
@@ -33,11 +34,19 @@ The CLI sees the end of stdout last, when both are written.
 """
 
 
+class FailedServer(Struct, frozen=True):
+    """A server that did not start. `how` its program ended, in a few words, and what it or Claude Code `said`."""
+
+    name: str
+    how: str
+    said: str
+
+
 class ServerStates(Struct, frozen=True):
-    """Of the servers of a session, those that are still starting, and why others did not start, by name."""
+    """Of the servers of a session, the names of those that are still starting, and those that did not start."""
 
     starting: tuple[str, ...] = ()
-    failed: Mapping[str, str] = {}
+    failed: tuple[FailedServer, ...] = ()
 
 
 def kept(servers: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
@@ -58,28 +67,25 @@ def states(named: Iterable[str], told: Iterable[Mapping[str, Any]], folder: Path
     status = {name: str(by_name.get(name, {}).get("status", "pending")) for name in named}
     return ServerStates(
         tuple(name for name, is_now in status.items() if is_now == "pending"),
-        {
-            name: _why(by_name[name], is_now, _place(folder, name))
+        tuple(
+            _failed(by_name[name], is_now, _place(folder, name))
             for name, is_now in status.items()
             if is_now not in ("pending", "connected")
-        },
+        ),
     )
 
 
-def failure(failed: Mapping[str, str]) -> str:
-    """One sentence about servers that did not start; with it the agent's turn ends."""
-    each = "; ".join(f"{name} did not start: {why}" for name, why in failed.items())
-    return f"The agent was not asked, because its MCP server {each}"
+def failure(failed: Sequence[FailedServer]) -> str:
+    """What is said of servers that did not start; with it the agent's turn ends."""
+    named = ", ".join(f"{server.name} ({server.how})" for server in failed)
+    said = "; ".join(f"{server.name}: {server.said}" for server in failed if server.said)
+    return f"The agent was not asked, because its MCP server {named} did not start." + (DETAILS + said if said else "")
 
 
-def _why(told: Mapping[str, Any], status: str, place: Path) -> str:
-    """How its program ended and what it said last, else the CLI's own words."""
+def _failed(told: Mapping[str, Any], status: str, place: Path) -> FailedServer:
     code, said = _read(place, "exit").strip(), _last_lines(_read(place, "stderr"))
-    if code:
-        return f"exit code {code}, " + (f"stderr ends: {said}" if said else "nothing on stderr")
-    if status == "needs-auth":
-        return "it asks for a login, which an agent cannot give"
-    return one_line(said or str(told.get("error") or status))
+    how = f"exit code {code}" if code else "it asks for a login" if status == "needs-auth" else "no connection"
+    return FailedServer(str(told["name"]), how, said or ("" if code else one_line(str(told.get("error") or ""))))
 
 
 def _last_lines(text: str) -> str:

@@ -23,9 +23,11 @@ import hashlib
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from vibe_gate.domain import paths
@@ -167,17 +169,17 @@ class Workspace:
         (self._kept / "ignored").write_bytes(_ignore_rules(self._place))
         self.restore(tree)
 
+    @cached_property
     def _about_disk(self) -> str:
-        """Lines of configuration: what git finds out, once, about the disk that the workspace is on."""
-        kept, probe = self._kept / "disk", self.folder / "probe"
-        if not kept.exists():
-            probe.mkdir(mode=0o700)
-            git = self._place.git.bare(probe, {})
+        """Lines of configuration: what git finds out about the disk that the workspace is on.
+
+        Never read back from a file, which an agent may have written.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder) as probe:
+            git = self._place.git.bare(Path(probe), {})
             _checked(git.run("init", "--quiet", "--bare", "--template="))
             values = {name: git.run("config", "--get", name).line for name in _FILE_SYSTEM}
-            _remove(probe, self._place)
-            kept.write_text("".join(f"[core]\n\t{name[5:]} = {value}\n" for name, value in values.items() if value))
-        return kept.read_text()
+        return "".join(f"[core]\n\t{name[5:]} = {value}\n" for name, value in values.items() if value)
 
     def _make_clone(self) -> None:
         inside = self.root / ".git"
@@ -196,7 +198,7 @@ class Workspace:
         """Configuration, attributes and ignore rules: anew each time, for an agent may have found them."""
         bare = repository == self._kept
         lines = [_CONFIG.format(bare=str(bare).lower(), log=str(not bare).lower()), "" if bare else _IDENTITY]
-        lines.append(self._about_disk())
+        lines.append(self._about_disk)
         (repository / "config").write_text("".join(lines))
         (repository / "info/attributes").write_text(RAW_ATTRIBUTES)
         (repository / "info/exclude").write_bytes((self._kept / "ignored").read_bytes())
@@ -267,7 +269,8 @@ def earlier_place_of(place: Place) -> Path:
 
 
 def _can_be_made(folder: Path) -> bool:
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    # Path.exists raises where nobody may look.
+    nearest = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     return os.access(nearest, os.W_OK | os.X_OK)
 
 
