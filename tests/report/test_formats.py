@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 from lxml import etree
+from msgspec.structs import replace
 from reports import COUNTEREXAMPLE, first
 from summaries import criterion, failed, finding, policy, rubric, summary, unseen
 
@@ -123,7 +124,10 @@ def test_sarif_says_whether_the_review_could_be_carried_out(code, successful):
 
 
 def test_sarif_tells_what_would_go_wrong():
-    assert log(first().summary)["results"][0]["message"]["text"].endswith(f" Counterexample: {COUNTEREXAMPLE}")
+    made = first().summary
+    bare = replace(made, findings=(replace(made.findings[0], message="It hides"),))
+    assert log(bare)["results"][0]["message"]["text"] == f"It hides. Counterexample: {COUNTEREXAMPLE}"
+    assert log(made)["results"][0]["message"]["text"].endswith(f"nothing. Counterexample: {COUNTEREXAMPLE}")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
-from vibe_gate.domain.escape import safe
+from vibe_gate.domain.escape import ended, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, PASS, POLICY_CHANGED
@@ -106,13 +106,11 @@ def _id(criterion: str) -> str:
 
 def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dict[str, Any]:
     name = identity(finding)
-    against = queries.counterexample(finding, summary)
+    said, against = _plain(sentences.message(finding)), queries.counterexample(finding, summary)
     result: dict[str, Any] = {
         "ruleId": _id(finding.criterion),
         "level": _LEVELS[finding.level],
-        "message": {
-            "text": _plain(sentences.message(finding)) + (f" Counterexample: {_plain(against)}" if against else "")
-        },
+        "message": {"text": f"{ended(said)} Counterexample: {_plain(against)}" if against else said},
         "locations": [_location(finding, has_lines=not queries.is_removed(finding))],
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rules[_id(finding.criterion)],

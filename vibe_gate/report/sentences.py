@@ -49,7 +49,7 @@ def concise(summary: Summary) -> list[str]:
     for one in queries.worst_first(summary.findings, summary):
         where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
         names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
-        lines.append(safe(f"{where}: {one.level}: {one.message} {names}"))
+        lines.append(safe(f"{where}: {one.level}: {told(one.message)} {names}"))
     return [*lines, safe(headline(summary))]
 
 
@@ -228,4 +228,4 @@ def told(text: str) -> str:
 
 def one_line(finding: Finding) -> str:
     """Level, place and message."""
-    return f"{finding.level} {place_of(finding)} {finding.message}"
+    return f"{finding.level} {place_of(finding)} {told(finding.message)}"
