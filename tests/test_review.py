@@ -662,3 +662,15 @@ def test_a_git_in_the_reviewed_tree_is_not_the_one_that_runs(walk, tmp_path):
     walk.environ["PATH"] = ".:" + walk.environ["PATH"]
     walk(Selection("worktree"), judge=False)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_gitleaks_file_allows_from_the_trusted_revision_and_not_from_the_change(tmp_path, environ):
+    key, allows = "AK" + "IAZ7QWERTYUIOPASDF", "[allowlist]\nregexes = ['^AKIAZ7']\n"
+    rubric = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "secrets"\nkind = "check"\ncheck = "no-secrets"\n'
+    repo = gated(tmp_path / "repo", environ, rubric=rubric)
+    repo.commit(**{".gitleaks.toml": allows, "a.py": f"k = '{key}'\n"})
+    brought = walked(repo.path, environ, LAST).summary
+    assert (brought.outcome, brought.findings[0].criterion) == ("fail", "secrets")
+    assert "This change's .gitleaks.toml counts once it is merged." in brought.rubrics[0].criteria[0].reason
+    repo.commit(**{"b.py": f"k = '{key}'\n"})
+    assert walked(repo.path, environ, LAST).summary.outcome == "pass"

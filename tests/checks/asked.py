@@ -30,6 +30,7 @@ def ask(
     conduct: Sequence[Conduct] = (),
     suggest: bool = False,
     reach: tuple[str, ...] = (),
+    gitleaks: bytes = b"",
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -42,6 +43,7 @@ def ask(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
             policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest, reach=reach,
+            gitleaks=gitleaks,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

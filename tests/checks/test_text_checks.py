@@ -76,6 +76,62 @@ def test_test_keys_and_documented_examples_are_notices() -> None:
     assert (both.outcome, [finding.level for finding in both.findings]) == ("fail", ["failure", "notice"])
 
 
+ALLOWS = b"""
+[allowlist]
+paths = ['^tests/fixtures/']
+regexes = ['^AKIAZ7']
+[[allowlists]]
+regexTarget = "line"
+regexes = ['(?i)sample']
+paths = ['[.]md$']
+condition = "AND"
+[[allowlists]]
+targetRules = ["jwt"]
+regexes = ['.']
+"""
+
+
+def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
+    token = b"t = '" + TOKEN + b"'\n"
+    assert ask("no-secrets", added("a", KEY), gitleaks=ALLOWS).reason == (
+        "No secret in 1 changed file. 1 secret allowed."
+    )
+    assert ask("no-secrets", added("tests/fixtures/a", token), gitleaks=ALLOWS).outcome == "pass"
+    assert ask("no-secrets", added("a.md", b"Sample: " + token), gitleaks=ALLOWS).outcome == "pass"
+    assert ask("no-secrets", added("a", b"sample: " + token), gitleaks=ALLOWS).outcome == "fail"
+    own = ask("no-secrets", added("a", KEY), added(".gitleaks.toml", ALLOWS))
+    assert own.reason == "1 secret: a. This change's .gitleaks.toml counts once it is merged."
+    for broken in (b"[", b"allowlist = 3", b"[allowlist]\nregexes = ['(']", b"x" * 6_000, b"\xff"):
+        answer = ask("no-secrets", added("a", KEY), gitleaks=broken)
+        assert answer.outcome == "fail"
+        assert answer.reason.endswith("not honoured.")
+
+
+def test_a_hostile_expression_of_an_allowlist_is_answered_at_once() -> None:
+    hostile = b"[allowlist]\nregexTarget = 'line'\nregexes = ['^(a+)+$', '(x+x+)+y']\n"
+    assert ask("no-secrets", added("a", b"a" * 9_000 + b" " + TOKEN), gitleaks=hostile).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    "comment", [b"# gitleaks:allow", b"// pragma: allowlist secret", b"# pragma: whitelist secret"]
+)
+def test_a_comment_allows_a_secret_where_it_stood_before_and_is_told_where_the_change_brings_it(comment: bytes) -> None:
+    line = b"k = '" + KEY + b"'  " + comment + b"\n"
+    moved = file_change("b.py", b"if a:\n    x\n" + line, b"if a:\n    x\nelse:\n    " + line, old_path="a.py")
+    assert ask("no-secrets", moved).reason == "No secret in 1 changed file. 1 secret allowed."
+    (finding,) = ask("no-secrets", file_change("a.py", b"k = 1  " + comment, line)).findings
+    assert finding.message.endswith("Its allowlist comment comes with this change, so it does not count.")
+
+
+def test_a_comment_on_the_line_above_allows_a_secret_with_its_line() -> None:
+    above, line = b"# pragma: allowlist nextline secret\n", b"k = '" + KEY + b"'\n"
+    moved = file_change("a.py", above + line + b"x\n" * 9, b"x\n" * 9 + above + line)
+    assert ask("no-secrets", moved).outcome == "pass"
+    swapped = file_change("a.py", above + b"k = 1\n", above + line)
+    (finding,) = ask("no-secrets", swapped).findings
+    assert "does not count" in finding.message
+
+
 def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     result = ask("no-secrets", added("a", (KEY + b"\n") * 1_200))
     assert len(result.findings) == 1_000

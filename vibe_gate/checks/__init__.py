@@ -178,6 +178,7 @@ def run_checks(
                     conduct=acted,
                     suggest=suggest,
                     reach=reach,
+                    gitleaks=gate.gitleaks,
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             result = results[rubric.id, criterion.id] = _result(criterion, known[question])

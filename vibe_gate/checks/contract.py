@@ -79,7 +79,7 @@ class CheckInput(Struct, frozen=True):
     the globs of the gate's block list. `redact` takes secrets out of a text that is going to be cut: what a limit
     leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
     after and in captured sessions that wrote files of the change. `suggest`: repairs that cost time are wanted, too.
-    `reach`: the globs that bring the rubric, if it is not for every change.
+    `reach`: the globs that bring the rubric, if it is not for every change. `gitleaks`: the trusted `.gitleaks.toml`.
     """
 
     change: Change
@@ -91,6 +91,7 @@ class CheckInput(Struct, frozen=True):
     conduct: Callable[[], Sequence[Conduct]] = tuple
     suggest: bool = False
     reach: tuple[str, ...] = ()
+    gitleaks: bytes = b""
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate import secrets
+from vibe_gate.checks.allowed import NOT_HONOURED, Allowed
 from vibe_gate.checks.contract import (
     MAX_SCANNED_LINE,
     AddedBlock,
@@ -62,11 +63,13 @@ class PatternOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields
 def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> CheckResult:
     """No known secret format and no random-looking assignment among the added lines."""
     notices: list[Hit] = []
-    result = objections(input, _without(notices, _secrets(files, any_of(options.allow))), files, "secret")
+    allowed = Allowed(input)
+    found = _secrets(files, any_of(options.allow), allowed)
+    result = objections(input, _without(notices, found), files, "secret")
     result = noted(input, result, notices)
     large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
     not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
-    return replace(result, reason=not_scanned + result.reason)
+    return replace(result, reason=not_scanned + result.reason + allowed.sentences())
 
 
 def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
@@ -78,20 +81,28 @@ def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
             notices.append(hit)
 
 
-def _secrets(files: Files, is_allowed: Callable[[str], bool]) -> Iterator[Hit]:
+def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) -> Iterator[Hit]:
     found = 0
     for block in added_blocks(files):
         text = block.text
         matches = secrets.find(text)
         for match in matches:
-            if not is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
-                found += 1
-                counted_only = found > MAX_FINDINGS  # its quote would cost more than finding it did
-                yield (
-                    Hit("", block.file.shown_path, is_notice=bool(match.harmless))
-                    if counted_only
-                    else _secret(block, text, match, matches)
-                )
+            if is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
+                continue
+            found += 1
+            if found > MAX_FINDINGS:  # its quote would cost more than finding it did
+                yield Hit("", block.file.shown_path, is_notice=bool(match.harmless))
+                continue
+            hit = _secret(block, text, match, matches)
+            if not allowed.allows(block.file, hit.line, match.value, _line_at(text, match.start)):
+                is_brought = allowed.brought(block.file, hit.line)
+                yield replace(hit, message=hit.message + NOT_HONOURED) if is_brought else hit
+
+
+def _line_at(text: str, position: int) -> str:
+    """The line there, as far as an expression of a list sees it."""
+    start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
+    return text[start : min(end if end >= 0 else len(text), start + MAX_SCANNED_LINE)]
 
 
 _HARMLESS = {

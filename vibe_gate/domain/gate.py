@@ -198,6 +198,7 @@ class Gate(Struct, frozen=True):
     name, "" if it has none; `first`: it has no `.vibe-gate/` at all. `digests`: sha-256 of each file that it was read
     from, what workflows name included.
     `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the reason.
+    `gitleaks`: the `.gitleaks.toml` of the trusted revision, never the change's own.
     """
 
     file: GateFile
@@ -211,6 +212,7 @@ class Gate(Struct, frozen=True):
     agents: tuple[Agent, ...] = ()
     workflows: tuple[WorkflowDefinition, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    gitleaks: bytes = b""
 
     def default_model(self, environ: Mapping[str, str]) -> str:
         """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""

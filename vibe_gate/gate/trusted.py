@@ -22,6 +22,7 @@ from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
 from vibe_gate.gate.policy import is_listed, is_source
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.git import Repository
+from vibe_gate.secrets import GITLEAKS_FILE
 
 WORKTREE = "worktree"
 
@@ -34,6 +35,14 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     of the remote's default branch bind; without these the change's own (origin "bootstrap"); without any the built-in
     gate. Agents and workflows of the change itself are in force only while it is not committed: the user's own.
     """
+    gate, tree = _gate_for(repository, change, base=base, definitions=definitions)
+    return replace(gate, gitleaks=tree.read(GITLEAKS_FILE) or b"")
+
+
+def _gate_for(
+    repository: Repository, change: Change, *, base: str | None, definitions: str | None
+) -> tuple[Gate, DefinitionTree]:
+    """The gate in force, and the trusted tree, whatever the gate was read from."""
     redefines = any(is_listed(file, (".vibe-gate/**",)) for file in change.files)
     own = repository.tree(change.after)
     trusted = _trusted_tree(repository, change, base=base, definitions=definitions)
@@ -58,11 +67,11 @@ def gate_for(repository: Repository, change: Change, *, base: str | None, defini
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
         new = _is_first(repository, change, base)
-        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new)
+        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new), trusted[1]
     if gate is None:
         gate = built_in_gate(trusted[1])
-        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own)
-    return gate
+        return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own), trusted[1]
+    return gate, trusted[1]
 
 
 def _is_first(repository: Repository, change: Change, base: str | None) -> bool:

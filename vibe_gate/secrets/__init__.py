@@ -1,10 +1,21 @@
 """The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text enters.
 
 The rules are a table (`rules.toml`); `decoding` undoes what hides a secret, `redaction` knows what of an
-environment is secret.
+environment is secret, `allowlist` what other scanners' lists allow.
 """
 
+from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE
+from vibe_gate.secrets.allowlist import Allowlist, allowing_comment, read_allowlist
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.secrets.scan import SecretMatch, find, mask
 
-__all__ = ["Redactor", "SecretMatch", "find", "mask"]
+__all__ = [
+    "GITLEAKS_FILE",
+    "Allowlist",
+    "Redactor",
+    "SecretMatch",
+    "allowing_comment",
+    "find",
+    "mask",
+    "read_allowlist",
+]

@@ -142,10 +142,18 @@ class FirstLook:
         if self._seen < FIRST_LOOK_PAYS:
             return True
         if self._holds is None:
-            from pydantic_core import SchemaValidator, core_schema
-
-            self._holds = SchemaValidator(core_schema.str_schema(pattern=self._pattern)).isinstance_python
+            self._holds = searcher(self._pattern)
         return self._holds(text)
+
+
+def searcher(pattern: str) -> Callable[[str], bool]:
+    """Tells whether a pattern in the grammar of Rust's `regex` matches in a text, in linear time; ValueError if bad."""
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
+    except SchemaError as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,96 @@
+"""Allowlists that other scanners have: gitleaks' `.gitleaks.toml`, and comments that allow the secret of a line.
+
+They say what people accepted; redaction does not ask them. Expressions are matched by Rust's engine, in linear time.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import expression
+from vibe_gate.secrets.scan import searcher
+
+FILE = ".gitleaks.toml"
+MAX_BYTES = 1_000_000
+MAX_LINE = 5_000
+"""tomllib's time grows with the square of a dotted key's parts."""
+MAX_EXPRESSIONS = 1_000
+
+_HERE = expression(r"gitleaks:allow|pragma:\s?(?:allow|white)list\s+secret")
+_NEXT_LINE = expression(r"pragma:\s?allowlist\s+nextline\s+secret")
+
+
+class _AllowTable(Struct, frozen=True):
+    """One table of gitleaks: what it has of paths, expressions and words must match, one kind of them or all."""
+
+    paths: tuple[Callable[[str], bool], ...]
+    regexes: tuple[Callable[[str], bool], ...]
+    of_line: bool
+    stopwords: tuple[str, ...]
+    needs_all: bool
+
+    def allows(self, path: str, secret: str, line: str) -> bool:
+        given: list[bool] = []
+        if self.paths:
+            given.append(any(matches(path) for matches in self.paths))
+        if self.regexes:
+            given.append(any(matches(line if self.of_line else secret) for matches in self.regexes))
+        if self.stopwords:
+            given.append(any(word in secret.lower() for word in self.stopwords))
+        return bool(given) and (all(given) if self.needs_all else any(given))
+
+
+class Allowlist(Struct, frozen=True):
+    """What a `.gitleaks.toml` allows everywhere; `ignored` says why a part of it is not honoured, "" if all is."""
+
+    entries: tuple[_AllowTable, ...] = ()
+    ignored: str = ""
+
+    def allows(self, path: str, secret: str, line: str) -> bool:
+        """Whether one of the tables allows the secret in that line of the file at `path`."""
+        return any(entry.allows(path, secret, line) for entry in self.entries)
+
+
+def read_allowlist(content: bytes) -> Allowlist:
+    """The allowlist of a `.gitleaks.toml`. What cannot be read allows nothing, nor do `commits` and lists of rules."""
+    if len(content) > MAX_BYTES or max(map(len, content.split(b"\n"))) > MAX_LINE:
+        return Allowlist(ignored=f"{FILE} is too large; it is not honoured.")
+    try:
+        document = tomllib.loads(content.decode())
+        tables = [*_tables(document.get("allowlists")), *_tables([document.get("allowlist", {})])]
+        everywhere = [table for table in tables if not table.get("targetRules")]
+        if sum(len(table.get(key, ())) for table in everywhere for key in ("paths", "regexes")) > MAX_EXPRESSIONS:
+            return Allowlist(ignored=f"{FILE} has more than {MAX_EXPRESSIONS:,} expressions; it is not honoured.")
+        return Allowlist(tuple(map(_allow_table, everywhere)))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return Allowlist(ignored=f"{FILE} cannot be read; it is not honoured.")
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401 (whatever TOML holds)
+    return [table for table in value or () if table]
+
+
+def _allow_table(table: dict[str, Any]) -> _AllowTable:
+    return _AllowTable(
+        paths=tuple(map(searcher, table.get("paths", ()))),
+        regexes=tuple(map(searcher, table.get("regexes", ()))),
+        of_line=table.get("regexTarget") == "line",
+        stopwords=tuple(word.lower() for word in table.get("stopwords", ())),
+        needs_all=str(table.get("condition", "OR")).upper() in ("AND", "&&"),
+    )
+
+
+def allowing_comment(lines: Sequence[str], number: int) -> tuple[str, ...]:
+    """The lines that a comment needs to allow a secret in line `number` (from 1): that one, or the one above and it.
+
+    () if no comment allows it.
+    """
+    here = lines[number - 1] if number <= len(lines) else ""
+    if _HERE.search(here):
+        return (here,)
+    above = lines[number - 2] if 1 < number <= len(lines) + 1 else ""
+    return (above, here) if _NEXT_LINE.search(above) else ()
