@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
@@ -212,19 +213,25 @@ def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
 
 
 def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[str, ...]) -> str:
-    """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing changed."""
-    links = job.runner.links(job.trigger.repository, job.compared.head, run=stood.run)
+    """Say in log, summary and outputs that the verdict before stays; nothing is posted, as nothing changed.
+
+    Returns what to print.
+    """
+    links, verdict = (
+        job.runner.links(job.trigger.repository, job.compared.head, run=stood.run),
+        sentences.verdict(summary),
+    )
     named = f"{link(f'run {stood.run}', links.run_url)} for {commit(job.compared.head, links)}"
     told = [
-        f"### vibe-gate: {sentences.verdict(summary)}",
+        f"### vibe-gate: {verdict}",
         f"The verdict of {named} stands ({link('check run', stood.url)}). A review of the pull request asks no model, "
         "and this one changed nothing that the verdict rests on.",
         *map(prose, remarks),
     ]
-    text = "\n\n".join(told) + "\n"
-    job.runner.summarize(text + _times(job))
+    job.runner.summarize("\n\n".join(told) + f"\n{_times(job)}")
     job.runner.output(verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id)
-    return stopped(text, f"vibe-gate-{secrets.token_hex(16)}")
+    log = [f"{verdict} · the verdict of run {stood.run} stands: {stood.url}", *remarks]
+    return stopped("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
 
 
 def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...], record: str) -> str:
