@@ -29,6 +29,7 @@ class Pull:
     author: str | None = "ada"
     fork: bool = False
     state: str = "open"
+    draft: bool = False
     commits: list[tuple[str, str | None]] = field(default_factory=list)
     anchors: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
@@ -221,6 +222,7 @@ class Shapes:
                 "url": url,
                 "html_url": html,
                 "state": pull.state,
+                "draft": pull.draft,
                 "title": f"Pull {pull.number}",
                 "user": self.user(pull.author),
                 **{name: self._end(pull, ref, sha, fork) for name, ref, sha, fork in ends},

@@ -22,12 +22,12 @@ def test_each_input_is_read():
         given(
             ANTHROPIC_API_KEY="k", GITHUB_TOKEN="t", BASE="main", HEAD="v1", RUBRICS="quality, pay  docs",
             WORKFLOW="review", MODE="warn", MAX_COST_USD="0.5", COMMENT="false", CHECK_RUN="no", REVIEW_COMMENTS="True",
-            ARTIFACT="full", JUDGE="false",
+            ARTIFACT="full", JUDGE="false", DRAFTS="skip",
         )
     ) == Inputs(
         anthropic_api_key="k", github_token="t", base="main", head="v1", rubrics="quality pay docs", mode="warn",
         max_cost_usd=0.5, comment=False, check_run=False, review_comments=True, artifact="full",
-        judge=False,
+        judge=False, drafts="skip",
     )  # fmt: skip
 
 
@@ -46,6 +46,7 @@ def test_a_gate_that_is_narrowed_has_a_name_of_its_own():
     [
         ("MODE", "strict", "mode is strict; write block or warn."),
         ("COMMENT", "maybe", "comment is maybe; write true or false."),
+        ("DRAFTS", "true", "drafts is true; write skip, checks or review."),
         ("MAX_COST_USD", "-1", "max-cost-usd is -1; write a number of US dollars above zero, as 0.50."),
         ("MAX_COST_USD", "inf", "max-cost-usd is inf; write a number"),
         ("RUBRICS", "../x", "rubrics is ../x; write ids of rubrics"),

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 from faces import events
-from faces.jobs import Project, project, todos
+from faces.jobs import FORBIDDEN, Project, project, todos
+from repos import RUBRIC, SWALLOWS
+from wire import KEY
 
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
@@ -35,11 +37,11 @@ must = true
 """
 
 
-def ran(made: Project, head: str, name: str = "pull_request", **more: str) -> tuple[int, str]:
+def ran(made: Project, head: str, name: str = "pull_request", *, draft: bool = False, **more: str) -> tuple[int, str]:
     """Run the job of this pull request here; its exit code and log."""
     log: list[str] = []
     made.check_out(head)
-    environ = made.job(name, events.pull_request(made.main(), head), **more)
+    environ = made.job(name, events.pull_request(made.main(), head, draft=draft), **more)
     return run(Runner(environ, made.checkout, lambda: datetime.now(UTC), log.append)), "".join(log)
 
 
@@ -112,7 +114,7 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert "PASS" not in said and "/actions/runs/4711" in said
     check = made.github.check_runs[-1]
     assert (check.sent["conclusion"], check.sent["head_sha"]) == ("failure", later)
-    assert check.output["title"] == "NOT REVIEWED · The input mode is strict; write block or warn."
+    assert check.output["title"] == "NOT REVIEWED · The input mode is strict; write block or warn"
     # The round goes on from the last verdict.
     state = state_of(said)
     assert state is not None and (state.number, state.head) == (1, head)
@@ -136,3 +138,53 @@ def test_a_gate_that_cannot_be_read_is_said_on_the_commit_and_by_the_check_run_t
     assert made.ours == bodies
     made.github.fail("*", "*", 403, times=None)
     assert "::warning::vibe-gate: The comment could not be posted: " in ran(made, head, VIBE_GATE_INPUT_MODE="x")[1]
+
+
+KEYED = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+
+
+def drafted(made: Project, head: str, **more: str) -> tuple[int, str]:
+    """Run the job of this draft; its exit code and log."""
+    return ran(made, head, draft=True, **more)
+
+
+def test_a_draft_gets_its_checks_and_is_red_while_questions_wait_and_is_reviewed_once_it_is_ready(
+    tmp_path, environ, github
+):
+    made = project(tmp_path, environ, github, RUBRIC + "[[" + FORBIDDEN.partition("[[")[2])
+    head = made.branch("topic", **{"src/load.py": SWALLOWS})
+    made.pull(head, draft=True)
+    code, log = drafted(made, head, **KEYED)
+    assert code == 3 and "NOT REVIEWED" in log
+    assert "The pull request is a draft. 2 judge questions have no answer." in made.ours[0]
+    assert "**Next:** mark the pull request as ready for review" in made.ours[0]
+    assert (made.outputs["verdict"], made.outputs["cost-usd"]) == ("inconclusive", "0.000000")
+    assert made.github.check_runs[-1].sent["conclusion"] == "failure"
+    # A job that is run again has the event of the draft; GitHub says that it is none any more.
+    github.pulls[7].draft = False
+    assert drafted(made, head)[0] == 3
+    assert "No API key. 2 judge questions have no answer." in made.ours[0]
+    bad = made.push("topic", **{"src/a.py": todos(1)})
+    made.pull(bad, draft=True)
+    assert drafted(made, bad, **KEYED)[0] == 1
+    assert "draft" not in made.ours[0].split("<details>")[0]
+
+
+def test_a_draft_whose_gate_asks_no_judge_has_its_whole_review(made, head):
+    made.github.pulls[7].draft = True
+    assert drafted(made, head)[0] == 0
+
+
+def test_a_draft_that_is_left_alone_is_red_and_no_earlier_pass_stays(made, head):
+    made.github.pulls[7].draft = True
+    code, log = drafted(made, head, VIBE_GATE_INPUT_DRAFTS="skip")
+    assert code == 3 and "::error title=vibe-gate::NOT REVIEWED. The pull request is a draft; " in log
+    [check] = made.github.check_runs
+    assert check.sent["conclusion"] == "failure" and check.output["title"].startswith("NOT REVIEWED · ")
+    assert (made.ours, made.outputs["verdict"]) == ([], "inconclusive")
+    assert drafted(made, head, VIBE_GATE_INPUT_DRAFTS="skip", VIBE_GATE_INPUT_MODE="warn")[0] == 0
+    assert made.github.check_runs[-1].sent["conclusion"] == "neutral"
+    assert ran(made, head)[0] == 0 and "PASS" in made.ours[0]
+    # An agent's workflow asks a model, and checks alone are not its verdict.
+    assert drafted(made, head, VIBE_GATE_INPUT_WORKFLOW="fix-it")[0] == 3
+    assert "PASS" not in made.ours[0] and "the workflow fix-it runs when it is ready." in made.ours[0]

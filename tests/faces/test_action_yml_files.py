@@ -178,6 +178,12 @@ def test_an_approval_makes_the_gate_look_again(path: Path):
         assert "\n  pull_request_review:" in text or path.with_stem(f"{path.stem}-2-again") in WORKFLOWS
 
 
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "README.md"], ids=lambda path: path.name)
+def test_a_draft_that_becomes_ready_is_reviewed(path: Path):
+    text = path.read_text()
+    assert len(re.findall(r"\bpull_request: *(\{|\n|#|$)", text)) == text.count("ready_for_review]")
+
+
 def test_the_job_that_may_write_for_forks_never_checks_the_change_out():
     text = (EXAMPLES / "fork-safe-2-post.yml").read_text()
     (checkout,) = re.findall(r"uses: actions/checkout@.*\n( +with:.*\n(?: {10}.*\n)+)", text)

@@ -16,7 +16,7 @@ from vibe_gate.domain.gate import Budget, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
-from vibe_gate.domain.verdict import NO_JUDGE
+from vibe_gate.domain.verdict import NO_JUDGE, NOT_NOW
 
 if TYPE_CHECKING:
     from vibe_gate.run.deadline import Deadline
@@ -52,7 +52,8 @@ class ReviewRequest(Struct, frozen=True):
 
     `base`: the pull request's, where definitions are read; `definitions` (a revision or "worktree") overrides it.
     `wire`, `cassette`: how the model is reached (None: `VIBE_GATE_WIRE`, `VIBE_GATE_CASSETTE`, else live). `force`: ask
-    again what is answered. `only_known_answers`: take what was answered before and ask nothing. `ask_anyway`: ask
+    again what is answered. `only_known_answers`: take what was answered before and ask nothing; `unasked` is the reason
+    that the other questions get. `ask_anyway`: ask
     although a `must` check fails, unless it found a secret. `stage`: the git hook that asks, whose `[hooks.STAGE]` says
     whether a judge is asked. `message`: what the commit will say. `approval` gives, if the change needs one, whose word
     lets it pass, or None. `accepted`: findings that people let pass at the forge. `why_not_needed` says just before a
@@ -74,6 +75,7 @@ class ReviewRequest(Struct, frozen=True):
     strict: bool = False
     force: bool = False
     only_known_answers: bool = False
+    unasked: str = NOT_NOW
     stage: HookName | None = None
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None

@@ -14,6 +14,8 @@ NO_JUDGE = "not asked: --no-judge"
 """Reasons of a question that nobody was asked and that is left out of the verdict."""
 
 NOT_NOW = "not asked: a review of the pull request asks no model"
+DRAFT = "not asked: the pull request is a draft"
+"""Reasons of a question that waits: without a known answer there is no verdict."""
 
 WAITS = "not asked: the check"
 """Begins the reason of a question that is not asked while a check fails."""

@@ -31,6 +31,7 @@ class Pull(Struct, frozen=True):
     head_ref: str
     head_sha: str
     origin: str
+    draft: bool
 
 
 class PullCommit(Struct, frozen=True):
@@ -141,6 +142,7 @@ def pull_of(value: Json) -> Pull:
         head_ref=text_at(value, "head", "ref"),
         head_sha=text_at(value, "head", "sha"),
         origin=text_or_empty(value, "head", "repo", "full_name"),
+        draft=at(value, "draft") is True,
     )
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
-from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
+from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.gateway import Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
@@ -63,7 +63,7 @@ async def judge(
     known |= kept.known((), briefs)
     briefs = _unanswered(briefs, known)
     if request.only_known_answers:
-        return replace(_answers(questions, known), silence=NOT_NOW if briefs else "")
+        return replace(_answers(questions, known), silence=request.unasked if briefs else "")
     if not briefs:  # no need to wait for another review that asks
         return _answers(questions, known)
     async with _claimed([each.key for each in briefs] if kept.reads else [], run, tell):

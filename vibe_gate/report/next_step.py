@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, NOT_NOW
+from vibe_gate.domain.verdict import DRAFT, NO_KEY, NOT_NOW
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.markdown import code
@@ -23,6 +23,11 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(re.escape(NOT_NOW)),
         "re-run the job of the newest push, which may ask; a review only uses answers that are known",
+    ),
+    (
+        re.compile(re.escape(DRAFT)),
+        "mark the pull request as ready for review; if the workflow does not list the type `ready_for_review`, re-run "
+        "the job then. `drafts: review` asks judges about drafts, too",
     ),
     (
         re.compile(r"[Bb]udget of (\$[0-9.]+)"),

@@ -39,8 +39,8 @@ _QUEUED = re.compile(r"/pr-([1-9][0-9]{0,10})-[^/]*\Z")
 class Trigger(BaseModel):
     """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
 
-    `number`, `author` and `fork` are the pull request's; `reviewed`: by a review of it; of a merge group `queued` is
-    the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
+    `number`, `author`, `fork` and `draft` are the pull request's; `reviewed`: by a review of it; of a merge group
+    `queued` is the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
     belong to a `workflow_run`: the other run, and the repository its head came from. `comment` and `said` are a
     comment's number and text.
     """
@@ -54,6 +54,7 @@ class Trigger(BaseModel):
     head: CommitId = ""
     number: Number | None = None
     author: Login = ""
+    draft: bool = False
     reviewed: bool = False
     branch: Ref = ""
     forced: bool = False
@@ -80,6 +81,7 @@ _PULL = {
     "head": "pull_request.head.sha",
     "number": "pull_request.number",
     "author": "pull_request.user.login",
+    "draft": "pull_request.draft",
     "branch": "pull_request.base.ref",
     "origin": "pull_request.head.repo.full_name",  # null if that repository was deleted
 }

@@ -15,6 +15,7 @@ from vibe_gate.gate.source import is_identifier
 PREFIX = "VIBE_GATE_INPUT_"
 
 Mode = Literal["block", "warn"]
+Drafts = Literal["skip", "checks", "review"]
 Kept = Literal["summary", "full", "none"]
 
 
@@ -51,6 +52,7 @@ class Inputs(BaseModel):
     mode: Mode = "block"
     judge: bool = True
     ask_anyway: bool = False
+    drafts: Drafts = "checks"
     max_cost_usd: float | None = Field(None, gt=0, allow_inf_nan=False)
     comment: bool = True
     check_run: bool = True
@@ -69,6 +71,7 @@ _REMEDIES = {
     "rubrics": "write ids of rubrics (lower-case letters, digits, '.', '_', '-'), by comma or space",
     "workflow": "write the id of a workflow (lower-case letters, digits, '.', '_', '-')",
     "mode": "write block or warn",
+    "drafts": "write skip, checks or review",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
     "artifact": "write summary or full or none",
 }

@@ -20,7 +20,8 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import PASS, USAGE, GateError, IntegrityError, UsageError
+from vibe_gate.domain.verdict import DRAFT, NOT_NOW
+from vibe_gate.errors import INCONCLUSIVE, PASS, USAGE, ForgeError, GateError, IntegrityError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.answers import TravellingAnswers, signing_key
 from vibe_gate.faces.action.approval import Approvals
@@ -28,7 +29,7 @@ from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
-from vibe_gate.faces.action.job_check import JobCheck
+from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
@@ -45,6 +46,7 @@ from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.markdown import link, prose
 from vibe_gate.report.next_step import next_step
+from vibe_gate.report.no_verdict import HEADLINE
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, identity
@@ -86,6 +88,7 @@ class _Job(Struct, frozen=True):
     compared: CommitRange
     root: Path
     folder: Path
+    draft: bool
 
     @property
     def suggests(self) -> bool:
@@ -142,8 +145,11 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
+        draft = _draft(forge, inputs, trigger)
+        if draft and (inputs.drafts == "skip" or inputs.workflow != "review"):
+            return INCONCLUSIVE, _leave(runner, inputs, check)
         check.begin(forge, inputs, trigger, compared.head)
-        job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp())
+        job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp(), draft)
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         accepted = approvals.overrides()
@@ -158,6 +164,30 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         if seen.stands is not None:
             return code, _stays(job, seen.review.summary, seen.stands, remarks)
         return code, _tell(job, seen.review, made, remarks, standing.record(seen.review.summary) if seen.posts else "")
+
+
+def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:
+    """Whether judges wait because the pull request is a draft; a job that is run again has the event of then."""
+    if inputs.drafts == "review" or not trigger.draft or trigger.reviewed or trigger.number is None:
+        return False
+    try:
+        return forge is None or forge.pull(trigger.number).draft
+    except ForgeError:
+        return True
+
+
+def _leave(runner: Runner, inputs: Inputs, check: JobCheck) -> str:
+    """Say that a draft is not reviewed; returns workflow commands to print. The job is red: nothing was reviewed."""
+    waits = "vibe-gate leaves it alone (input drafts: skip)"
+    if inputs.drafts != "skip":
+        waits = f"the workflow {inputs.workflow} runs when it is ready"
+    why = f"The pull request is a draft; {waits}."
+    refused = check.refuse(why, blocks=inputs.mode == "block", draft=True)
+    runner.summarize(f"### vibe-gate: {HEADLINE}\n\n{why}\n\n**Next:** {READY}.")
+    runner.output(verdict="inconclusive", cost_usd="0")
+    level = "error" if inputs.mode == "block" else "warning"
+    said = "\n".join([f"::{level} title=vibe-gate::{HEADLINE}. {why}", ""])
+    return said + stopped("\n".join(map(safe, refused)), f"vibe-gate-{secrets.token_hex(16)}")
 
 
 def _commits(job: _Job) -> tuple[Commit, ...]:
@@ -185,7 +215,8 @@ def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tu
         rubrics=job.inputs.rubrics,
         judge=job.inputs.judge and not (workflow and job.trigger.reviewed),
         ask_anyway=job.inputs.ask_anyway,
-        only_known_answers=job.trigger.reviewed,
+        only_known_answers=job.trigger.reviewed or job.draft,
+        unasked=DRAFT if job.draft else NOT_NOW,
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
         reuse=True,

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from msgspec.structs import replace
+
 from vibe_gate.errors import ForgeError, GateError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, right_inputs
@@ -20,6 +22,13 @@ REVIEWED = ("pull_request", "merge_group", "push")
 
 CANCEL = (signal.SIGINT, signal.SIGTERM)
 """What the runner sends when a job is cancelled, the second 7.5 s after the first; it kills 2.5 s later."""
+
+
+READY = (
+    "mark the pull request as ready for review; if the workflow does not list the type `ready_for_review`, re-run the "
+    "job then"
+)
+"""What to do about a draft that was not reviewed."""
 
 
 class JobCheck:
@@ -55,10 +64,11 @@ class JobCheck:
         with suppress(GateError), _forge(self._runner, *_about(self._runner)) as forge:
             forge.check_run(self._head, self._name, run, begun=self.begun)
 
-    def refuse(self, reasons: str, *, blocks: bool) -> list[str]:
-        """Say in check run and comment why the job could not review, in place of an earlier verdict.
+    def refuse(self, reasons: str, *, blocks: bool, draft: bool = False) -> list[str]:
+        """Say in check run and comment why the job did not review, in place of an earlier verdict.
 
-        `reasons` are lines. Returns sentences about what GitHub refused.
+        `reasons` are lines. `draft`: it was not to review, so a comment is changed but none is made. Returns sentences
+        about what GitHub refused.
         """
         try:
             inputs, trigger = _about(self._runner)
@@ -67,6 +77,7 @@ class JobCheck:
                 return []
             links = self._runner.links(trigger.repository, head)
             told = NoVerdict(head, tuple(reasons.splitlines()) or ("stopped.",), inputs.name, links, blocks=blocks)
+            told = replace(told, next=READY, quiet=True) if draft else told
             posting = Posting(head, trigger.number, inputs.comment, inputs.check_run, begun=self.begun)
             with _forge(self._runner, inputs, trigger) as forge:
                 return post_no_verdict(posting, forge, told)
