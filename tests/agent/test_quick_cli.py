@@ -15,6 +15,7 @@ from scripted_messages_api import ApiError, Fault, Step, Text, Thinking, ToolUse
 from wire import Notes, answer, answering, costing, hold, task_in
 
 from vibe_gate.agent import Conversation
+from vibe_gate.domain.verdict import DETAILS
 from vibe_gate.domain.wire import Ending
 
 ITS_OWN = {
@@ -134,7 +135,7 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
 def outcome(ending: Ending) -> tuple[Any, ...]:
     """All but the words of the CLI's own error, and the price, which is the gateway's to say."""
     tokens = ending.cost.input_tokens, ending.cost.output_tokens
-    detail = ending.detail.partition(" (")[0]
+    detail = ending.detail.partition(DETAILS)[0]
     return ending.status, ending.answer, detail, tokens, ending.used_tools, ending.permission_denials
 
 
