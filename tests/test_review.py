@@ -433,7 +433,7 @@ DOCUMENT = {
     "trusted": {"revision": "", "bootstrap": False, "branch": ""},
     "change": {"before": "", "after": "", "base_commit": "", "head_commit": "", "patch_id": "", "range_patch_id": "",
                "files": [{"path": "", "old_path": None, "change_type": "", "added": 0, "deleted": 0, "binary": False}]},
-    "rubrics": [{"id": "", "digest": "", "outcome": "", "score": 0.0, "coverage": 0.0,
+    "rubrics": [{"id": "", "digest": "", "outcome": "", "score": 0.0, "coverage": 0.0, "pass_threshold": 0.7,
                  "criteria": [{"id": "", "kind": "", "must": False, "weight": 1, "outcome": "", "decided_by": "",
                                "votes": [], "reason": ""}]}],
     "findings": [], "policy_changes": [], "unreviewed": [], "agent_authored": {"decision": False, "hints": []},
