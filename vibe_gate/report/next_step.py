@@ -43,6 +43,10 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         "name another model (`[model] default` in `.vibe-gate/gate.toml`), or let a person review the change",
     ),
     (
+        re.compile(r"has no credit left"),
+        "add credit to the account of the API key, then re-run this job",
+    ),
+    (
         re.compile(r"HTTP 40[13]\b"),
         "replace the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*), then re-run this job",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import re
@@ -125,10 +126,16 @@ def drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Of a full disk, a quota, a limit of the process."""
+
+
 def bug(error: Exception) -> str:
     """The sentence about an unexpected exception; VIBE_GATE_TRACEBACK=1 also prints its traceback."""
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
         return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return f"nothing can be written ({error.strerror}): free space, also in the temporary directory."
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,0 +1,337 @@
+"""States in which a change is not reviewed, and what a commit, the command and the Action make of each.
+
+`STATES` has them by the words of docs/reference/not-reviewed.md. In every state the change swallows an error, and a
+model that can be asked finds that: a verdict other than "not reviewed" is a fail. The question is no `must` and weighs
+no more than a check that passes, so that nothing but the missing answer stands between the change and a pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sdk_alone
+from answers import answers, fails, passes
+from contract.github import loopback_github
+from faces import events
+from faces.jobs import GATE, Project
+from hooked import Hooked, at, put_in
+from repos import GOOD, SWALLOWS, Repo
+from scripted_messages_api import ApiError, Fault, Hang, ToolUse, Turn
+from wire import Model, answering
+
+RUBRIC = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "errors-not-swallowed"
+kind = "judge"
+question = "Does every new handler that catches an exception log it, re-raise it or say why not?"
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "TODO" }
+must = true
+"""
+LINT = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "lint"
+kind = "check"
+must = true
+command = ["no-such-linter", "."]
+"""
+FAILS = answers(fails())
+PASSES = passes("errors-not-swallowed")
+FILE = "src/load.py"
+BUSY = {"retry-after": "0"}
+SHORT = "[budget]\ndeadline_s = 6\n"
+"""A deadline that leaves no time to wait for the model's API."""
+NOWHERE = "http://127.0.0.1:9"
+QUICK = (sdk_alone.QUICK / "claude").read_text().partition("\n")[2].replace("from __future__ import annotations", "")
+
+Given = dict[str, str]
+Broken = Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class State:
+    """What is so. `broken` does something to the working tree's folder before each command; `program` is the agents'
+    program in place of Claude Code; `sent` is a signal for the whole process group once the model was asked."""
+
+    steps: tuple[Any, ...] = (FAILS,)
+    environ: Given = field(default_factory=dict)
+    gate: str = GATE
+    rubric: str = RUBRIC
+    broken: Broken = lambda folder: None
+    program: str = ""
+    argv: tuple[str, ...] = ("HEAD~1",)
+    sent: int = 0
+    job: Mapping[str, Any] = field(default_factory=dict)
+    """Of the pull request: `base`, `fork`, `depth`."""
+    only_job: bool = False
+    full: bool = False
+    """No file may grow."""
+
+
+def said(*steps: Any, **more: Any) -> State:
+    return State(steps, **more)
+
+
+def _no_answers(folder: Path) -> None:
+    for path in (folder / ".git" / "vibe-gate").glob("state.db*"):
+        path.write_bytes(b"no database\n" * 1000)
+
+
+def _no_store(folder: Path) -> None:
+    if not (folder / ".vibe-artifacts").is_file():
+        shutil.rmtree(folder / ".vibe-artifacts", ignore_errors=True)
+        (folder / ".vibe-artifacts").touch()
+
+
+def _shallow(folder: Path) -> None:
+    """Nothing before HEAD is here, nor can be fetched."""
+    head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=folder, text=True)
+    (folder / ".git" / "shallow").write_text(head)
+    subprocess.run(["git", "remote", "set-url", "origin", "/nowhere"], cwd=folder, stderr=subprocess.DEVNULL)
+
+
+NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
+TWICE = Turn(ToolUse("StructuredOutput", PASSES), ToolUse("StructuredOutput", PASSES))
+KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+WRITES = f"import os\nopen(os.environ['PWD'] + '/after/new', 'w').close()\n{QUICK}"
+
+STATES = {
+    # What is missing on this machine
+    "no API key": State(environ=NO_KEY),
+    "no API key any more, and `state.db`, which has the earlier answers, is damaged": State(
+        environ=NO_KEY, broken=_no_answers
+    ),
+    "Claude Code is not installed": State(environ={"PATH": ""}),
+    "Claude Code is killed": State(program=KILLED),
+    "the judge's program writes into the exported tree": said(PASSES, program=WRITES),
+    "the disk is full": State(full=True),
+    "no folder for temporary files": State(environ={"TMPDIR": "/nowhere"}),
+    "`.vibe-artifacts` cannot be written": State(environ=NO_KEY, broken=_no_store),
+    "the program of a `command` check is not installed": State(rubric=LINT),
+    "a signal (Ctrl-C, a cancelled job) during the review": said(Hang(), sent=signal.SIGINT),
+    "`kill -9` during the review": said(Hang(), sent=signal.SIGKILL),
+    # The way to the model
+    "the API does not accept the key (401)": said(ApiError(401, "invalid x-api-key")),
+    "the account has no credit (400)": said(ApiError(400, "Your credit balance is too low to access the API.")),
+    "the API does not know the model (404)": said(ApiError(404, "model: claude-none")),
+    "the API limits the rate (429) until the deadline": said(ApiError(429, "slow", BUSY), gate=GATE + SHORT),
+    "the API is overloaded (529) until the deadline": said(ApiError(529, "busy", BUSY), gate=GATE + SHORT),
+    "the API cannot be reached": State(environ={"ANTHROPIC_BASE_URL": NOWHERE}, gate=GATE + SHORT),
+    "the proxy does not answer": State(
+        environ={"ANTHROPIC_BASE_URL": "https://api.example.com", "HTTPS_PROXY": NOWHERE}, gate=GATE + SHORT
+    ),
+    "the stream is cut": said(Turn("Well, let me", fault=Fault("close"))),
+    "the deadline is reached": said(Hang(), gate=GATE + "[budget]\ndeadline_s = 2\n"),
+    "the budget of the run does not pay for the question": State(gate=GATE + "[budget]\nmax_cost_usd = 0.0001\n"),
+    "the budget of the day is spent": State(gate=GATE + "[budget]\nper_day_usd = 0.0001\n"),
+    # What the model says
+    "the model refuses": said(Turn("No.", stop_reason="refusal")),
+    "the answer is empty": said(Turn()),
+    "the answer is prose": said(Turn("All fine, PASS!")),
+    "the answer is cut at the token limit": said(Turn("Well, let me", stop_reason="max_tokens")),
+    "two answers": said(TWICE),
+    "the answer is about another criterion": said(passes("something-else")),
+    "the answer leaves the criterion out": said({"changes": "", "answers": []}),
+    # Git and the gate
+    "a shallow clone without the base": State(argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}),
+    "the base does not exist": State(argv=("nowhere..HEAD",), job={"base": "f" * 40}),
+    "`gate.toml` does not parse": State(gate="rubrics = [\n"),
+    "the gate names a rubric without criteria": State(rubric='schema = 1\nid = "quality"\n'),
+    # Pull requests only
+    "a pull request from a fork: no secrets": State(environ=NO_KEY, job={"fork": True}, only_job=True),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one face did: an exit code, the line that says it, all that was printed, what else people see."""
+
+    code: int
+    line: str
+    text: str
+    more: str = ""
+
+
+@dataclass
+class Faces:
+    """The faces, each in a state, below `place`; what they start from is made once."""
+
+    place: Path
+    environ: dict[str, str]
+    number: int = 0
+
+    def local(self, state: State, model: Model, rules: str = "") -> Hooked:
+        """A clone with the gate, `rules` in its gate.toml, and its hooks; the change is in the index."""
+        self.number += 1
+        path = self.place / f"local-{self.number}"
+        shutil.copytree(self._made(state, rules), path, symlinks=True)
+        here = at(path, self.environ)
+        (path / FILE).write_text(SWALLOWS)
+        here.git("add", "-A")
+        here.environ = self._environ(state, model, here.environ)
+        return here
+
+    def _made(self, state: State, rules: str) -> Path:
+        path = self.place / f"made-{hash((state.gate, state.rubric, rules)):x}"
+        if not path.exists():
+            repo = Repo(path, self.environ)
+            repo.write(FILE, GOOD)
+            repo.write(".vibe-gate/gate.toml", state.gate + rules)
+            repo.write(".vibe-gate/rubrics/quality.toml", state.rubric)
+            repo.commit("First")
+            put_in(at(path, self.environ), "install git")
+        return path
+
+    def _environ(self, state: State, model: Model, environ: Mapping[str, str]) -> dict[str, str]:
+        given = {**environ, **model.environ, **state.environ}
+        if state.environ.get("PATH") == "":
+            ours = (str(sdk_alone.QUICK), str(sdk_alone.REAL))
+            given["PATH"] = os.pathsep.join(part for part in environ["PATH"].split(os.pathsep) if part not in ours)
+        if state.program:
+            folder = self.place / "programs"
+            folder.mkdir(exist_ok=True)
+            (folder / "claude").write_text(f"#!{sys.executable} -IS\n{state.program}")
+            (folder / "claude").chmod(0o755)
+            given["PATH"] = f"{folder}{os.pathsep}{given['PATH']}"
+        return {name: value for name, value in given.items() if value}
+
+    def commit(self, state: State, model: Model, here: Hooked, *, strict: bool = False, by: str = "agent") -> Seen:
+        """`git commit`, by an agent or a person; `more`: the kinds of its records."""
+        if strict:
+            for stage in ("pre-commit", "commit-msg"):
+                script = f'#!/bin/sh\nexec vibe-gate hook {stage} --strict -- "$@"\n'
+                (here.path / ".git" / "hooks" / stage).write_text(script)
+        state.broken(here.path)
+        marks = {"CLAUDECODE": "1"} if by == "agent" else {}
+        code, text = _ran(
+            ["git", "commit", "-q", "-m", "Load"], here.path, here.environ | here.more | marks, state, model
+        )
+        lines = [line for line in text.splitlines() if "NOT REVIEWED. The commit goes through" in line]
+        said = lines[0].removeprefix("vibe-gate: ") if lines else ""
+        return Seen(code, said, text)
+
+    def review(self, state: State, model: Model, here: Hooked) -> Seen:
+        """`vibe-gate review HEAD~1` of the change, committed past the hooks if they stopped it."""
+        if here.git("status", "--porcelain", "-uno"):
+            here.run("git", "commit", "-q", "--no-verify", "-m", "Load")
+        state.broken(here.path)
+        before = len(model.script.requests)
+        code, text = _ran(
+            ["vibe-gate", "review", *state.argv], here.path, here.environ | here.more, state, model, before
+        )
+        return Seen(code, _verdict_line(text), text)
+
+    def job(self, state: State, model: Model) -> Seen:
+        """The Action's job of a pull request; `more`: the check run's conclusion."""
+        self.number += 1
+        with loopback_github() as github:
+            made = Project(self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state))
+            head = made.branch("topic", **{FILE: SWALLOWS})
+            made.pull(head)
+            asked = dict(state.job)
+            base, fork = asked.get("base", made.main()), asked.get("fork", False)
+            made.check_out(head, asked.get("depth", 0))
+            state.broken(made.checkout)
+            environ = self._environ(state, model, self.environ)
+            event = events.pull_request(base, head, fork=fork)
+            key = environ.pop("ANTHROPIC_API_KEY", "")
+            made.environ = environ
+            given = made.job("pull_request", event, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=key)
+            if fork:
+                github.read_only.add(github.token)
+            before, job = len(model.script.requests), at(made.checkout, given).environ
+            code, text = _ran(["vibe-gate", "action"], made.checkout, job, state, model, before)
+            runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
+            heading = re.search(r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE)
+            line = heading[1].removeprefix("vibe-gate: ") if heading else "no comment"
+            return Seen(code, line, text, ", ".join(runs) or "no check run")
+
+    def _origin(self, state: State) -> Repo:
+        path = self.place / f"job-{self.number}" / "origin"
+        shutil.copytree(self._made(state, ""), path, symlinks=True)
+        for hook in (path / ".git" / "hooks").iterdir():
+            hook.unlink()
+        return Repo(path, self.environ)
+
+
+def _ran(
+    argv: list[str], cwd: Path, environ: Mapping[str, str], state: State, model: Model, asked: int = 0
+) -> tuple[int, str]:
+    """The exit code and the output of a command that is sent the state's signal, if any, once the model is asked."""
+    argv = [shutil.which(argv[0], path=environ["PATH"]) or argv[0], *argv[1:]]
+    if state.full:  # a process of its own: those that are forked (`forked.py`) have other limits
+        own = [sys.executable, "-m", "vibe_gate", *argv[1:]] if argv[0].endswith("vibe-gate") else argv
+        argv = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *own]
+    process = subprocess.Popen(
+        argv, cwd=cwd, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, process_group=0,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while state.sent and len(model.script.requests) == asked and process.poll() is None:
+        assert time.monotonic() < until, "the model was not asked"
+        time.sleep(0.02)
+    if state.sent:
+        os.killpg(process.pid, state.sent)
+    text, _ = process.communicate(timeout=60)
+    return process.returncode, text
+
+
+def _verdict_line(text: str) -> str:
+    """The line of the verdict, or the sentence in its place; a run's own folders are left out."""
+    lines = text.splitlines()
+    verdict = next((line[2:] for line in lines if re.match(r"[✓✗?!·] [A-Z]", line)), "")
+    errors = [line.removeprefix("vibe-gate: ") for line in lines if line.startswith("vibe-gate: ")]
+    return verdict or (errors[-1] if errors else "")
+
+
+def row(name: str, state: State, faces: Faces) -> tuple[str, list[str]]:
+    """The state's row of the page, and what in it is a pass, or reads like one."""
+    cells, wrong = [name], []
+    with answering(*state.steps, repeat_last=True) as model:
+        if state.only_job:
+            cells += ["", ""]
+        else:
+            here = faces.local(state, model)
+            commit = faces.commit(state, model, here)
+            wrong += [f"commit: {commit}"] * ((commit.code == 0 and not commit.line) or "PASS" in commit.text)
+            local = faces.review(state, model, here)
+            wrong += [f"review: {local}"] * (local.code == 0 or "PASS" in local.text)
+            cells += [f"{_code(local.code)}{_shown(local.line) or 'nothing is printed'}", _of_commit(commit)]
+        job = faces.job(state, model)
+        green = job.code == 0 or "PASS" in job.line or {"success", "neutral", "skipped"} & {*job.more.split(", ")}
+        wrong += [f"job: {job}"] * bool(green)
+        cells += [f"{_code(job.code)}{job.line}; {job.more}"]
+    return f"| {' | '.join(cells)} |", wrong
+
+
+def _of_commit(seen: Seen) -> str:
+    if seen.code == 0:
+        return "goes through: NOT REVIEWED"
+    return "stopped: FAIL" if " FAIL " in seen.text else "stopped"
+
+
+def _code(code: int) -> str:
+    return "killed: " if code < 0 else f"{code}: "
+
+
+def _shown(line: str) -> str:
+    plain = re.sub(r"/tmp/\S+/", "", line)
+    plain = re.sub(r"\b[0-9a-f]{40}\b", "(id)", plain)
+    return plain.replace("|", "\\|")

@@ -1,0 +1,75 @@
+"""Never green when nothing was reviewed: a table of states by commit, command and Action (not_reviewed.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faces.not_reviewed import STATES, Faces, State, row
+from scripted_messages_api import ApiError
+from wire import answering
+
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "not-reviewed.md"
+UNANSWERED = STATES["the API does not accept the key (401)"]
+
+
+@pytest.fixture
+def faces(tmp_path: Path, environ: dict[str, str]) -> Faces:
+    return Faces(tmp_path, environ)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if state is UNANSWERED else pytest.mark.slow) for name, state in STATES.items()],
+)
+def test_what_was_not_reviewed_is_green_nowhere_and_the_page_says_what_it_is(name, faces):
+    """`python tests/faces/record_not_reviewed.py` writes the page's table anew."""
+    made, green = row(name, STATES[name], faces)
+    assert not green
+    assert made in PAGE.read_text().splitlines()
+
+
+def test_the_page_has_no_other_states():
+    table = PAGE.read_text().partition("\n## ")[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    assert rows[2:] == list(STATES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "no API key", "the API does not accept the key (401)", "the model refuses", "no folder for temporary files",
+        "the program of a `command` check is not installed",
+    ],
+)  # fmt: skip
+def test_strict_stops_a_commit_that_was_not_reviewed(name, faces):
+    state = STATES[name]
+    with answering(*state.steps, repeat_last=True) as model:
+        seen = faces.commit(state, model, faces.local(state, model), strict=True)
+    assert seen.code == 1 and "PASS" not in seen.text
+
+
+def test_a_persons_commit_says_of_unasked_questions_that_only_checks_passed_and_of_asked_ones_what_an_agents_says(
+    faces,
+):
+    with answering(ApiError(401), repeat_last=True) as model:
+        here = faces.local(UNANSWERED, model)
+        seen = faces.commit(UNANSWERED, model, here, by="person")
+        assert (seen.code, seen.text) == (0, "")
+        shown = here.run("vibe-gate", "bundles", "show").text
+        assert "PASS (checks only) · 1 question not asked: no sign of an AI agent" in shown
+        always = '[hooks.pre-commit]\njudge = "always"\n'
+        seen = faces.commit(UNANSWERED, model, faces.local(UNANSWERED, model, always), by="person")
+    assert seen.line == "NOT REVIEWED. The commit goes through; CI will block it."
+
+
+def test_where_only_questions_are_left_out_and_no_check_ran_nothing_is_said_to_pass(faces):
+    state = State(rubric=UNANSWERED.rubric.partition('[[criterion]]\nid = "no-todo"')[0], argv=("HEAD~1", "--no-judge"))
+    with answering() as model:
+        here = faces.local(state, model)
+        assert faces.commit(state, model, here, by="person").code == 0
+        seen = faces.review(state, model, here)
+    assert (seen.code, seen.line) == (0, "NOTHING REVIEWED · 1 question not asked: --no-judge")
