@@ -107,7 +107,7 @@ def test_the_real_judge_is_asked_with_the_key_of_the_input_and_its_reason_is_pos
 
     done = made.review_pull(head, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=KEY, VIBE_GATE_INPUT_JUDGE="false")
     assert (done.code, conclusions(made)[-1]) == (0, "success"), done.err
-    assert "PASS (checks only)" in made.ours[0] and "--no-judge" in made.ours[0]
+    assert "NOTHING REVIEWED" in made.ours[0] and "--no-judge" in made.ours[0]
 
 
 def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(tmp_path, environ, github):
@@ -450,7 +450,8 @@ def test_a_pull_request_without_changes_says_nothing_new_but_rights_an_earlier_w
 
 @pytest.fixture
 def policy(made) -> str:
-    head = made.branch("topic", **{".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n'})
+    softer = {".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n'}
+    head = made.branch("topic", **softer, **{"src/more.py": "y = 1\n"})
     made.pull(head)
     for login, right in {"bob": "write", "eve": "read", "ada": "admin"}.items():
         made.github.permissions[login] = right

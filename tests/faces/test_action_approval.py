@@ -8,7 +8,7 @@ import pytest
 from faces import events
 from faces.jobs import Project
 
-SOFTER = {".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n'}
+SOFTER = {".vibe-gate/gate.toml": 'schema = 1\nrubrics = ["quality"]\n# softer\n', "src/soft.py": "x = 1\n"}
 
 
 @pytest.fixture
