@@ -303,6 +303,8 @@ def test_a_waiver_is_a_sentence_of_its_own():
     )
     assert "evaluates its input. Accepted: suppressed by jo: a key of the sandbox." in screen(made)
     assert "|" not in screen(made)
+    claimed = replace(made, findings=(replace(made.findings[0], level="failure"),))
+    assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
 
 
 def test_a_reason_that_repeats_is_told_once():

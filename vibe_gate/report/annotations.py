@@ -195,7 +195,7 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 
 def _body(finding: Finding, report: Report) -> str:
     name = f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
-    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(sentences.told(finding.message))]
+    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(sentences.said(finding))]
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
@@ -225,7 +225,7 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_line
             line, end = (0, 0) if queries.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
             shown["title"] = safe(finding.criterion)
-            lines.append(_command(name, safe(sentences.told(finding.message)), shown))
+            lines.append(_command(name, safe(sentences.said(finding)), shown))
     return "\n".join(lines) + "\n" + stopped("\n".join(map(safe, downgrades)), token)
 
 

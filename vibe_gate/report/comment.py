@@ -204,7 +204,7 @@ def _criterion(one: CriterionResult, before: str, summary: Summary) -> tuple[str
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
     if one.outcome == "fail" and queries.is_waived(one.id, summary.findings):
         outcome = "accepted"
-    reason = "as above" if one.reason and one.reason == before else prose(sentences.told(one.reason))
+    reason = "as above" if one.reason and one.reason == before else prose(sentences.reason(one, summary.findings))
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 
@@ -236,7 +236,7 @@ def _item(equal: Sequence[Finding], report: Report) -> str:
     back = " (back)" if identity(finding) in report.round.reappeared else ""
     name = _first([code(each.fingerprint[: sentences.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
     asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
-    said = prose(sentences.told(finding.message))
+    said = prose(sentences.said(finding))
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
     told = f"- **{finding.level}**{back} {places}: {said}" + (f" ({asked})" if asked else "")
     against = queries.counterexample(finding, report.summary)

@@ -49,7 +49,7 @@ def concise(summary: Summary) -> list[str]:
     for one in queries.worst_first(summary.findings, summary):
         where = f"{one.path or '.'}:{one.line}" if one.line else one.path or "."
         names = f"[{one.criterion}] [{one.fingerprint[:SHORT_FINGERPRINT]}]"
-        lines.append(safe(f"{where}: {one.level}: {told(one.message)} {names}"))
+        lines.append(safe(f"{where}: {one.level}: {said(one)} {names}"))
     return [*lines, safe(headline(summary))]
 
 
@@ -217,15 +217,28 @@ def place_of(shown: Finding | Unreviewed | CheckedEvidence) -> str:
 def message(finding: Finding) -> str:
     """What the finding says, with its place first if that is not there any more: other programs show no such line."""
     removed = f"(removed: {place_of(finding)}) " if queries.is_removed(finding) else ""
-    return safe(removed + told(finding.message)) or "(no message)"
+    return safe(removed + said(finding)) or "(no message)"
 
 
-def told(text: str) -> str:
-    """A message or a reason; if somebody accepted what it says, the waiver is a sentence of its own behind it."""
+def said(finding: Finding) -> str:
+    """What the finding says; if somebody accepted it, the waiver is a sentence of its own behind it."""
+    return _accepted(finding.message) if queries.waiver(finding) else finding.message
+
+
+def reason(criterion: CriterionResult, findings: Sequence[Finding]) -> str:
+    """Why the criterion came out so; if somebody accepted its findings, with the waiver as `said`.
+
+    Only the findings tell whether somebody did: a judge can begin its reason with the same words.
+    """
+    is_accepted = criterion.outcome == "fail" and queries.is_waived(criterion.id, findings)
+    return _accepted(criterion.reason) if is_accepted else criterion.reason
+
+
+def _accepted(text: str) -> str:
     waived = queries.waiver_in(text)
     return f"{ended(text.removeprefix(f'{waived} | '))} Accepted: {ended(waived)}" if waived else text
 
 
 def one_line(finding: Finding) -> str:
     """Level, place and message."""
-    return f"{finding.level} {place_of(finding)} {told(finding.message)}"
+    return f"{finding.level} {place_of(finding)} {said(finding)}"

@@ -129,7 +129,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     rows, before = [header], ""
     for one in rubric.criteria:
         number = below[one.id, one.reason]
-        told = "as above" if one.reason == before else sentences.told(one.reason)
+        told = "as above" if one.reason == before else sentences.reason(one, findings)
         told = f"{counted(number, 'finding')} below" if number else told
         waived = one.outcome == "fail" and queries.is_waived(one.id, findings)
         rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
@@ -177,7 +177,7 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
         number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
         quote = safe(evidence.quote.replace("\t", "    ").rstrip())
         rows.append(ScreenRow(rank, _fit(Text.assemble((number, "dim"), quote), columns)))
-    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.told(finding.message))}")))
+    rows.append(ScreenRow(rank, Text(f"    {safe(sentences.said(finding))}")))
     against = queries.counterexample(finding, summary)
     if against and against not in told:
         told.add(against)

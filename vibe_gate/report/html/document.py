@@ -108,7 +108,7 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Htm
     place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
         tag("h3", tag("span", finding.level, class_="level"), " ", place),
-        tag("p", sentences.told(finding.message), class_="said"),
+        tag("p", sentences.said(finding), class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),
         tag("p", *_sources(finding, view, summary), class_="from"),
@@ -180,7 +180,8 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
-    told = [tag("p", question, class_="question") if question else None, sentences.told(criterion.reason) or None]
+    why = sentences.reason(criterion, view.summary.findings if view.summary else ())
+    told = [tag("p", question, class_="question") if question else None, why or None]
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
