@@ -213,7 +213,7 @@ class Faces:
         return {name: value for name, value in given.items() if value}
 
     def commit(self, state: State, model: Model, here: Hooked, *, strict: bool = False, by: str = "agent") -> Seen:
-        """`git commit`, by an agent or a person; `more`: the kinds of its records."""
+        """`git commit`, by an agent or a person; the line is the warning with which it goes through."""
         if strict:
             for stage in ("pre-commit", "commit-msg"):
                 script = f'#!/bin/sh\nexec vibe-gate hook {stage} --strict -- "$@"\n'
