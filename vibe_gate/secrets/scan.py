@@ -548,10 +548,12 @@ _TAIL = (
 )
 _BARE = r"a-z0-9+/_.~!@#$%^*-"
 _SHORTEST_BARE = 15
+_RUN = rf"(?:[{_BARE}]++|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++"
 _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
     # An address' next parameter is no part of the value.
-    rf"|(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}})(?:[{_BARE}]++|=(?=[{_BARE}])|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++={{0,2}}+)"
+    # A few `=` may stand in one, as in base64url; more of them would make the search of hostile text quadratic.
+    rf"|(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}}){_RUN}(?:={_RUN}){{0,8}}+={{0,2}}+)"
     r"(?=[\s,;}\\\"'`&)<>\]|]|$))"
 )
 _ASSIGNMENTS = {name: expression(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES}
