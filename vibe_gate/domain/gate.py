@@ -71,8 +71,10 @@ POLICY_BLOCK = (".vibe-gate/**", ".github/workflows/**", "/.pre-commit-config.ya
 """Changes here change the gate itself: exit 4 until a human approves. Anchored at the root."""
 
 POLICY_WARN = ("CLAUDE.md", "AGENTS.md", "**/.claude", "**/.claude/**", "**/.mcp.json", "**/.gitattributes",
-               "**/.gitmodules", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
-"""Changes here can steer agents, diffs or test runs: a warning finding, at any depth. `.claude` may be a link."""
+               "**/.gitmodules", "/.gitleaks.toml", "conftest.py", "pytest.ini", "CODEOWNERS")  # fmt: skip
+"""Changes here can steer agents, diffs, test runs or what no-secrets allows: a warning finding, at any depth.
+
+`.claude` may be a link."""
 
 STEERING = (*POLICY_BLOCK, *POLICY_WARN, "**/.cursor/**", ".cursorrules", ".windsurfrules", ".clinerules",
             "GEMINI.md", "**/.gemini/**", "**/.codex/**", ".github/copilot-instructions.md", ".github/instructions/**",
