@@ -48,9 +48,12 @@ def unasked(summary: Summary) -> list[CriterionResult]:
 
 
 def examined(summary: Summary) -> bool:
-    """Whether a check or a judge looked at the change. A workflow without rubrics has agents instead."""
+    """Whether a check or a judge looked at the change, or a person let a change of the gate pass.
+
+    A workflow without rubrics has agents instead.
+    """
     looked = any(one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria(summary))
-    return looked or (summary.workflow != "review" and not summary.rubrics)
+    return looked or policy_let_pass(summary) or (summary.workflow != "review" and not summary.rubrics)
 
 
 def shared_error(summary: Summary) -> str:
@@ -167,8 +170,12 @@ def approver(summary: Summary) -> str:
 
 def needs_approval(summary: Summary) -> bool:
     """Whether it changes the gate itself, and nobody let that pass."""
-    let_pass = any((one.criterion, one.level) == ("policy", "notice") for one in summary.findings)
-    return not let_pass and any(change.level == "block" for change in summary.policy_changes)
+    return not policy_let_pass(summary) and any(change.level == "block" for change in summary.policy_changes)
+
+
+def policy_let_pass(summary: Summary) -> bool:
+    """Whether a person let the change of the gate itself pass: by an approval or an override."""
+    return any((one.criterion, one.level) == ("policy", "notice") for one in summary.findings)
 
 
 def changes(summary: Summary) -> str:
