@@ -220,7 +220,7 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     hatchling = pytest.importorskip("hatchling", reason="building needs hatchling, which is not installed here")
     source = tmp_path / "vibe-gate"
     shutil.copytree(ROOT / "vibe_gate", source / "vibe_gate", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml"):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".pre-commit-hooks.yaml"):
         shutil.copy(ROOT / name, source / name)
     published = Hooked(source, environ)
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "release"]):

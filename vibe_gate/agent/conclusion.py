@@ -117,7 +117,7 @@ def _api_error(result: Mapping[str, Any], said: str) -> str:
     said = said or _first(result.get("errors")) or str(result.get("terminal_reason"))
     if not isinstance(status, int):
         return f"The conversation with the model's API broke off.{DETAILS}{said}"
-    if status == 400 and "credit balance" in said:
+    if status == 400 and "credit balance" in said.lower():
         return f"HTTP 400: the account of this API key has no credit left; add some or use another key.{DETAILS}{said}"
     said = said.replace(f"API Error: {status}", "")  # which is said already
     return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)}.{DETAILS}{said}"

@@ -65,7 +65,9 @@ def after_rewrite(hook: Hook) -> int:
     """Record which commit became which. Frameworks do not pass git's list on: then only the tips are recorded."""
     with _said(hook), open_repository(hook.start, hook.environ) as repository:
         settle_marks(hook, repository)
-        pairs = _pairs(hook, repository)
+        pairs: list[tuple[str, str]] = []
+        with _said(hook):  # a variable can tell of a rebase that is not one; the commit is recorded all the same
+            pairs = _pairs(hook, repository)
         # An agent's own commits without a branch were not necessarily let through.
         sources = () if hook.hints else tuple(old for old, _ in pairs)
         records = replace(commit_records(hook, repository), sources=sources)
