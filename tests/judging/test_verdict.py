@@ -21,6 +21,7 @@ from vibe_gate.judging.answers import Answers, blocking_check, without_asking
 from vibe_gate.judging.findings import fingerprinted
 from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
+from vibe_gate.report import queries
 
 TODAY = date(2026, 3, 1)
 NOBODY = Waivers(TODAY)
@@ -207,6 +208,22 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
     made = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, NOBODY, intact=True)
     assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
     assert [(finding.line, finding.level) for finding in made.findings] == [(1, "failure"), (2, "warning")]
+    assert [finding.rubrics for finding in made.findings] == [("a",), ("b",)]
+    let_pass = Waivers(TODAY, (override(made.findings[0].fingerprint),))
+    waived = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, let_pass, intact=True)
+    assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == ("pass", [1.0, made.rubrics[1].score])
+    assert [bool(finding.waiver) for finding in waived.findings] == [False, True]
+    shown = [queries.is_waived(rubric.id, "clear", waived.findings) for rubric in waived.rubrics]
+    assert shown == [True, False]
+
+
+def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findings_keeps_the_other_blocking():
+    first, second = checked("fail", "r", FOUND), checked("fail", "s", replace(FOUND, line=9, message="other"))
+    findings, raised_by = first.findings + second.findings, {**first.raised_by, **second.raised_by}
+    both = CheckResults(first.results | second.results, findings, raised_by)
+    assert blocking_check(both, Waivers(TODAY, (override(NAMED.fingerprint),))) == "secrets"
+    alone = CheckResults(first.results, findings, raised_by)
+    assert blocking_check(alone, Waivers(TODAY, (override(NAMED.fingerprint),))) is None
 
 
 def test_a_waived_finding_stands_behind_those_that_block():

@@ -111,18 +111,18 @@ def test_a_suppression_covers_what_it_says(rule, covered):
 
 
 def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
-    assert spares("a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
-    assert not spares("a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
-    assert spares("a", [], Waivers(TODAY)) == ""
+    assert spares("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
+    assert not spares("r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
+    assert spares("r", "a", [], Waivers(TODAY)) == ""
 
 
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
     one, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
     waivers = Waivers(TODAY, (override(one), override(two), override(other)), (Suppression(reason="x", criterion="c"),))
     said = "overridden by Ada <ada@x> until 2026-03-01: meant"
-    assert spares("a", [one, two, other], waivers) == said
-    assert spares("c", [other, finding("c")], waivers) == "suppressed by the repository: x"
-    assert spares("a", [one, finding("a", 3)], waivers) == ""
+    assert spares("r", "a", [one, two, other], waivers) == said
+    assert spares("r", "c", [other, finding("c")], waivers) == "suppressed by the repository: x"
+    assert spares("r", "a", [one, finding("a", 3)], waivers) == ""
 
 
 def test_the_gate_itself_is_waived_by_its_fingerprint_only():

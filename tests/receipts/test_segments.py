@@ -144,6 +144,22 @@ def test_a_segment_has_one_way_in_and_one_way_out():
     assert History({"1": [], "2": ["1"]}, "0").segment("", "2") == Segment("", "2", frozenset("12"))
 
 
+@pytest.mark.parametrize(
+    ("parent", "base", "precedes"),
+    [
+        ("1", "1", True),
+        ("0", "0", True),  # the range's own base
+        ("old", "0", True),  # from before the range, and the segment begins where the range does
+        ("old", "1", False),
+        ("1", "0", False),
+        ("2", "1", False),
+    ],
+)
+def test_a_segment_shows_what_is_changed_against_a_parent_that_was_in_where_it_begins(parent, base, precedes):
+    history = History({"1": ["0"], "2": ["1"], "3": ["2", "old"]}, "0")
+    assert history.precedes(parent, Segment(base, "3", frozenset("23"))) is precedes
+
+
 def test_segments_that_overlap_lead_nowhere_and_what_follows_an_unreviewed_commit_is_not_to_blame():
     history = History({"1": ["0"], "2": ["1"], "3": ["2"], "4": ["3"]}, "0")
     overlapping = [Segment("0", "2", frozenset("12")), Segment("1", "3", frozenset("23"))]

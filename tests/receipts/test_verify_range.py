@@ -129,6 +129,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Place:
     made.review(one)
     made.review(one, three)
     branch("side", made.at("first", "Side", side="s\n"))
+    gate = "schema = 1\nrubrics = []\n[on]\ninconclusive = "
+    for rule in ("warn", "block"):
+        branch(rule, made.at("first", rule, **{".vibe-gate/gate.toml": f'{gate}"{rule}"\n'}))
 
     for name, record in {
         "bypassed": {"reason": "--no-verify, it said"},
@@ -324,6 +327,11 @@ def test_in_ci_only_what_somebody_else_signed_counts(world, wanted, environ, str
     found = verify(request, start=world.path, environ=world.environ | environ, now=datetime.now(UTC))
     assert found.strict is strict
     assert [one.status for _, one in found.commits] == ["unsigned" if strict else "reviewed"]
+
+
+@pytest.mark.parametrize(("rule", "blocks"), [("warn", False), ("block", True)])
+def test_the_gate_says_whether_what_is_inconclusive_stops_a_commit(world, rule, blocks):
+    assert world.verified("first", definitions=rule).blocks_inconclusive is blocks
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -7,12 +7,14 @@ import json
 import zlib
 
 import pytest
+import summaries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.report import queries
 from vibe_gate.report.round import (
     MAX_STATE,
     ReportedFinding,
@@ -23,6 +25,7 @@ from vibe_gate.report.round import (
     first_round,
     load,
     next_round,
+    with_explanations,
 )
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -283,3 +286,30 @@ def test_over_any_rounds_each_finding_is_in_one_place_and_nothing_is_new_twice_i
         assert not set(names(told.new)) & before
         assert set(names(told.open)) == before & here
         before = here
+
+
+def test_a_finding_is_explained_by_the_votes_of_its_own_rubric_where_two_share_an_id():
+    def voted(name: str) -> RubricResult:
+        vote = Vote(outcome="fail", said="fail", reason=f"in {name}", counterexample=name)
+        return summaries.rubric(
+            summaries.criterion("x", "fail", kind="judge", votes=(vote,), must=name == "a"), id=name, outcome="fail"
+        )
+
+    one, two = found("1", rubrics=("a",)), found("2", rubrics=("b",))
+    whole = summaries.summary(rubrics=(voted("a"), voted("b")), findings=(two, one))
+    explained = with_explanations(first_round([one, two], A).state, whole, 1)
+    assert [[vote.reason for vote in seen.votes] for seen in explained.findings] == [["in a"], ["in b"]]
+    assert [name.fingerprint for name in queries.worst_first(whole.findings, whole)] == ["1" * 16, "2" * 16]
+
+
+@pytest.mark.parametrize(
+    ("more", "waiver"),
+    [
+        ({"message": "overridden by Ada until 2026-03-01: meant | bad"}, "overridden by Ada until 2026-03-01: meant"),
+        ({"message": "suppressed by Ada: meant | bad", "level": "warning"}, ""),
+        ({"message": "suppressed by no rule", "waiver": ""}, ""),
+        ({"message": "bad", "waiver": "overridden by Ada: meant"}, "overridden by Ada: meant"),
+    ],
+)
+def test_a_waiver_is_a_field_of_the_finding_and_in_older_summaries_the_beginning_of_its_message(more, waiver):
+    assert queries.waiver(found("1", **{"level": "notice"} | more)) == waiver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.rubric import Identifier
@@ -93,7 +93,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Something to show at a line. `line` 0: about the file as a whole.
 
     `path` is as shown (`paths.quote`), "" for the change as a whole. A check may put into `fingerprint` what tells
-    findings apart that show the same; the whole of it is made when all are known.
+    findings apart that show the same; the whole of it is made when all are known. `rubrics`: ids of those that fail a
+    criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until when and why;
+    summaries of earlier versions have it only where the message begins.
     """
 
     path: str
@@ -104,6 +106,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     message: Annotated[str, Meta(max_length=280)]
     evidence: tuple[CheckedEvidence, ...] = ()
     fingerprint: str = ""
+    rubrics: tuple[Identifier, ...] | UnsetType = UNSET
+    waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
+
+    def is_of(self, rubric: str, criterion: str) -> bool:
+        """Whether the criterion of this rubric has failed with it."""
+        return self.criterion == criterion and (self.rubrics is UNSET or rubric in self.rubrics)
 
 
 class CriterionResult(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.context import Facts, ReviewRequest
@@ -73,9 +74,11 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
-    findings = fingerprinted(ordered(checks.findings))
-    failed = [result.id for result in checks.results.values() if result.must and result.outcome == "fail"]
-    return next((name for name in failed if not spares(name, findings, waivers)), None)
+    found = ordered(checks.findings)
+    pairs = zip(fingerprinted(found), found, strict=True)
+    findings = [replace(made, rubrics=tuple(checks.raised_by[one])) for made, one in pairs]
+    failed = [name for name, result in checks.results.items() if result.must and result.outcome == "fail"]
+    return next((name for rubric, name in failed if not spares(rubric, name, findings, waivers)), None)
 
 
 def _adds_secrets(facts: Facts, checks: CheckResults) -> bool:

@@ -207,31 +207,32 @@ def apply_overrides(
     known = {finding: waiver for finding in findings if (waiver := waivers.of(finding)) is not None}
     if not known:
         return Waived(tuple(results), tuple(findings))
-    criteria = {finding.criterion for finding in known}
-    spared = {criterion: said for criterion in criteria if (said := spares(criterion, findings, waivers))}
+    failed = [(result.id, one.id) for result in results for one in result.criteria if one.outcome == "fail"]
+    spared = {name: said for name in failed if (said := spares(*name, findings, waivers))}
     made = tuple(_without(rubric, result, spared) for rubric, result in zip(rubrics, results, strict=True))
     shown = tuple(_noticed(finding, known[finding]) if finding in known else finding for finding in findings)
-    failed = {one.id for result in results for one in result.criteria if one.outcome == "fail"} & spared.keys()
-    effective = dict.fromkeys(waiver for finding, waiver in known.items() if finding.criterion in failed)
+    effective = dict.fromkeys(
+        waiver for finding, waiver in known.items() if any(finding.is_of(*name) for name in spared)
+    )
     return Waived(made, shown, tuple(effective))
 
 
-def spares(criterion: str, findings: Sequence[Finding], waivers: Waivers) -> str:
-    """What is said of a failed criterion all of whose findings are waived; "" if one is not."""
-    own = [finding for finding in findings if finding.criterion == criterion and finding.level != "notice"]
+def spares(rubric: str, criterion: str, findings: Sequence[Finding], waivers: Waivers) -> str:
+    """What is said of a failed criterion of the rubric all of whose findings are waived; "" if one is not."""
+    own = [one for one in findings if one.is_of(rubric, criterion) and one.level != "notice"]
     found = [waiver for finding in own if (waiver := waivers.of(finding)) is not None]
     if not own or len(own) >= MAX_FINDINGS or len(found) < len(own):
         return ""
     return "; ".join(dict.fromkeys(waiver.sentence for waiver in found))
 
 
-def _without(rubric: Rubric, result: RubricResult, spared: dict[str, str]) -> RubricResult:
-    waived = {one.id for one in result.criteria if one.outcome == "fail" and one.id in spared}
+def _without(rubric: Rubric, result: RubricResult, spared: dict[tuple[str, str], str]) -> RubricResult:
+    waived = {one.id for one in result.criteria if (rubric.id, one.id) in spared}
     if not waived:
         return result
     counted = [replace(one, outcome="not_applicable") if one.id in waived else one for one in result.criteria]
     shown = [
-        replace(one, reason=short(f"{spared[one.id]} | {one.reason}")) if one.id in waived else one
+        replace(one, reason=short(f"{spared[rubric.id, one.id]} | {one.reason}")) if one.id in waived else one
         for one in result.criteria
     ]
     return replace(decide(rubric, counted), criteria=tuple(shown))
@@ -239,4 +240,4 @@ def _without(rubric: Rubric, result: RubricResult, spared: dict[str, str]) -> Ru
 
 def _noticed(finding: Finding, waiver: Waiver) -> Finding:
     message = short(f"{waiver.sentence} | {finding.message}")
-    return replace(finding, level="notice", message=message)
+    return replace(finding, level="notice", message=message, waiver=short(waiver.sentence))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -91,6 +91,20 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT_DIGITS]
         made.append(replace(finding, fingerprint=digest))
     return tuple(made)
+
+
+def told_apart(
+    rubrics: Sequence[Rubric], findings: Sequence[Finding], raised_by: Sequence[Collection[str]]
+) -> tuple[Finding, ...]:
+    """The findings of criteria whose id stands in several rubrics with the ids of their own; the others as they are.
+
+    `raised_by`: for each finding the ids of its rubrics.
+    """
+    used = Counter(criterion.id for rubric in rubrics for criterion in rubric.criterion)
+    pairs = zip(findings, raised_by, strict=True)
+    return tuple(
+        replace(one, rubrics=tuple(sorted(names))) if names and used[one.criterion] > 1 else one for one, names in pairs
+    )
 
 
 def policy_warning(file: FileDiff) -> Finding:

@@ -15,7 +15,7 @@ from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, Run
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import apply_overrides, decide, exit_code, levelled, result_of_votes, run_outcome, worst
-from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by
+from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by, told_apart
 
 
 class RunVerdict(Struct, frozen=True):
@@ -58,8 +58,9 @@ def verdict_of(
     change, rubrics = facts.change, facts.rubrics
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
     found, raised = all_findings(rubrics, results, checks, impact), raised_by(rubrics, results, checks)
-    waived = apply_overrides(rubrics, results, fingerprinted(found), waivers)
     by_rubrics = [raised.get(finding, ()) for finding in found]
+    named = told_apart(rubrics, fingerprinted(found), by_rubrics)
+    waived = apply_overrides(rubrics, results, named, waivers)
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
     shown = (
         *ordered(levelled(rubrics, waived.rubrics, waived.findings, by_rubrics)),

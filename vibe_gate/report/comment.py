@@ -176,7 +176,8 @@ def _criteria(summary: Summary) -> Iterator[Block]:
     for rubric in summary.rubrics:
         rows = sorted(rubric.criteria, key=lambda one: (_URGENCY[one.outcome], not one.must))
         above = ["", *(one.reason for one in rows)]
-        cells = [_criterion(one, before, summary) for one, before in zip(rows[:MAX_ROWS], above, strict=False)]
+        pairs = zip(rows[:MAX_ROWS], above, strict=False)
+        cells = [_criterion(one, rubric.id, before, summary) for one, before in pairs]
         text = table(("Criterion", "Outcome", "Why"), cells)
         if len(rows) > MAX_ROWS:
             text += f"\n\nFurther criteria: {len(rows) - MAX_ROWS:,}; see summary.json."
@@ -198,13 +199,15 @@ def _rubric(rubric: RubricResult) -> str:
 _OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
 
 
-def _criterion(one: CriterionResult, before: str, summary: Summary) -> tuple[str, str, str]:
+def _criterion(one: CriterionResult, rubric: str, before: str, summary: Summary) -> tuple[str, str, str]:
     """Its row. `before`: the reason in the row above, which is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
-    if one.outcome == "fail" and queries.is_waived(one.id, summary.findings):
+    if one.outcome == "fail" and queries.is_waived(rubric, one.id, summary.findings):
         outcome = "accepted"
-    reason = "as above" if one.reason and one.reason == before else prose(sentences.reason(one, summary.findings))
+    reason = (
+        "as above" if one.reason and one.reason == before else prose(sentences.reason(rubric, one, summary.findings))
+    )
     return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
 
 

@@ -205,7 +205,7 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
 
 
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
-    own = [finding for finding in summary.findings if finding.criterion == one.id]
+    own = [finding for finding in summary.findings if finding.is_of(rubric.id, one.id)]
     kind, type_ = _kind(one, rubric, own)
     return _testcase(one.id, kind, type_, one.reason, "\n".join(sentences.one_line(finding) for finding in own))
 
@@ -216,7 +216,7 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
         return "", ""
     if one.outcome == "not_applicable":
         return "skipped", "not applicable"
-    if queries.is_waived(one.id, own):
+    if queries.is_waived(rubric.id, one.id, own):
         return "skipped", "let pass"
     if one.outcome == "fail" and own and all(finding.level != "failure" for finding in own):
         return "skipped", "warning"

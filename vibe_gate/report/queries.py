@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
@@ -33,10 +33,10 @@ def criteria(summary: Summary) -> list[CriterionResult]:
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
     """By level, those of criteria that are no `must` last; then the fewest of a kind first: many hide no other."""
     alike = Counter((one.level, one.path, one.criterion) for one in findings)
-    soft = {criterion.id for criterion in criteria(summary) if not criterion.must}
 
     def rank(one: Finding) -> tuple[int, bool, int]:
-        return GRAVITY[one.level], one.criterion in soft, alike[one.level, one.path, one.criterion]
+        soft = any(not criterion.must for _, criterion in sources(one, summary))
+        return GRAVITY[one.level], soft, alike[one.level, one.path, one.criterion]
 
     return sorted(findings, key=rank)
 
@@ -141,15 +141,17 @@ def asked_votes(summary: Summary) -> list[Vote]:
     return [vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes]
 
 
-def is_waived(criterion: str, findings: Sequence[Finding]) -> bool:
-    """True if every finding of the criterion is overridden or suppressed."""
-    own = [finding for finding in findings if finding.criterion == criterion]
-    return bool(own) and all(waiver(finding) for finding in own)
+def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
+    """True if every finding of the rubric's criterion is overridden or suppressed; notices fail nothing."""
+    own = [(one.level, waiver(one)) for one in findings if one.is_of(rubric, criterion)]
+    return any(who for _, who in own) and all(who or level == "notice" for level, who in own)
 
 
 def waiver(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
-    return waiver_in(finding.message) if finding.level == "notice" else ""
+    if finding.waiver is not UNSET:
+        return finding.waiver
+    return waiver_in(finding.message) if finding.level == "notice" else ""  # of a summary without that field
 
 
 def waiver_in(text: str) -> str:
@@ -217,8 +219,15 @@ def lines_after(finding: Finding) -> tuple[int, int]:
 
 def counterexample(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
-    votes = (vote for one in criteria(summary) if one.id == finding.criterion for vote in one.votes)
+    votes = (vote for _, one in sources(finding, summary) for vote in one.votes)
     return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
+
+
+def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
+    """The criteria that the finding comes from, or may come from, with their rubrics."""
+    pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if finding.is_of(rubric.id, one.id)]
+    exact = [pair for pair in pairs if any(has_evidence(vote, finding) for vote in pair[1].votes)]
+    return exact or pairs
 
 
 def has_evidence(vote: Vote, finding: Finding) -> bool:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
-from vibe_gate.report.queries import is_approval
+from vibe_gate.report.queries import is_approval, sources
 
 MAX_STATE = 12_000
 """Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
@@ -208,12 +208,11 @@ def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
 def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundState:
     """The state with the run's number, and with what its findings were decided by, as far as there is room."""
     here = {identity(finding): finding for finding in summary.findings}
-    votes = {one.id: one.votes for rubric in summary.rubrics for one in rubric.criteria}
 
     def with_reasons(seen: ReportedFinding) -> ReportedFinding:
         if (finding := here.get(seen.fingerprint)) is None:
             return seen
-        answers = votes.get(finding.criterion, ())[:MAX_VOTES]
+        answers = next((one.votes for _, one in sources(finding, summary)), ())[:MAX_VOTES]
         against = next((one.counterexample for one in answers if one.counterexample), "")
         more = {
             "quote": "\n".join(one.quote for one in finding.evidence)[:_MAX_QUOTE],

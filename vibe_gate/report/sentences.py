@@ -101,7 +101,8 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
     """The criteria that decide the outcome; with the `reason` of the first if it has no findings that say it."""
     wanted = {"fail": "fail", "inconclusive": "abstain", "error": "error"}[rubric.outcome]
     verb = {"fail": "failed", "abstain": "undecided", "error": "could not be decided"}[wanted]
-    found = [one for one in rubric.criteria if one.outcome == wanted and not queries.is_waived(one.id, findings)]
+    decisive = [one for one in rubric.criteria if one.outcome == wanted]
+    found = [one for one in decisive if not queries.is_waived(rubric.id, one.id, findings)]
     if musts := [one for one in found if one.must]:
         named = f"{_names(musts)} {verb} (must)"
         return named if wanted == "fail" or not reason else _with_reason(named, musts)
@@ -187,7 +188,7 @@ def cost(summary: Summary) -> str:
 
 def passed_by(summary: Summary) -> str:
     """Whose word let it pass, and what, in a few words: an approved change of the gate, overridden findings; or ""."""
-    found = [match[1] for one in summary.findings if (match := _OVERRIDDEN.match(one.message)) and queries.waiver(one)]
+    found = [match[1] for one in summary.findings if (match := _OVERRIDDEN.match(queries.waiver(one)))]
     who = joined(list(dict.fromkeys(found)))
     approved = f"gate change approved by {queries.approver(summary)}" if queries.approver(summary) else ""
     overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
@@ -225,12 +226,12 @@ def said(finding: Finding) -> str:
     return _accepted(finding.message) if queries.waiver(finding) else finding.message
 
 
-def reason(criterion: CriterionResult, findings: Sequence[Finding]) -> str:
-    """Why the criterion came out so; if somebody accepted its findings, with the waiver as `said`.
+def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
+    """Why the criterion of the rubric came out so; if somebody accepted its findings, with the waiver as `said`.
 
     Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
-    is_accepted = criterion.outcome == "fail" and queries.is_waived(criterion.id, findings)
+    is_accepted = criterion.outcome == "fail" and queries.is_waived(rubric, criterion.id, findings)
     return _accepted(criterion.reason) if is_accepted else criterion.reason
 
 

@@ -129,9 +129,9 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     rows, before = [header], ""
     for one in rubric.criteria:
         number = below[one.id, one.reason]
-        told = "as above" if one.reason == before else sentences.reason(one, findings)
+        told = "as above" if one.reason == before else sentences.reason(rubric.id, one, findings)
         told = f"{counted(number, 'finding')} below" if number else told
-        waived = one.outcome == "fail" and queries.is_waived(one.id, findings)
+        waived = one.outcome == "fail" and queries.is_waived(rubric.id, one.id, findings)
         rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
         before = one.reason
     return rows

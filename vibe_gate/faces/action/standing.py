@@ -198,7 +198,7 @@ def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> 
     results = []
     for one in done.summary.rubrics:
         shown = [_answered(each, why) for each in one.criteria]
-        spared = [each.outcome == "fail" and queries.is_waived(each.id, findings) for each in shown]
+        spared = [each.outcome == "fail" and queries.is_waived(one.id, each.id, findings) for each in shown]
         counted = [
             replace(each, outcome="not_applicable") if let else each for each, let in zip(shown, spared, strict=True)
         ]

@@ -122,6 +122,6 @@ def _finding(index: int, summary: Summary) -> dict[str, Any]:
     return {
         "id": document.finding_id(index),
         "side": "before" if queries.is_removed(finding) else "after",
-        "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in document.sources(finding, summary)), ""),
+        "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in queries.sources(finding, summary)), ""),
         **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},
     }

@@ -131,7 +131,7 @@ def _against(counterexample: str | None) -> Html | None:
 
 def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
     """Links to the criterion, to each vote that gave this finding, and to the conversation it comes from."""
-    for rubric, criterion in sources(finding, summary):
+    for rubric, criterion in queries.sources(finding, summary):
         name = f"{rubric.id}/{criterion.id}"
         yield tag("a", criterion.id, href=_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
@@ -142,13 +142,6 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
                     yield joined([" · ", talk])
     if finding.fingerprint:
         yield joined([" ", tag("code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint")])
-
-
-def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
-    """The criteria that the finding may come from, with their rubrics."""
-    pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if one.id == finding.criterion]
-    exact = [pair for pair in pairs if any(queries.has_evidence(vote, finding) for vote in pair[1].votes)]
-    return exact or pairs
 
 
 def _conversation(vote: Vote, view: View) -> Html | None:
@@ -180,7 +173,7 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
-    why = sentences.reason(criterion, view.summary.findings if view.summary else ())
+    why = sentences.reason(rubric.id, criterion, view.summary.findings if view.summary else ())
     told = [tag("p", question, class_="question") if question else None, why or None]
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
