@@ -11,7 +11,7 @@ from summaries import changed, criterion, failed, finding, policy, rubric, summa
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
-from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, Vote
 from vibe_gate.report.terminal import render
 
 UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
@@ -293,6 +293,27 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
     assert first_line(made) == "! ERROR · HTTP 401: the model's API does not accept the key"
     assert "  details Failed to authenticate" in screen(made)
     assert (screen(made).count("HTTP 401"), screen(made).count("authenticate")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "step"),
+    [
+        (NO_KEY, "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
+        (
+            "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor`",
+            "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor`, then review again",
+        ),
+        (
+            "HTTP 400: the account of this API key has no credit left",
+            "add credit to the account of the API key, then review again",
+        ),
+        ("the answer is empty", "review again; if that does not help, run vibe-gate doctor"),
+    ],
+)
+def test_what_a_second_review_cannot_change_is_to_be_mended_first(reason, step):
+    row = criterion("x", "abstain", kind="judge", decided_by="none", reason=reason)
+    made = summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),))
+    assert screen(made, width=200).splitlines()[-1] == f"  next    {step}"
 
 
 def test_a_waiver_is_a_sentence_of_its_own():

@@ -1,4 +1,7 @@
-"""What the reader of a comment does next, by the verdict and by why there is none. Pure; finished Markdown."""
+"""What the reader of a comment or of a screen does next, by the verdict and by why there is none. Pure.
+
+`next_step` is finished Markdown.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,16 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """The reason why a run did not decide -> what helps; `{0}` is what the expression caught in it."""
+
+_AT_A_TERMINAL: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(re.escape(NO_KEY)), "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
+    (re.compile(r"has no credit left"), "add credit to the account of the API key, then review again"),
+    (
+        re.compile(r"HTTP 40[13]\b"),
+        "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor`, then review again",
+    ),
+)
+"""The same at a terminal, of what a second review alone cannot change."""
 
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
 
@@ -137,10 +150,18 @@ def _decide(report: Report) -> str:
     return "push what is missing (a test, a smaller change), or let a person review the change"
 
 
-def _remedy(summary: Summary) -> tuple[re.Match[str], str] | None:
+def at_a_terminal(summary: Summary) -> str:
+    """What to do if there is no verdict, without a full stop."""
+    known = _remedy(summary, _AT_A_TERMINAL)
+    return known[1] if known else "review again; if that does not help, run vibe-gate doctor"
+
+
+def _remedy(
+    summary: Summary, remedies: tuple[tuple[re.Pattern[str], str], ...] = _REMEDIES
+) -> tuple[re.Match[str], str] | None:
     """The first reason with a remedy that is known, and this remedy."""
     reasons = [*(one.reason for one in queries.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
-    found = ((pattern.search(queries.fact(reason)), advice) for pattern, advice in _REMEDIES for reason in reasons)
+    found = ((pattern.search(queries.fact(reason)), advice) for pattern, advice in remedies for reason in reasons)
     return next(((match, advice) for match, advice in found if match), None)
 
 

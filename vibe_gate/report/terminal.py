@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import next_step, queries, sentences
 
 MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
@@ -250,7 +250,7 @@ def _next(summary: Summary) -> str:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:
         return "find what writes to the tree during a review, then review again"
-    return "review again; if that does not help, run vibe-gate doctor"
+    return next_step.at_a_terminal(summary)
 
 
 def _path(path: str) -> str:

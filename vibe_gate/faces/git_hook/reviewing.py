@@ -110,7 +110,7 @@ def review_change(
             if by_hand and selection.kind == "staged":
                 hook.say(NOTHING_STAGED)
         else:
-            if not (reported is _judged(done.summary) and _adds_nothing(done.summary, what)):
+            if not (reported is _judged(done.summary) and _adds_nothing(hook, done.summary, what)):
                 _report(hook, done, what, again=bool(reported))
             _record(hook, _record_of(hook, done, what), repository)
     return what
@@ -121,13 +121,17 @@ def _settle_marks(hook: Hook, repository: Repository) -> None:
         settle_marks(hook, repository)
 
 
-def _adds_nothing(summary: Summary, what: Effect) -> bool:
+def _adds_nothing(hook: Hook, summary: Summary, what: Effect) -> bool:
     """Whether the change passes and no judge had to be asked: a hook that reported it before said all of this."""
-    return not summary.cache.misses and summary.exit_code == PASS and not what.warning
+    silent = summary.exit_code == PASS and not what.warning and not _agent_lacks_a_key(hook, summary)
+    return silent and not summary.cache.misses
 
 
 def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
-    """Say nothing of a pass but its notes, one line if it has warnings, and one screen of what git is stopped for."""
+    """Say nothing of a pass but its notes, and one screen of what git is stopped for.
+
+    One line of a pass with warnings, or of an agent's commit that no judge was asked about for want of a key.
+    """
     summary = done.summary
     passed = summary.exit_code == PASS
     keyless = _lacks_only_a_key(summary) and not what.blocks
@@ -139,7 +143,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     else:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
-        if warned or not passed:
+        if warned or not passed or _agent_lacks_a_key(hook, summary):
             hook.say(f"vibe-gate: {safe(sentences.headline(summary) + _about(warned))}{more}")
         if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
             hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
@@ -151,6 +155,12 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
         hook.say(f"vibe-gate: written by an agent, {'judged' if answered else 'not judged'}. Signs: {hints}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
+
+
+def _agent_lacks_a_key(hook: Hook, summary: Summary) -> bool:
+    """Whether an agent's commit passes by checks alone for want of an API key."""
+    left = queries.unasked(summary) if summary.agent_authored.decision and hook.stage != "pre-push" else ()
+    return any(one.reason == NO_KEY for one in left)
 
 
 def _about(warned: Sequence[Finding]) -> str:
