@@ -30,6 +30,7 @@ def left(parent: Path, name: str, mode: int = 0o700, lock: int | None = 0o600) -
     (folder / "trees/closed").chmod(0o500)
     if lock is not None:
         (folder / LOCK).touch(lock)
+        (folder / LOCK).write_text(f"{folder.stat().st_dev}:{folder.stat().st_ino}\n")
     folder.chmod(mode)
     return folder
 
@@ -45,6 +46,9 @@ def test_what_a_killed_process_left_is_deleted_and_what_is_alive_or_not_ours_sta
         left(temporary.parent, "other"),
     ]
     (temporary / "vibe-gate-run-link1234").symlink_to(other)
+    checked_out = left(temporary, "vibe-gate-exploits")  # a repository chooses its name and its files
+    (checked_out / LOCK).write_text("x")
+    kept.append(checked_out)
     linked = left(temporary, "vibe-gate-run-linklock", lock=None)
     (linked / LOCK).symlink_to(other / LOCK)
     with scratch.private_folder("run") as alive:

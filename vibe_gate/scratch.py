@@ -39,11 +39,13 @@ def claim(folder: Path) -> int:
     """Keep others from taking the folder for abandoned until the descriptor is closed.
 
     The file has its name only when it is locked. On a file system without locks it gets none: the folder stays.
+    It names the folder's inode, which nothing that is unpacked or checked out there can know.
     """
     unnamed = folder / f"{_LOCK}.new"
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(descriptor, _identity(folder.stat()))
         unnamed.rename(folder / _LOCK)
     return descriptor
 
@@ -51,8 +53,8 @@ def claim(folder: Path) -> int:
 def remove_abandoned() -> None:
     """Delete the folders of processes that were killed.
 
-    Only folders of this user, closed to others, with a name and a lock of ours; no link is followed. A folder that
-    cannot be deleted stays.
+    Only folders of this user, closed to others, with a name of ours and a lock that names them; no link is followed. A
+    folder that cannot be deleted stays.
     """
     parent = Path(tempfile.gettempdir())
     with suppress(OSError):
@@ -71,6 +73,8 @@ def _remove_if_abandoned(folder: Path) -> None:
             folder_is, lock_is = os.fstat(inside), os.fstat(lock)
             if not _is_own(folder_is, stat.S_IFDIR | 0o700) or not _is_own(lock_is, stat.S_IFREG | 0o600):
                 return
+            if os.read(lock, 100) != _identity(folder_is):
+                return
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _empty(folder)
             os.unlink(_LOCK, dir_fd=inside)  # last: without it nobody would try again
@@ -79,6 +83,10 @@ def _remove_if_abandoned(folder: Path) -> None:
             os.close(lock)
     finally:
         os.close(inside)
+
+
+def _identity(folder: os.stat_result) -> bytes:
+    return b"%d:%d\n" % (folder.st_dev, folder.st_ino)
 
 
 def _is_own(about: os.stat_result, mode: int) -> bool:
