@@ -138,6 +138,9 @@ def test_many_secrets_are_counted_and_the_first_thousand_shown() -> None:
     assert result.reason.startswith("1,200 secrets: a.")
     assert result.reason.endswith(" Only the first 1,000 are findings here.")
     assert len(result.reason) <= 280
+    (finding,) = ask("no-secrets", added("a", (KEY + b"\n") * 1_200 + TOKEN), gitleaks=ALLOWS).findings
+    assert finding.message.startswith("GitHub token (ghp_...).")
+    assert finding.line == 1_201
     whole = ask("no-secrets", added("a", (KEY + b"\n") * 60))
     assert len(whole.findings) == 60
     assert "Only" not in whole.reason
@@ -149,6 +152,7 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
         return added("a", (KEY + b" ") * size)
 
     assert_linear(lambda file: ask("no-secrets", file), keys, 40_000)
+    assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 40_000)
     result = ask("no-secrets", keys(40_000))
     assert result.reason.startswith("40,000 secrets: a.")
     assert KEY.decode() not in "".join(to_json(finding) for finding in result.findings)

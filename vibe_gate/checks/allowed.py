@@ -20,6 +20,7 @@ class Allowed:
         self._input = input
         self._lines: dict[str, list[str]] = {}
         self._before: dict[str, set[tuple[str, ...]]] = {}
+        self._by_comment: dict[tuple[str, int], bool] = {}
         self._count = 0
 
     @cached_property
@@ -28,8 +29,11 @@ class Allowed:
 
     def allows(self, file: FileDiff, number: int, secret: str, line: str) -> bool:
         """Whether the trusted revision's `.gitleaks.toml`, or a comment that stood in this file before, allows it."""
-        asked = self._comment(file, number)
-        allowed = self._allowlist.allows(file.path, secret, line) or bool(asked and self._stood(file, asked))
+        place = (file.path, number)
+        if place not in self._by_comment:  # once for a line, be it full of secrets
+            asked = self._comment(file, number)
+            self._by_comment[place] = bool(asked and self._stood(file, asked))
+        allowed = self._by_comment[place] or self._allowlist.allows(file.path, secret, line)
         self._count += allowed
         return allowed
 

@@ -86,23 +86,32 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) 
     for block in added_blocks(files):
         text = block.text
         matches = secrets.find(text)
-        for match in matches:
+        for match, number, line in _with_lines(block, text, matches):
             if is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
+                continue
+            if allowed.allows(block.file, number, match.value, line):
                 continue
             found += 1
             if found > MAX_FINDINGS:  # its quote would cost more than finding it did
                 yield Hit("", block.file.shown_path, is_notice=bool(match.harmless))
                 continue
-            hit = _secret(block, text, match, matches)
-            if not allowed.allows(block.file, hit.line, match.value, _line_at(text, match.start)):
-                is_brought = allowed.brought(block.file, hit.line)
-                yield replace(hit, message=hit.message + NOT_HONOURED) if is_brought else hit
+            hit = _secret(block, number, text, match, matches)
+            is_brought = allowed.brought(block.file, number)
+            yield replace(hit, message=hit.message + NOT_HONOURED) if is_brought else hit
 
 
-def _line_at(text: str, position: int) -> str:
-    """The line there, as far as an expression of a list sees it."""
-    start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
-    return text[start : min(end if end >= 0 else len(text), start + MAX_SCANNED_LINE)]
+def _with_lines(
+    block: AddedBlock, text: str, matches: list[secrets.SecretMatch]
+) -> Iterator[tuple[secrets.SecretMatch, int, str]]:
+    """Each match with the number of its line, and that line as far as an expression of a list sees it."""
+    number, at, line = block.first, 0, text[:MAX_SCANNED_LINE].split("\n", 1)[0]
+    for match in matches:
+        start = text.rfind("\n", at, match.start) + 1
+        if start:
+            number += text.count("\n", at, start)
+            line = text[start : start + MAX_SCANNED_LINE].split("\n", 1)[0]
+        at = match.start
+        yield match, number, line
 
 
 _HARMLESS = {
@@ -119,7 +128,9 @@ def _named(kind: str) -> str:
     return words[0][:1].upper() + " ".join(words)[1:]
 
 
-def _secret(block: AddedBlock, text: str, match: secrets.SecretMatch, others: list[secrets.SecretMatch]) -> Hit:
+def _secret(
+    block: AddedBlock, number: int, text: str, match: secrets.SecretMatch, others: list[secrets.SecretMatch]
+) -> Hit:
     value = text[match.start : match.end]
     line_end = text.find("\n", match.start)
     start = max(text.rfind("\n", 0, match.start) + 1, match.start - AROUND_SECRET)
@@ -134,7 +145,6 @@ def _secret(block: AddedBlock, text: str, match: secrets.SecretMatch, others: li
     # Another value is another finding, although both are shown masked. Fingerprints are published: 16 bits do not help
     # to guess a random value, of which 65,536 times fewer are still far too many.
     told_apart = sha256(value.encode()).hexdigest()[:4]
-    number = block.first + text.count("\n", 0, match.start)
     return Hit(
         message, block.file.shown_path, number, _masked(line, start, near), fingerprint=told_apart,
         is_notice=bool(match.harmless),

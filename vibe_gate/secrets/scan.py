@@ -368,7 +368,15 @@ def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    return _PLACEHOLDER.search(value.lower()) is not None
+    """Whether a value is a reference or a sample by a word in it, and not random without that word."""
+    lowered = value.lower()
+    return bool(_BLANK.search(lowered)) or (bool(_PLACEHOLDER.search(lowered)) and not _hides_secret(value))
+
+
+def _hides_secret(value: str) -> bool:
+    """Whether what is left of a value without words of samples is random: such a word makes no secret harmless."""
+    rest = _SAMPLE_PART.sub(" ", _DOCUMENTED.sub(" ", value))
+    return any(_is_real(run) and not _is_ordinary(run) for run in _REST.findall(rest))
 
 
 def _is_login(value: str) -> bool:
@@ -408,7 +416,7 @@ def _is_sample(user: str, password: str) -> bool:
         lowered in (user.lower(), "x-oauth-basic")
         or len(set(lowered)) == 1
         or lowered.startswith(("$", "{", "%s", "%("))
-        or _PLACEHOLDER.search(lowered) is not None
+        or _is_placeholder(password)
         or (parts <= _SAFE_PASSWORDS | _SAMPLE_WORDS and not (parts and parts <= _SAMPLE_WORDS))
     )
 
@@ -584,13 +592,22 @@ _HARMLESS_TAIL = expression(
     r"checksum|model|class|contract|mint|symbol|namespace|seconds|minutes|hours|days)$"
 )
 
-_PLACEHOLDER = expression(
-    r"example|xxxx|your[-_ ]|<|\$\{|\{\{|\*\*\*|\.\.\.|placeholder|changeme|change[-_]me|redacted|insert[-_]"
-)
+_BLANK = expression(r"<|\$\{|\{\{|\*\*\*|\.\.\.")
+"""What a value has that another one is put in for."""
+_PLACEHOLDERS = r"example|x{4,}|your[-_ ]|placeholder|changeme|change[-_]me|redacted|insert[-_]"
+_PLACEHOLDER = expression(_PLACEHOLDERS)
 """What a value, in lower case, has if it is a placeholder."""
+_SAMPLES = r"dummy|sample|not[-_]?a|^test|^fake|password|passwd"
+_SAMPLE = expression(_SAMPLES)
+"""The same of values that only a name before them tells."""
+_SAMPLE_PART = expression(rf"{_PLACEHOLDERS}|{_SAMPLES}", re.IGNORECASE)
+_DOCUMENTED = expression(
+    r"(?:wJalrXUtnFEMI.K7MDENG.bPxRfiCY|je7MtGbClwBF/2Zp9Utk/h3yCo8nvb)\w?EXAMPLEKEY|AQoEXAMPLEH4[\w/+=]+"
+)
+"""Random values of AWS's documentation."""
+_REST = expression(r"[A-Za-z0-9+/]{16,}")
 _REFERENCE = expression(
-    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|dummy|sample|not[-_]?a|^test|^fake|password|passwd|"
-    r"^none$|^null$|^undefined$|^[a-z]+:"
+    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|^none$|^null$|^undefined$|^[a-z]+:"
 )
 _CAMEL = expression(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")
 """A type: `private_key: Ed25519PrivateKey`."""
@@ -679,7 +696,9 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
         return None
     name, before, tail = before, before.lower(), tail.lower()
     lowered = value.lower()
-    if _HARMLESS_TAIL.search(tail) or _PLACEHOLDER.search(lowered) or _REFERENCE.search(lowered):
+    if _HARMLESS_TAIL.search(tail) or _is_placeholder(value) or _REFERENCE.search(lowered):
+        return None
+    if _SAMPLE.search(lowered) and not _hides_secret(value):
         return None
     switches = len(_SWITCH.findall(value))
     if switches < _MIXED_SWITCHES and ((not is_quoted and _CHAIN.match(value)) or _CAMEL.search(value)):
