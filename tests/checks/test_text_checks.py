@@ -66,6 +66,17 @@ def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
     assert ask("no-secrets", file, only=("src/**",)).outcome == "not_applicable"
 
 
+def test_a_kind_of_secret_is_named_as_its_provider_writes_it() -> None:
+    hexes = "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4
+    names = {
+        "npm token": "npm_" + hexes[:36], "PyPI token": "pypi-AgE" + hexes[:60], "NuGet key": "oy2" + hexes[:43],
+        "OpenRouter key": "sk-or-v1-" + hexes[:64], "Mapbox token": f"sk.eyJ{hexes[:60]}.{hexes[:22]}",
+        "Paystack key": "sk_live_" + hexes[:40], "URL password": "https://u:" + hexes[:20] + "@h.internal/",
+    }  # fmt: skip
+    result = ask("no-secrets", added("a", "".join(f"{value}\n" for value in names.values()).encode()))
+    assert [finding.message.split(" (")[0].split(". ")[0] for finding in result.findings] == list(names)
+
+
 def test_test_keys_and_documented_examples_are_notices() -> None:
     example, test = b"AKIAIOSFODNN7EXAMPLE", b"sk_te" + b"st_Zk39dkQ0fkqP2mX7Aa"
     result = ask("no-secrets", added("a", example + b"\n" + test + b"\n"))

@@ -119,13 +119,16 @@ _HARMLESS = {
     "documented example": "an example of the provider's documentation. It opens nothing.",
     "identifier": "an identifier. It opens nothing without its secret.",
 }
-_ACRONYMS = {"aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "openai": "OpenAI", "url": "URL"}
+_SPELLED = {
+    "aws": "AWS", "github": "GitHub", "gitlab": "GitLab", "jwt": "JWT", "npm": "npm", "nuget": "NuGet",
+    "openai": "OpenAI", "openrouter": "OpenRouter", "pypi": "PyPI", "url": "URL",
+}  # fmt: skip
 
 
 def _named(kind: str) -> str:
     """A kind of secret for people: "GitHub token"."""
-    words = [_ACRONYMS.get(word, word) for word in kind.split("-")]
-    return words[0][:1].upper() + " ".join(words)[1:]
+    first, *others = kind.split("-")
+    return " ".join([_SPELLED.get(first, first.capitalize()), *(_SPELLED.get(word, word) for word in others)])
 
 
 def _secret(
