@@ -64,6 +64,14 @@ def test_a_secret_is_found_in_what_carries_it(text: str, origin: str) -> None:
         assert match.end - match.start <= len(origin) + 4
 
 
+@pytest.mark.parametrize(
+    "form", ["176847776\\\n485937|c3qpV1dhfqmAgQiqa3DCabun99U", "A3-H7ZGGJ\\\r\n-3ODVYIHBOG6-FRKL7-7ZBGB-DKBYT"]
+)
+def test_a_line_goes_on_with_what_looks_like_a_number_or_a_mark(form: str) -> None:
+    (match,) = find(f"say {form}\n")
+    assert (match.start, match.end) == (4, 4 + len(form))
+
+
 @pytest.mark.parametrize("mark", ["+", "-", "++", " -", "+/a/b/", "--", "+//a.b/c/d/e/"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.b32encode])
 def test_the_mark_of_a_hunk_hides_no_coded_text_at_any_alignment(mark: str, encode: Callable[[bytes], bytes]) -> None:
@@ -129,7 +137,7 @@ def test_what_stands_for_a_secret_is_in_the_text_whatever_is_around_it(text: str
 @pytest.mark.parametrize(
     "unit",
     [
-        "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\u200b",
+        "\\", "\\\\u", "\\u0041", "%", "%41", "%2541", "&#65;", "\x1b[", "\x1b]", "\x1b[31m", "=\n", "\\\n", "\\\n-1", "\u200b",
         "A" * 28 + " ", "QUJD", "41" * 20 + "-", "a\0", "\0", "⟦U+001B⟧", "-----\\n", "\\\n 1 +|", "+" + "A" * 28,
         "+" + "QUJD" * 10 + "\n", "QUJD" * 16 + "\n", "a/" * 20 + " ", "/" * 29, "-" * 40 + "A", "0x", "\uff21",
         "\\U00000041", "MFRGG" * 8 + " ", "M" * 40, "41" * 30 + "\n", "41 ",

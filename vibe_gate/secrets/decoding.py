@@ -104,7 +104,9 @@ def views(text: str, below: DecodedView | None = None, depth: int = DEPTH) -> It
     """Every reading of `text` with one to `depth` layers taken off; nothing if it has no layer."""
     if not depth:
         return
-    for decode in (_decode_escapes, _decode_split_rows, _decode_runs, _decode_utf16, _decode_byte_lists):
+    for decode in (
+        _decode_escapes, _decode_continued, _decode_split_rows, _decode_runs, _decode_utf16, _decode_byte_lists
+    ):  # fmt: skip
         for view in _joined(decode(text), below):
             yield view
             yield from views(view.text, view, depth - 1)
@@ -140,6 +142,8 @@ _ESCAPE = expression(
     r"|\xef(?:\xbb\xbf|\xb8[\x80-\x8f]|\xbc[\x8d\x90-\x99\xa1-\xba\xbf]|\xbd[\x81-\x9a])"
     r"|\xf3\xa0[\x80-\x87][\x80-\xbf]"
 )
+_LINE_BREAK = expression(r"\\\r?\n(?=[0-9+-])")
+"""A continued line whose rest begins like a hunk's mark or a line's number, which `_ESCAPE` takes off, too."""
 _GOES_ON = "(goes on)"
 _ROW_BREAK = expression(r"\n {4}\(goes on\) [ +-]\|")
 """Where a judge is shown the rest of a long line (`judging.brief`): what stands on both sides is one text."""
@@ -148,6 +152,11 @@ _CONTROL = {"e": "\x1b", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 def _decode_escapes(text: str) -> Iterator[DecodedPart]:
     return _undone_around(text, _ESCAPE)
+
+
+def _decode_continued(text: str) -> Iterator[DecodedPart]:
+    """Continued lines, where what may be a mark or a number is the text's own."""
+    return _undone_around(text, _LINE_BREAK)
 
 
 def _decode_split_rows(text: str) -> Iterator[DecodedPart]:
