@@ -86,6 +86,7 @@ def first_line(made) -> str:
             summary(rubrics=(rubric(criterion("x", "not_applicable", votes=(NEITHER,))),)),
             "✓ PASS · no criterion applies to this change, says the judge",
         ),
+        (summary(rubrics=(), workflow="fixer"), "✓ DONE · no rubric judged it"),
         (summary(rubrics=()), "· NOTHING REVIEWED · no rubric of the gate is for these files"),
     ],
 )

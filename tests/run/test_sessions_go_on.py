@@ -120,7 +120,7 @@ def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
         assert repo.git("status", "--porcelain", "-uall") == "?? n1.txt"
         repo.write("mine.txt", "mine\n")
         done = repo.sessions("continue", "Go on.", "--apply", model=model)
-    assert done.code == 5 and "git apply -3" in done.err and "✓ PASS" in done.out
+    assert done.code == 5 and "git apply -3" in done.err and "✓ DONE · no rubric judged it" in done.out
     command = done.out.splitlines()[-1].removeprefix("apply     ")
     assert command.startswith("git apply -3 ") and len(command) <= 70
     assert made(repo, repo.all()[0]) == ["n2.txt"]

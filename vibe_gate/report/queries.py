@@ -53,7 +53,12 @@ def examined(summary: Summary) -> bool:
     A workflow without rubrics has agents instead.
     """
     looked = any(one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria(summary))
-    return looked or policy_let_pass(summary) or (summary.workflow != "review" and not summary.rubrics)
+    return looked or policy_let_pass(summary) or only_agents(summary)
+
+
+def only_agents(summary: Summary) -> bool:
+    """Whether it is a run of agents without rubrics: nothing judged what they did."""
+    return summary.workflow != "review" and not summary.rubrics
 
 
 def shared_error(summary: Summary) -> str:

@@ -22,9 +22,14 @@ _OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
 
 
 def verdict(summary: Summary) -> str:
-    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning."""
+    """A few words, the first in capitals: `PASS with 2 warnings`. A confirmed fail that does not block is a warning.
+
+    `DONE`: a workflow, or one agent, ended well and has no rubrics.
+    """
     if summary.exit_code == PASS and not queries.examined(summary):
         return "NOTHING REVIEWED" if summary.run_id else "NOTHING TO REVIEW"
+    if summary.exit_code == PASS and queries.only_agents(summary):
+        return "DONE"
     if summary.exit_code == PASS:
         warnings = sum(finding.level == "warning" for finding in summary.findings)
         only = " (checks only)" if queries.unasked(summary) else ""
@@ -65,8 +70,8 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
-    if not decisive and summary.workflow != "review" and not summary.rubrics:
-        return ""  # a workflow without rubrics: its stages say it
+    if not decisive and queries.only_agents(summary):  # its stages say what was done
+        return "no rubric judged it" if summary.outcome == "pass" else ""
     if not decisive:
         return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":

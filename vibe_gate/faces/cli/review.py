@@ -125,7 +125,7 @@ def _ended(done: Review, failed: list[str]) -> int:
 
 
 def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
-    is_plain_pass = sentences.verdict(done.summary) in ("PASS", "PASS (checks only)", "NOTHING TO REVIEW")
+    is_plain_pass = sentences.verdict(done.summary) in ("PASS", "PASS (checks only)", "DONE", "NOTHING TO REVIEW")
     if args.concise:
         emit("\n".join(sentences.concise(done.summary) if done.summary.run_id else [nothing(request.selection)]) + "\n")
     elif not (args.quiet and is_plain_pass):
