@@ -131,7 +131,7 @@ def test_the_gravest_findings_stay_and_the_rest_is_counted():
     notices = tuple(finding("only a notice", level="notice", path=f"f{n}") for n in range(50))
     text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), every=False)
     assert "✗ src/a.py:41  errors-not-swallowed\n    the grave one" in text
-    assert "… and 43 more findings: see summary.json in the bundle" in text
+    assert "… and 43 more findings: vibe-gate report --open, or --json" in text
 
 
 def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
@@ -171,7 +171,7 @@ def test_many_findings_of_one_kind_hide_no_other_kind():
     text = screen(failed(0, 0, found=(*marks, *more, *keys)), every=False)
     assert text.count("a private key") == 4
     assert text.index("a private key") < text.index("a mark")
-    assert "… and 192 more findings: see summary.json in the bundle" in text
+    assert "… and 192 more findings: vibe-gate report --open, or --json" in text
 
 
 def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
@@ -205,10 +205,11 @@ def test_spaces_in_a_row_are_written_out_in_a_path():
     assert "✗ a" + r"\u0020" * 74 + "✓ PASS · quality:41  errors-not-swallowed" in text
 
 
-def test_in_a_pipe_nothing_is_left_out():
+def test_in_a_pipe_only_findings_beyond_fifty_are_counted():
     text = screen(failed(200, 100))
-    assert "more" not in text
-    assert text.count("the handler hides the error") == 200
+    assert "more criteria" not in text
+    assert text.count("the handler hides the error") == 50
+    assert "… and 150 more findings: vibe-gate report --open, or --json" in text
 
 
 def test_an_uncommitted_change_says_so_and_what_comes_next():

@@ -18,6 +18,9 @@ from vibe_gate.report import next_step, queries, sentences
 MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
 
+MOST_FINDINGS_IN_A_PIPE = 50
+"""Findings of a pipe or a log; `--concise`, `--json` and the bundle have all."""
+
 MIN_WIDTH = 40
 """The least width that lines are cut to."""
 
@@ -68,7 +71,7 @@ def render(
     criteria = [[row] for rubric in summary.rubrics for row in _rubric(rubric, summary.findings, error)]
     told: set[str] = set()
     findings = [_finding(one, summary, columns, told) for one in queries.worst_first(summary.findings, summary)]
-    most = (len(criteria), len(findings)) if every else (MOST_CRITERIA, MOST_FINDINGS)
+    most = (len(criteria), MOST_FINDINGS_IN_A_PIPE) if every else (MOST_CRITERIA, MOST_FINDINGS)
     parts = [
         [line for row in rows for line in ([row.line] if row.whole else _wrap(row.line, columns, row.indent))]
         for rows in (
@@ -267,7 +270,8 @@ def _most_urgent(blocks: Sequence[Sequence[ScreenRow]], most: int, what: str) ->
     order = sorted(range(len(blocks)), key=lambda index: (blocks[index][0].rank, index))
     rows = [row for index in sorted(order[:most]) for row in blocks[index]]
     if left := len(order[most:]):
-        rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: see summary.json in the bundle", "dim")))
+        where = "vibe-gate report --open, or --json" if what == "findings" else "see summary.json in the bundle"
+        rows.append(ScreenRow(0, Text(f"  … and {left:,} more {what}: {where}", "dim")))
     return rows
 
 
