@@ -102,6 +102,11 @@ class Records:
         with self._open() as forge:
             forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", conclusion))
 
+    def begin(self) -> None:
+        """A job whose check run is never completed, or not yet."""
+        with self._open() as forge:
+            forge.begin_check_run(HEAD, "vibe-gate", "t", "s")
+
     def find(self, key: str = KEY, **more: object) -> StandingVerdict | str:
         with self._open() as forge:
             return self._job(key, **more).find(forge)
@@ -145,6 +150,9 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
     records.leave(KEY)
     records.end("cancelled")
     assert records.find().outcome == "pass"
+    assert "check-run: false" in records.find(check_run="false"), "later jobs left no record"
+    records.begin()
+    assert "or none yet" in records.find(), "a job whose completion GitHub refused may have said fail"
     records.end("failure")
     assert "left no verdict" in records.find(), "as the comment says"
     github.fail("GET", CHECKS, 403, headers={"x-accepted-github-permissions": "checks=read"})
@@ -218,7 +226,7 @@ def test_a_review_runs_no_workflow_and_its_verdict_stands(made):
         jobs.head = made.branch("topic", **{"src/a.py": "y = 1\n"})
         made.pull(jobs.head)
         assert (jobs.job(**fixing).code, jobs.look(**fixing)) == (0, 0)
-        assert made.summary.startswith("### vibe-gate: PASS")
+        assert made.summary.startswith("### vibe-gate: DONE")
 
 
 @pytest.mark.slow

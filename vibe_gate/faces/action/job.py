@@ -168,7 +168,9 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
 
 def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:
     """Whether judges wait because the pull request is a draft; a job that is run again has the event of then."""
-    if inputs.drafts == "review" or not trigger.draft or trigger.reviewed or trigger.number is None:
+    if inputs.drafts == "review" or not trigger.draft or trigger.number is None:
+        return False
+    if trigger.reviewed and inputs.drafts != "skip":  # a look asks no judge
         return False
     try:
         return forge is None or forge.pull(trigger.number).draft

@@ -80,6 +80,8 @@ class Standing(Struct, frozen=True):
         """The newest verdict of this gate for this commit, or why none counts, as a sentence."""
         if forge is None:
             return "Which verdict stands for this commit is not known: there is no token."
+        if not self.inputs.check_run:
+            return "Which verdict stands for this commit is not known: the job writes no check run (check-run: false)."
         try:
             return self._find(forge)
         except ForgeError as error:
@@ -87,8 +89,8 @@ class Standing(Struct, frozen=True):
 
     def _find(self, forge: Forge) -> StandingVerdict | str:
         for each in forge.check_records(self.head, check_name(self.inputs.name)):
-            if not each.record and each.conclusion not in ("", "cancelled"):
-                return "The newest job of the gate at this commit left no verdict."
+            if not each.record and each.conclusion != "cancelled":  # in progress, or it could not be completed
+                return "The newest job of the gate at this commit left no verdict, or none yet."
             match = _RECORD.fullmatch(each.record)
             if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
                 continue
