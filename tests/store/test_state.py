@@ -18,6 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Override
+from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import StorageError
 from vibe_gate.store import State, open_state
@@ -28,6 +29,9 @@ KEY, OTHER = "ab" * 32, "cd" * 32
 TREE, COMMIT = "7" * 40, "c" * 40
 SEEN = Record(ts="2026-01-02T03:04:05.000+00:00", kind="reviewed", stage="pre-commit", tree=TREE)
 ALLOWED = Override(ts="2026", finding="0" * 16, reason="why", by="A <a@b>", email="a@b", expires=date(2026, 4, 1))
+SAID = Label(
+    ts=NOW, finding="0" * 16, rubric="quality", criterion="kept", right=False, by="A <a@b>", digest=KEY, source="cli"
+)
 
 
 @pytest.fixture
@@ -89,6 +93,24 @@ def test_only_the_user_may_read_it_and_looking_alone_makes_none(tmp_path, state)
     assert not list(tmp_path.iterdir())
     state.spending.add(1.0, "run", NOW)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "vibe-gate").iterdir()} == {0o600}
+
+
+def test_the_newest_label_of_a_finding_counts_and_the_forges_are_begun_anew(tmp_path, state):
+    assert state.labels.all() == ()
+    state.spending.add(1.0, "run", NOW)
+    assert state.labels.all() == (), "a file of an older version has no such table"
+    earlier = replace(SAID, ts=NOW - timedelta(days=1), right=True, by="@bob", source="command")
+    thumb = replace(earlier, finding="1" * 16, source="reaction")
+    old = replace(SAID, finding="2" * 16, ts=NOW + timedelta(days=1), digest=OTHER, model="m")
+    state.labels.append(SAID, old)
+    state.labels.put_from_forge([earlier, thumb])
+    assert open_state(tmp_path).labels.all() == (thumb, SAID, old)
+    assert state.labels.of("quality", "kept", KEY, "") == (thumb, SAID)
+    assert state.labels.of("quality", "kept", OTHER, "m") == (old,)
+    state.labels.put_from_forge([])
+    state.labels.remove(old.finding)
+    assert state.labels.all() == (SAID,)
+    assert state.problem == ""
 
 
 # Answers and money
@@ -224,8 +246,8 @@ def test_a_damaged_file_is_put_aside_for_a_new_one_and_the_warning_says_what_to_
     (said,) = caplog.messages
     assert said.startswith(f"vibe-gate: {path} was damaged (")
     assert said.endswith(
-        "), so a new one was begun: overrides, records of git's hooks, cached answers, the day's spending and what "
-        "captured sessions wrote are lost, recorded runs are not. "
+        "), so a new one was begun: overrides, labels, records of git's hooks, cached answers, the day's spending and "
+        "what captured sessions wrote are lost, recorded runs are not. "
         f"The old one is now {aside.name}: delete it when you need nothing from it."
     )
     with open_state(folder.parent) as state:

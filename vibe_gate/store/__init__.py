@@ -12,7 +12,8 @@
     gc           what is deleted                        checking  everything that is wrong
     repair       tidies, and puts aside what is corrupt
     archive      runs into one tar.gz, and out of one, trusting nothing
-    state        what processes share: run index, records of git's hooks, overrides, answers, spending
+    state        what processes share: run index, records of git's hooks, overrides, labels, answers,
+                 spending
     captures     sessions of a coding agent, folded from what its hooks left
 
 The format, file by file: docs/reference/bundles.md.

@@ -3,6 +3,7 @@
     run_index      what lists say of runs; rebuilt from the bundles when it is not there or not right
     hook_records   what git's hooks saw
     overrides      what people let pass in this clone
+    labels         what people say of findings, right or wrong; made with the first one
     answers        what a model answered
     spending       USD by day
 
@@ -22,7 +23,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +32,7 @@ from typing import Any, Self, TypeVar
 from vibe_gate.domain.document import decode, to_json
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.gate import Override
+from vibe_gate.domain.label import ON_FORGE, Label, newest
 from vibe_gate.domain.provenance import Mark, Record
 from vibe_gate.errors import StorageError
 from vibe_gate.store.folder import Folder
@@ -94,6 +96,7 @@ class State:
         self.file = StateFile(os.path.join(common_dir, FOLDER))
         self.hook_records = HookRecords(self.file)
         self.overrides = Overrides(self.file)
+        self.labels = Labels(self.file)
         self.answers = AnswerCache(self.file)
         self.spending = DaySpending(self.file)
 
@@ -225,8 +228,8 @@ class StateFile:
         finally:
             self.close()  # not before: SQLite empties -wal, and deletes it, when a file that has its name is closed
         _warn(
-            f"{self.path} was damaged ({damage}), so a new one was begun: overrides, records of git's hooks, cached "
-            "answers, the day's spending and what captured sessions wrote are lost, recorded runs are not. "
+            f"{self.path} was damaged ({damage}), so a new one was begun: overrides, labels, records of git's hooks, "
+            "cached answers, the day's spending and what captured sessions wrote are lost, recorded runs are not. "
             f"The old one is now {aside}: delete it when you need nothing from it."
         )
 
@@ -414,6 +417,49 @@ class Overrides(_Table):
         """Every override, oldest first; damaged ones are skipped: nothing passes by them."""
         rows = self._file.read("SELECT line FROM overrides ORDER BY id")
         return tuple(_parsed(lambda line: decode(Override, line), rows))
+
+
+class Labels(_Table):
+    """What people say of findings. Files of older versions have no such table until there is a label."""
+
+    _TABLE = "CREATE TABLE IF NOT EXISTS labels (id INTEGER PRIMARY KEY, line TEXT)"
+
+    def append(self, *labels: Label) -> None:
+        """Add labels in one transaction. StorageError."""
+        self._replace((), labels)
+
+    def remove(self, finding: str) -> None:
+        """Take back every label of a finding. StorageError."""
+        self._replace(("DELETE FROM labels WHERE json_extract(line, '$.finding') = ?", finding), ())
+
+    def put_from_forge(self, labels: Iterable[Label]) -> None:
+        """Have these labels of the forge, and no earlier ones: what was taken back there is gone. StorageError."""
+        delete = "DELETE FROM labels WHERE json_extract(line, '$.source') IN (SELECT value FROM json_each(?))"
+        self._replace((delete, json.dumps(ON_FORGE)), labels)
+
+    def _replace(self, delete: Sequence[str], labels: Iterable[Label]) -> None:
+        def action(db: sqlite3.Connection) -> None:
+            db.execute(self._TABLE)
+            if delete:
+                db.execute(delete[0], delete[1:])
+            db.executemany("INSERT INTO labels (line) VALUES (?)", ((to_json(label),) for label in labels))
+
+        if not self._file.change(action):
+            raise StorageError(f"The label was not recorded: {self._file.problem}")
+
+    def all(self) -> tuple[Label, ...]:
+        """The newest label of each finding and rubric, oldest first; damaged ones are skipped."""
+        return newest(self._each())
+
+    def of(self, rubric: str, criterion: str, digest: str, model: str) -> tuple[Label, ...]:
+        """As `all`, of what this definition of the rubric and this model answered to the criterion."""
+        wanted = (rubric, criterion, digest, model)
+        return newest(one for one in self._each() if (one.rubric, one.criterion, one.digest, one.model) == wanted)
+
+    def _each(self) -> Iterator[Label]:
+        there = self._file.read("SELECT 1 FROM sqlite_master WHERE name = 'labels'")
+        rows = self._file.read("SELECT line FROM labels ORDER BY id") if there else []
+        return _parsed(lambda line: decode(Label, line), rows)
 
 
 class AnswerCache(_Table):

@@ -1,0 +1,45 @@
+"""What people say of findings: right or wrong. It counts where judges are measured, never in a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.document import Timestamp
+from vibe_gate.domain.rubric import Identifier
+from vibe_gate.domain.verdict import MAX_REASON
+
+LabelSource = Literal["cli", "command", "reaction", "override"]
+"""Of a label: `vibe-gate label`, a comment or a thumb on the forge, or the answer when a finding was accepted."""
+
+ON_FORGE: tuple[LabelSource, ...] = ("command", "reaction")
+"""Sources of labels that stand on the forge and are read there again by each run."""
+
+
+class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person's word on one finding of a rubric's criterion: it was `right`, or wrong.
+
+    `ts`: when it was said. `by`: "NAME <ADDRESS>", of the forge "@LOGIN". `digest`: of the rubric that asked; `model`:
+    the judge, "" of a check, and where it is not known. `run`: id of the run that has the finding.
+    """
+
+    schema: Literal[1] = 1
+    ts: Timestamp
+    finding: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}(?!\n)$")]
+    rubric: Identifier
+    criterion: Identifier
+    right: bool
+    reason: Annotated[str, Meta(max_length=MAX_REASON)] = ""
+    by: Annotated[str, Meta(min_length=1, max_length=400)]
+    digest: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?(?!\n)$")]
+    model: Annotated[str, Meta(max_length=200)] = ""
+    run: Annotated[str, Meta(max_length=64)] = ""
+    source: LabelSource
+
+
+def newest(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """The last label of each finding and rubric, whoever gave it; oldest first."""
+    last = {(label.finding, label.rubric, label.criterion): label for label in sorted(labels, key=lambda one: one.ts)}
+    return tuple(sorted(last.values(), key=lambda label: label.ts))
