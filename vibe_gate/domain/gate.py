@@ -141,11 +141,19 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Trust(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a judge without calibration counts. Not in effect yet."""
+    """When the fail of a judge's question blocks, and when it only advises. Checks always block."""
 
-    uncalibrated: Annotated[Literal["block", "advise"], Meta(description="Whether its `must` questions block.")] = (
-        "block"
-    )
+    block: Annotated[
+        Literal["always", "earned"],
+        Meta(description="`earned`: a question advises until its labelled answers bound its false blocks."),
+    ] = "always"
+    max_false_blocks: Annotated[
+        float, Meta(gt=0, lt=1, description="Of `earned`: the share of clean changes that it may block, at 95 %.")
+    ] = 0.05
+    uncalibrated: Annotated[
+        Literal["block", "advise"],
+        Meta(description="What a question does without a calibration of this rubric and model."),
+    ] = "block"
 
 
 class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -114,8 +114,46 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.criterion == criterion and (self.rubrics is UNSET or rubric in self.rubrics)
 
 
+TrustState = Literal["calibrated", "unsteady", "stale", "uncalibrated"]
+"""Of a judge criterion: `unsteady`, its calibration's repeats gave different answers about the same change; `stale`,
+the calibration is of another rubric, model or template."""
+
+
+class Bounds(Struct, frozen=True):
+    """The 95 % interval of a share between 0 and 1."""
+
+    low: float
+    high: float
+
+
+class TrustBadge(Struct, frozen=True, kw_only=True):
+    """How often a judge criterion was right where people know the answer, and whether its fail may block.
+
+    `clean`: changes without the defect that it was asked about, `blocked` of them it failed (a finding that a person
+    labelled wrong is one of both); `defective` with the defect, `found` of them it failed; `repeated` cases were asked
+    more than once, `flipped` of them got different answers. `false_blocks` and `recall` bound these shares,
+    absent without such changes. `blocks`: False if its fail only advises.
+    """
+
+    state: TrustState
+    sentence: str
+    blocks: bool = True
+    clean: int = 0
+    blocked: int = 0
+    defective: int = 0
+    found: int = 0
+    repeated: int = 0
+    flipped: int = 0
+    false_blocks: Bounds | UnsetType = UNSET
+    recall: Bounds | UnsetType = UNSET
+
+
 class CriterionResult(Struct, frozen=True, kw_only=True):
-    """How one criterion came out."""
+    """How one criterion came out.
+
+    `trust` of a judge's, where the repository has definitions; absent in bundles of older versions. `would_block`: it
+    failed and only advised, and with its fail counted the rubric would have failed because of it.
+    """
 
     id: Identifier
     kind: Literal["judge", "check"]
@@ -125,6 +163,13 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     decided_by: DecidedBy
     votes: tuple[Vote, ...] = ()
     reason: str = ""
+    trust: TrustBadge | UnsetType = UNSET
+    would_block: bool | UnsetType = UNSET
+
+    @property
+    def advises(self) -> bool:
+        """Whether its fail is only told: its judge has not earned to block."""
+        return self.trust is not UNSET and not self.trust.blocks
 
     @property
     def unanswered(self) -> bool:
