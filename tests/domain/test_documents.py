@@ -220,6 +220,13 @@ def test_the_same_definition_has_the_digest_that_earlier_versions_gave_it(
     assert definition.digest == digest
 
 
+def test_a_key_of_a_later_version_counts_in_the_digest_once_it_is_used() -> None:
+    rubric = built_in_rubrics()[0]
+    used = [replace(rubric, **one) for one in ({"models": ("a", "b")}, {"fallback": "c"}, {"ask": "apart"})]
+    assert len({rubric.digest, *(one.digest for one in used)}) == 4
+    assert replace(used[2], ask="together").digest == rubric.digest
+
+
 def test_a_value_is_made_copied_and_written_without_pydantic() -> None:
     script = (
         "import sys\nfrom msgspec.structs import replace\nfrom vibe_gate.domain.document import to_json\n"

@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 from vibe_gate.domain.escape import expression
 
@@ -183,5 +184,16 @@ def text_of(document: Mapping[str, Any], name: str) -> str:
 
 
 def digest_of(definition: Struct) -> str:
-    """sha-256 of its canonical JSON: the same demands, the same digest."""
-    return hashlib.sha256(json.dumps(plain(definition), sort_keys=True).encode()).hexdigest()
+    """sha-256 of its canonical JSON: the same demands, the same digest.
+
+    A class may name in `LATER` the keys that later versions brought: at its default, such a key is left out.
+    """
+    return hashlib.sha256(json.dumps(_demands(definition), sort_keys=True).encode()).hexdigest()
+
+
+def _demands(value: Any) -> Any:
+    if isinstance(value, Struct):
+        later: frozenset[str] = getattr(value, "LATER", frozenset())
+        used = [key for key in fields(value) if key.name not in later or getattr(value, key.name) != key.default]
+        return {key.encode_name: _demands(getattr(value, key.name)) for key in used}
+    return [_demands(item) for item in value] if isinstance(value, tuple) else plain(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -73,6 +73,9 @@ Sight = Literal["message"]
 class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset()
+    """Keys of later versions: a rubric that does not use them keeps its digest, by which receipts are found."""
+
     id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
     kind: Annotated[Literal["judge", "check"], Meta(description="A model answers, or deterministic code.")]
     must: Annotated[bool, Meta(description="A fail blocks whatever the score.")] = False
@@ -120,8 +123,14 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return not (self.kind == "judge" and file.is_case) and (not self.paths or file.touches(self.paths))
 
 
+Together = Literal["together", "apart"]
+
+
 class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named set of criteria with a threshold."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "ask"})
+    """As of `Criterion`."""
 
     schema: Schema
     id: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
@@ -141,11 +150,25 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int, Meta(ge=1, le=9, description="How often each question is asked, until the outcome cannot change.")
     ] = 1
     model: Annotated[ModelName | None, Meta(description="The model for this rubric (default: the gate's).")] = None
+    models: Annotated[
+        tuple[ModelName, ...],
+        Meta(max_length=9, description="Instead of `model`: models that take turns, one a vote, in this order."),
+    ] = ()
+    fallback: Annotated[
+        ModelName | None,
+        Meta(description="The model that is asked if another stays overloaded or is not there (default: none)."),
+    ] = None
+    ask: Annotated[
+        Together,
+        Meta(description='All questions in one conversation, or "apart": each in a conversation of its own.'),
+    ] = "together"
     sees: Annotated[tuple[Sight, ...], Meta(description="What of the author's prose the judge is shown, too.")] = ()
     criterion: Annotated[tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")]
 
     def __post_init__(self) -> None:
-        """Refuse criteria of the same id, with ValueError."""
+        """Refuse criteria of the same id, and two ways to name the model, with ValueError."""
+        if self.model and self.models:
+            raise ValueError("model and models exclude each other; keep one")
         ids = [criterion.id for criterion in self.criterion]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
@@ -153,7 +176,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """sha-256 of what it demands."""
+        """sha-256, in hex, of what it demands: the same demands, the same digest."""
         return digest_of(self)
 
     @property

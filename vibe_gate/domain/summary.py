@@ -86,12 +86,16 @@ class AgentAuthored(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What the run's models cost. USD and tokens; by node id and by model name, USD."""
+    """What the run's models cost. USD and tokens; by node id and by model name, USD.
+
+    `cache_read_tokens`: those of `input_tokens` that the model's API read from its prompt cache, at a lower price.
+    """
 
     usd: float = 0.0
     basis: CostBasis = "none"
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
     by_node: Named[float] = {}
     by_model: Named[float] = {}
 

@@ -77,7 +77,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     where evidence did not hold or a counterexample was missing. `changes`: what its conversation says that the change
     makes different for whoever uses the code (of older versions: a fail's own). `turn` is the
     folder of the conversation, relative to the run's bundle; for a vote of an
-    earlier run (decided_by "cache") to the repository's root.
+    earlier run to the repository's root. `model` is the language model that answered; unset in votes of older versions.
     """
 
     outcome: Outcome
@@ -87,6 +87,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     evidence: tuple[CheckedEvidence, ...] = ()
     turn: str = ""
     changes: str = ""
+    model: str | UnsetType = UNSET
 
 
 class Finding(Struct, frozen=True, kw_only=True):
