@@ -174,6 +174,8 @@ def definition(text: str) -> dict[str, str]:
     whole = text if "schema" in written else f"schema = 1\n{text}"
     if "stage" in written:
         return {f"workflows/{written['id']}.toml": whole}
+    if "digest" in written:
+        return {f"baseline/{written['rubric']}.toml": whole}
     if "criterion" in written:
         return {f"rubrics/{written.get('id', 'x')}.toml": whole if "id" in written else f'id = "x"\n{whole}'}
     if "suppression" in written:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
@@ -208,6 +209,7 @@ class Gate(Struct, frozen=True):
     name, "" if it has none; `first`: it has no `.vibe-gate/` at all. `digests`: sha-256 of each file that it was read
     from, what workflows name included.
     `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the reason.
+    `baselines`: what was measured of rubrics, as the tree has it.
     `gitleaks`: the `.gitleaks.toml` of the trusted revision, never the change's own.
     """
 
@@ -222,6 +224,7 @@ class Gate(Struct, frozen=True):
     agents: tuple[Agent, ...] = ()
     workflows: tuple[WorkflowDefinition, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    baselines: tuple[Baseline, ...] = ()
     gitleaks: bytes = b""
 
     def default_model(self, environ: Mapping[str, str]) -> str:

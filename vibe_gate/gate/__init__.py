@@ -4,6 +4,6 @@ loading    the gate in force, or every mistake; built-in gate          source  o
 workflows  agents (agents.py) and workflows, whose stages are checked as a graph (graph.py)
 trusted    whose definitions bind                           authorship who wrote a change
 policy     what a change does to the gate                  chosen  which rubric, agent, workflow is meant
-cases      labelled cases of the rubrics
+cases      labelled cases of the rubrics                   baseline what was measured with them; writing: files
 waivers    what may be let pass; waive writes it           effective  the gate as one TOML document
 """

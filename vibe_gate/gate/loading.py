@@ -20,6 +20,7 @@ from vibe_gate.domain.gate import Gate, GateFile, Origin, SuppressionsFile
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.tables import MISTAKES_SHOWN, Location, keys_of, quoted, suggestion
 from vibe_gate.errors import DefinitionError
+from vibe_gate.gate.baseline import BASELINES, read_baselines
 from vibe_gate.gate.cases import read_cases
 from vibe_gate.gate.source import (
     DefinitionTree,
@@ -157,6 +158,7 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
         elif path.startswith(RUBRICS):
             rubrics.append(_rubric(source, found[path]))
     is_whole = GATE_PATH in files or bool(names)
+    baselines = read_baselines(tree, wrong)
     gate = Gate(
         file or GateFile(schema=1, rubrics=tuple(names)),
         tuple(filter(None, rubrics)),
@@ -164,6 +166,7 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
         revision,
         tuple((path, source.digest) for path, source in sources.items()),
         suppressions.suppression if suppressions else (),
+        baselines=baselines,
     )
     refused: list[Mistake] = []
     if any(tree.list(folder) for folder in WORKFLOW_FOLDERS):
@@ -198,7 +201,7 @@ def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every link where a definition could stand: it must not silently count as none."""
     what = "symbolic links (and submodules) are not followed"
     for path in tree.links(FOLDER):
-        place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS))
+        place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS, f"{BASELINES}/"))
         of_case = path.startswith(f"{CASES}/")  # where a link may be content
         if place or path in (FOLDER, GATE_PATH, CASES) or (path.endswith(".toml") and not of_case):
             yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.gate import GateFile, HookName, SuppressionsFile
 from vibe_gate.domain.rubric import Rubric
@@ -24,6 +25,7 @@ MODELS: dict[str, type[Struct]] = {
     "workflow": WorkflowFile,
     "suppressions": SuppressionsFile,
     "case": CaseFile,
+    "baseline": Baseline,
 }
 
 

@@ -1,0 +1,75 @@
+"""Baselines: read as strictly as other definitions, and written so that reading gives the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from text_tree import text_tree
+
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline
+from vibe_gate.errors import UsageError
+from vibe_gate.gate.loading import FolderFiles, load_gate, mistakes
+from vibe_gate.gate.writing import baseline_toml, write_baseline
+
+RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'
+COUNTS = CriterionBaseline(
+    id="a", clean=60, clean_blocked=1, defective=30, found=27, abstained=2, flips=3, repeats=3, agreement=0.899
+)
+MEASURED = Baseline(
+    schema=1, rubric="quality", digest="5f" * 32, model="claude-sonnet-5", template=7, cli="2.1.0",
+    created_at="2026-11-27T09:00:00.000Z", criterion=(COUNTS, replace(COUNTS, id="b", agreement=None)),
+)  # fmt: skip
+
+
+def test_a_baseline_written_is_read_with_the_gate_and_names_what_it_measured(tmp_path: Path) -> None:
+    (tmp_path / ".vibe-gate/rubrics").mkdir(parents=True)
+    (tmp_path / ".vibe-gate/rubrics/quality.toml").write_text(RUBRIC)
+    for baseline in (replace(MEASURED, model="older"), MEASURED):
+        assert write_baseline(tmp_path, baseline) == ".vibe-gate/baseline/quality.toml"
+    gate = load_gate(FolderFiles(tmp_path), revision="", origin="trusted")
+    assert gate is not None
+    assert gate.baselines == (MEASURED,)
+    assert MEASURED.is_of("5f" * 32, "claude-sonnet-5", 7)
+    assert not any(
+        [MEASURED.is_of("5e" * 32, "claude-sonnet-5", 7), MEASURED.is_of("5f" * 32, "other", 7),
+         MEASURED.is_of("5f" * 32, "claude-sonnet-5", 8)]
+    )  # fmt: skip
+
+
+def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
+    right = baseline_toml(MEASURED)
+    wrong = right.replace('"quality"', '"other"').replace("clean = 60", "clean = -1").replace('id = "b"', 'id = "a"')
+    wrong = wrong.replace(f'"{"5f" * 32}"', '"5f"').replace("flips = 3", "flip = 3", 1)
+    tree = text_tree(
+        {
+            "rubrics/quality.toml": RUBRIC,
+            "baseline/quality.toml": wrong,
+            "baseline/x/y.toml": "",
+            "baseline/z.toml": "a",
+        }
+    )
+    found = [str(mistake).partition("baseline/")[2] for mistake in mistakes(tree)]
+    assert found == [
+        'quality.toml:4: digest: must be a sha-256 in hexadecimal, not "5f"',
+        'quality.toml:12: criterion[0].clean (id "a"): must be at least 0, not -1',
+        'quality.toml:17: criterion[0].flip (id "a"): unknown key; did you mean "flips"?',
+        'quality.toml:23: criterion[1].clean (id "a"): must be at least 0, not -1',
+        'quality.toml:22: criterion[1].id (id "a"): is the id of criterion[0], too',
+        'quality.toml:3: rubric: is "other", but the file\'s name is "quality"; make them the same',
+        "x/y.toml:1: no definition is read from here; baselines are .vibe-gate/baseline/ID.toml",
+        "z.toml:1: not TOML: expected '=' after a key in a key/value pair (at the end of the file)",
+    ]
+
+
+@pytest.mark.parametrize("linked", [".vibe-gate", ".vibe-gate/baseline", ".vibe-gate/baseline/quality.toml"])
+def test_no_baseline_is_written_through_a_symbolic_link(tmp_path: Path, linked: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = tmp_path / "repository" / linked
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="symbolic link"):
+        write_baseline(tmp_path / "repository", MEASURED)
+    assert not list(elsewhere.iterdir())

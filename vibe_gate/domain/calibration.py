@@ -1,0 +1,188 @@
+"""What a judge did on labelled cases: counts, their 95 % intervals, and the rule by which blocking is earned.
+
+Intervals are Clopper and Pearson's, which are exact: they hold the rate in at least 95 % of all cases, where Wilson's
+fall well below that for rates near 0 and 1, which are those of a good judge. Of 0 of n, one end alone, they say at most
+1 - 0.05^(1/n), for which "3 / n" is short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from vibe_gate.domain.rubric import Identifier, Schema
+
+ALPHA = 0.05
+"""Intervals and the rule that earns blocking err in at most this share of judges."""
+
+BET = 0.25
+"""What `evidence` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 % false blocks has earned
+5 % most surely within 300 looks (98 %), and one without any after 78 clean cases."""
+
+_STEPS = 60
+"""Halvings of an interval of length 1: to the last bit of a float."""
+
+
+class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Counts of labelled cases. A case whose repeats differ counts by the worst: blocked if clean, else not found."""
+
+    id: Annotated[Identifier, Meta(description="The criterion.")]
+    clean: Annotated[int, Meta(ge=0, description="Cases that it must not fail.")]
+    clean_blocked: Annotated[int, Meta(ge=0, description="Of these, failed: false blocks.")]
+    defective: Annotated[int, Meta(ge=0, description="Cases that it must fail.")]
+    found: Annotated[int, Meta(ge=0, description="Of these, failed.")]
+    abstained: Annotated[int, Meta(ge=0, description="Cases of either kind that it did not decide.")] = 0
+    flips: Annotated[int, Meta(ge=0, description="Cases whose repeats differ in whether they fail.")] = 0
+    repeats: Annotated[int, Meta(ge=1, description="How often each case was asked.")] = 1
+    agreement: Annotated[
+        Annotated[float, Meta(ge=-1, le=1)] | None, Meta(description="Cohen's kappa of judge and labels.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse counts that contradict each other, with ValueError."""
+        if self.clean_blocked > self.clean or self.found > self.defective:
+            raise ValueError("clean_blocked and found count cases among clean and defective; they cannot be more")
+        if max(self.abstained, self.flips) > self.cases:
+            raise ValueError("abstained and flips count cases; they cannot be more than clean + defective")
+
+    @property
+    def cases(self) -> int:
+        """The labelled cases that were asked."""
+        return self.clean + self.defective
+
+    @property
+    def is_unsteady(self) -> bool:
+        """Whether asking again gave another answer."""
+        return self.flips > 0
+
+
+class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`baseline/ID.toml`: what `vibe-gate calibrate` measured of a rubric, and of which judge."""
+
+    schema: Schema
+    rubric: Annotated[Identifier, Meta(description="The file's name without `.toml`.")]
+    digest: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9a-f]{64}(?!\n)$",
+            description="The rubric's digest.",
+            extra={"means": "a sha-256 in hexadecimal"},
+        ),
+    ]
+    model: Annotated[str, Meta(min_length=1, description="The model that was asked.")]
+    template: Annotated[int, Meta(ge=1, description="The version of the judge's instructions.")]
+    cli: Annotated[str, Meta(description="The version of Claude Code.")] = ""
+    created_at: Annotated[str, Meta(description="When, in UTC.")]
+    criterion: Annotated[tuple[CriterionBaseline, ...], Meta(description="One for each judge criterion with cases.")]
+
+    def is_of(self, digest: str, model: str, template: int) -> bool:
+        """Whether it measured this rubric with this model and these instructions; if not, it is stale."""
+        return (self.digest, self.model, self.template) == (digest, model, template)
+
+    def of(self, criterion: str) -> CriterionBaseline | None:
+        """The counts of a criterion; None if no case has a label for it."""
+        return next((one for one in self.criterion if one.id == criterion), None)
+
+
+# The rule that earns blocking
+
+
+def evidence(clean: int, blocked: int, max_false_blocks: float) -> float:
+    """The natural logarithm of the evidence that a judge blocks less than that share of clean changes.
+
+    `blocked` of `clean` labelled clean changes were blocked. It is the likelihood of these answers at BET x the bound,
+    over that at the bound. For a judge at the bound or above, the ratio is a bet that gains nothing on average with
+    each answer, so it *ever* reaches 1 / ALPHA for at most ALPHA of such judges (Ville's inequality): one may look
+    after every answer, and stop at any time. It depends on the counts alone, not on the order of the answers.
+    """
+    bet = BET * max_false_blocks
+    return blocked * math.log(BET) + (clean - blocked) * (math.log1p(-bet) - math.log1p(-max_false_blocks))
+
+
+def earned(clean: int, blocked: int, max_false_blocks: float) -> bool:
+    """Whether so few of the labelled clean changes were blocked that the criterion may block.
+
+    It may be asked after each label. A share of 0 is never earned, of 1 always.
+    """
+    if not 0 < max_false_blocks < 1:
+        return max_false_blocks >= 1
+    return evidence(clean, blocked, max_false_blocks) >= -math.log(ALPHA)
+
+
+def clean_needed(blocked: int, max_false_blocks: float) -> int:
+    """How many clean changes, `blocked` among them, earn blocking. `max_false_blocks` is between 0 and 1, exclusive."""
+    gain = evidence(1, 0, max_false_blocks)
+    return blocked + math.ceil((-math.log(ALPHA) - evidence(blocked, blocked, max_false_blocks)) / gain)
+
+
+# Intervals
+
+
+class Interval(Struct, frozen=True):
+    """A figure with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share(hits: int, cases: int, alpha: float = ALPHA) -> Interval | None:
+    """The share of cases that are hits, with Clopper and Pearson's interval; None of no cases."""
+    if not cases:
+        return None
+    low = 1 - _at_most(cases - hits, cases, alpha / 2)
+    return Interval(hits / cases, low, _at_most(hits, cases, alpha / 2))
+
+
+def at_most(hits: int, cases: int) -> float:
+    """The largest rate that `hits` of `cases` leave possible: the upper end of a one-sided 95 % interval."""
+    return _at_most(hits, cases, ALPHA)
+
+
+def _at_most(hits: int, cases: int, alpha: float) -> float:
+    """The rate at which so few hits or fewer have the probability alpha."""
+    if hits >= cases:
+        return 1.0
+    if not hits:
+        return 1 - math.pow(alpha, 1 / cases)
+    return _root(lambda rate: alpha - _probability_of_at_most(hits, cases, rate))
+
+
+def _probability_of_at_most(hits: int, cases: int, rate: float) -> float:
+    """Of a binomial count."""
+    yes, no, of = math.log(rate), math.log1p(-rate), math.lgamma(cases + 1)
+    ways = (of - math.lgamma(n + 1) - math.lgamma(cases - n + 1) + n * yes + (cases - n) * no for n in range(hits + 1))
+    return math.fsum(map(math.exp, ways))
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    """Where a function on 0..1 that rises becomes positive."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return high
+
+
+def kappa(found: int, defective: int, clean_blocked: int, clean: int) -> Interval | None:
+    """Cohen's kappa of a judge and the labels; None unless there are cases of both kinds.
+
+    How many cases are clean was chosen, not drawn, so kappa is a function of two shares, found and false blocks, that
+    rises with the one and falls with the other: the ends are those of both shares' 97.5 % intervals.
+    """
+    recall, false = share(found, defective, ALPHA / 2), share(clean_blocked, clean, ALPHA / 2)
+    if recall is None or false is None:
+        return None
+    part = defective / (defective + clean)
+    ends = ((recall.value, false.value), (recall.low, false.high), (recall.high, false.low))
+    return Interval(*(_kappa(part, *end) for end in ends))
+
+
+def _kappa(part: float, recall: float, false: float) -> float:
+    """Of judge and labels, where `part` of the cases are defective."""
+    blocked = part * recall + (1 - part) * false
+    by_chance = part * blocked + (1 - part) * (1 - blocked)
+    return (part * recall + (1 - part) * (1 - false) - by_chance) / (1 - by_chance)
