@@ -69,6 +69,9 @@ Schema = Annotated[
 
 Sight = Literal["message"]
 
+Looks = Literal["blocking", "always", "never"]
+"""Which fails get a second look: those that would block, all, or none."""
+
 
 class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
@@ -129,7 +132,7 @@ Together = Literal["together", "apart"]
 class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A named set of criteria with a threshold."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "ask"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "ask", "second_look"})
     """As of `Criterion`."""
 
     schema: Schema
@@ -163,6 +166,13 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description='All questions in one conversation, or "apart": each in a conversation of its own.'),
     ] = "together"
     sees: Annotated[tuple[Sight, ...], Meta(description="What of the author's prose the judge is shown, too.")] = ()
+    second_look: Annotated[
+        Looks,
+        Meta(
+            description="Which fails of judge criteria are put to one more conversation, which tries to refute them: "
+            "those that would block, all, or none."
+        ),
+    ] = "blocking"
     criterion: Annotated[tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")]
 
     def __post_init__(self) -> None:

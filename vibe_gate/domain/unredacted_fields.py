@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.bundles import CHANGE_IDS
@@ -29,7 +29,8 @@ UNDER = "**"
 
 _IDS = dict.fromkeys(CHANGE_IDS, True)
 _EVIDENCE = {"side": True, "standing": True}
-_VOTE: Own = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
+_LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
+_VOTE: Own = {**_LOOK, "second_look": _LOOK}
 _CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}
 
 SUMMARY: Own = {
@@ -37,7 +38,7 @@ SUMMARY: Own = {
     "trusted": {"revision": True},
     "change": {**_IDS, "files": {"change_type": True}},
     "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
-    "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True},
+    "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True, "second_look": _LOOK},
     "policy_changes": {"change_type": True, "level": True},
     "unreviewed": {"rubrics": True},
     "agent_authored": {},
@@ -101,7 +102,7 @@ def of_hook(event: Mapping[str, Any]) -> Own:
 
 def redacted(value: Any, own: Own, redact: Redact) -> Any:  # noqa: ANN401 - any JSON
     """The value with what is somebody's text redacted: JSON, or a document."""
-    if own is True:
+    if own is True or value is UNSET:
         return value
     if isinstance(value, (list, tuple)):
         return type(value)(redacted(item, own, redact) for item in value)

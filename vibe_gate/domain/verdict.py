@@ -64,10 +64,30 @@ Outcome = Literal["pass", "fail", "abstain", "not_applicable", "error"]
 RunOutcome = Literal["pass", "fail", "inconclusive", "error"]
 """Of a rubric or a run."""
 
-DecidedBy = Literal["check", "unanimous", "majority", "cache", "none"]
-"""`none`: no vote was cast (no key, --no-judge, deadline before the first vote)."""
+DecidedBy = Literal["check", "unanimous", "majority", "cache", "refuted", "none"]
+"""`none`: no vote was cast (no key, --no-judge, deadline before the first vote). `refuted`: the votes fail it, and a
+second look refuted each of its findings."""
 
 Level = Literal["notice", "warning", "failure"]
+
+
+LookOutcome = Literal["stands", "refuted", "undecided"]
+"""Of a second look at a fail. Only `refuted` changes anything."""
+
+
+class SecondLook(Struct, frozen=True, kw_only=True):
+    """What a second look at a fail found, after its evidence was checked: does what the finding says happen?
+
+    `said` is what the model answered (None: no answer), `outcome` what that counts for: a refutation counts only if
+    every line that it quotes stands in the trees. `evidence`: those lines; they need not be changed ones. `turn` is the
+    folder of the conversation, named as that of a vote is.
+    """
+
+    outcome: LookOutcome
+    said: LookOutcome | None
+    reason: str
+    evidence: tuple[CheckedEvidence, ...] = ()
+    turn: str = ""
 
 
 class Vote(Struct, frozen=True, kw_only=True):
@@ -78,6 +98,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     makes different for whoever uses the code (of older versions: a fail's own). `turn` is the
     folder of the conversation, relative to the run's bundle; for a vote of an
     earlier run to the repository's root. `model` is the language model that answered; unset in votes of older versions.
+    `second_look`: of a fail that was looked at again.
     """
 
     outcome: Outcome
@@ -88,6 +109,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     turn: str = ""
     changes: str = ""
     model: str | UnsetType = UNSET
+    second_look: SecondLook | UnsetType = UNSET
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -96,7 +118,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     `path` is as shown (`paths.quote`), "" for the change as a whole. A check may put into `fingerprint` what tells
     findings apart that show the same; the whole of it is made when all are known. `rubrics`: ids of those that fail a
     criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until when and why;
-    summaries of earlier versions have it only where the message begins.
+    summaries of earlier versions have it only where the message begins. `second_look`: that of the votes behind it; if
+    it refutes them, the finding is a notice.
     """
 
     path: str
@@ -109,6 +132,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     rubrics: tuple[Identifier, ...] | UnsetType = UNSET
     waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
+    second_look: SecondLook | UnsetType = UNSET
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it was raised, and a second look refuted it."""
+        return self.second_look is not UNSET and self.second_look.outcome == "refuted"
 
     def is_of(self, rubric: str, criterion: str) -> bool:
         """Whether the criterion of this rubric has failed with it."""
