@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from command import on_a_terminal
 from standing import CODE, TIDY, Gated, predicate
 
 from vibe_gate.domain import CI_VARIABLES
@@ -156,6 +157,56 @@ def test_an_agent_is_refused_with_a_sentence_and_in_the_state_ignored(gated):
         assert f"Only a person can accept a finding, and {sign}" in done.err
     recorded(gated, name, email="cursoragent@cursor.com")
     assert gated.review("--staged")["exit_code"] == 1
+
+
+def labelled(gated: Gated) -> list[tuple[str, bool, str, str]]:
+    return [(one.finding, one.right, one.reason, one.source) for one in open_state(gated.path / ".git").labels.all()]
+
+
+def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
+    [name] = fail(gated)
+    done = gated.run("label", name[:6], "wrong", "--reason", "a marker  of the format")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == f"{name} is labelled wrong by Ada <ada@example.org>: a marker of the format"
+    assert gated.review("--staged")["exit_code"] == 1
+    [one] = open_state(gated.path / ".git").labels.all()
+    found = gated.review("--staged")["rubrics"][0]
+    assert (one.rubric, one.criterion, one.digest, one.model) == ("tidy", "no-todo", found["digest"], "")
+    assert gated.run("label", name, "right").code == 0
+    assert labelled(gated) == [(name, True, "", "cli")]
+    assert gated.run("label", "list").out == f"{name}  right  tidy/no-todo  Ada <ada@example.org>\n"
+    for argv, environment, sentence in (
+        ([name, "wrnog"], {}, "'wrnog' is not right or wrong; did you mean 'wrong'?"),
+        ([name], {}, "say whether it is right or wrong: vibe-gate label FINDING right|wrong"),
+        (["lst"], {}, "did you mean 'list'?"),
+        (["0000", "right"], {}, "No run found with a finding 0000."),
+        (["remove"], {}, "name the finding"),
+        (["remove", "0000"], {}, "no labelled finding matches 0000"),
+        ([name, "wrong"], {"CLAUDECODE": "1"}, "Only a person can label a finding, and CLAUDECODE is set"),
+        (["remove", name], {"CLAUDECODE": "1"}, "Only a person can label a finding"),
+    ):
+        done = gated.run("label", *argv, **environment)
+        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+    assert gated.run("label", "remove", name[:4]).out == f"{name} is not labelled any more.\n"
+    assert gated.run("label", "list").out == "No labels in this clone.\n"
+
+
+def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no_label(gated):
+    [name] = fail(gated)
+    said = ("--reason", "meant")
+    assert gated.run("override", name, *said).code == 0
+    assert labelled(gated) == []
+    done = gated.run("override", name, *said, "--wrong")
+    assert done.out.splitlines()[-1] == f"{name} is labelled wrong: `vibe-gate stats` and `calibrate` count it."
+    assert labelled(gated) == [(name, False, "meant", "override")]
+    assert gated.run("suppress", name, *said, "--accepted").code == 0
+    assert labelled(gated) == [(name, True, "meant", "override")]
+    for argv in (("override", "policy"), ("suppress", "no-todo:src/**")):
+        done = gated.run(*argv, *said, "--wrong")
+        assert (done.code, "label one finding" in done.err) == (2, True), done.err
+    code, screen = on_a_terminal(gated.path, gated.environ, "override", name, *said, typed=b"w\n")
+    assert (code, "Is the finding wrong, or right and accepted?" in screen) == (0, True)
+    assert labelled(gated) == [(name, False, "meant", "override")]
 
 
 NONSENSE = [

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from vibe_gate.domain.document import Timestamp
 from vibe_gate.domain.rubric import Identifier
-from vibe_gate.domain.verdict import MAX_REASON
+from vibe_gate.domain.verdict import MAX_REASON, short
 
 LabelSource = Literal["cli", "command", "reaction", "override"]
 """Of a label: `vibe-gate label`, a comment or a thumb on the forge, or the answer when a finding was accepted."""
 
 ON_FORGE: tuple[LabelSource, ...] = ("command", "reaction")
 """Sources of labels that stand on the forge and are read there again by each run."""
+
+
+class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Who found a finding: a rubric as its `digest` defines it, the model that judged ("" of a check), the run."""
+
+    rubric: Identifier
+    digest: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?(?!\n)$")] = ""
+    model: Annotated[str, Meta(max_length=200)] = ""
+    run: Annotated[str, Meta(max_length=64)] = ""
 
 
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +47,36 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Annotated[str, Meta(max_length=200)] = ""
     run: Annotated[str, Meta(max_length=64)] = ""
     source: LabelSource
+
+
+class Word(Struct, frozen=True, kw_only=True):
+    """What a person says, of whatever finding: see `Label`."""
+
+    ts: datetime
+    right: bool
+    reason: str
+    by: str
+    source: LabelSource
+
+    def on(self, finding: str, criterion: str, sources: Iterable[FindingSource]) -> tuple[Label, ...]:
+        """The word on this finding, by its fingerprint: a label for each rubric that found it."""
+        reason = short(self.reason)
+        return tuple(
+            Label(
+                ts=self.ts,
+                finding=finding,
+                rubric=source.rubric,
+                criterion=criterion,
+                right=self.right,
+                reason=reason,
+                by=self.by,
+                digest=source.digest,
+                model=source.model,
+                run=source.run,
+                source=self.source,
+            )
+            for source in sources
+        )
 
 
 def newest(labels: Iterable[Label]) -> tuple[Label, ...]:

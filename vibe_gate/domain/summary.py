@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.document import Named, to_json
-from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
+from vibe_gate.domain.label import FindingSource, Label
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 
 CostBasis = Literal["known", "unknown", "none"]
 """`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no model was asked."""
@@ -114,7 +115,10 @@ class CacheUse(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """The document. `bundle` is relative to the repository's root, "" if nothing was recorded."""
+    """The document. `bundle` is relative to the repository's root, "" if nothing was recorded.
+
+    `labels`: what people have said on the forge of findings of this pull request; no verdict depends on it.
+    """
 
     schema: Literal[1] = 1
     run_id: str
@@ -133,6 +137,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()
     duration_ms: int = 0
+    labels: tuple[Label, ...] | UnsetType = UNSET
+
+    def sources(self, finding: Finding) -> tuple[FindingSource, ...]:
+        """The rubrics that found it, each with its judge; () of what no rubric found, such as a change of the gate."""
+        pairs = [
+            (rubric, one) for rubric in self.rubrics for one in rubric.criteria if finding.is_of(rubric.id, one.id)
+        ]
+        failed = [pair for pair in pairs if pair[1].outcome == "fail"] or pairs
+        return tuple(
+            FindingSource(rubric=rubric.id, digest=rubric.digest, model=self._model_of(one), run=self.run_id)
+            for rubric, one in failed
+        )
+
+    def _model_of(self, criterion: CriterionResult) -> str:
+        """The model that judged; "" of a check, and if several did or it is not known."""
+        models = set(self.cost.by_model) if criterion.kind == "judge" else ()
+        return next(iter(models)) if len(models) == 1 else ""
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""

@@ -44,6 +44,7 @@ SUMMARY: Own = {
     "agent_authored": {},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,
+    "labels": dict.fromkeys(("ts", "finding", "rubric", "criterion", "digest", "model", "run", "source"), True),
 }
 """Of a run's summary."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -14,28 +12,19 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
-from vibe_gate.domain.document import read
 from vibe_gate.domain.gate import POLICY, Override, Suppression, SuppressionsFile
 from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.tables import WrongKey, read_table
-from vibe_gate.domain.upkeep import SealedDocuments
-from vibe_gate.domain.verdict import Finding
-from vibe_gate.errors import DefinitionError, InfrastructureError, IntegrityError, StorageError, UsageError
-from vibe_gate.gate.authorship import agent_behind
+from vibe_gate.errors import DefinitionError, InfrastructureError, UsageError
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, load_gate
 from vibe_gate.gate.source import Mistake, read_toml, validated
+from vibe_gate.gate.stored import StoredFinding, person, sealed_runs, stored_finding
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import Bundles, open_state, read_bundle
+from vibe_gate.store import open_state, read_bundle
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""
-
-SHORTEST = 4
-"""The least characters of a fingerprint's prefix."""
-
-_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
 class WaiverAsked(Struct, frozen=True):
@@ -46,25 +35,15 @@ class WaiverAsked(Struct, frozen=True):
     expires: date | None = None
 
 
-class _Found(Struct, frozen=True):
-    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about."""
-
-    fingerprint: str
-    about: str
-    entry: RunEntry
-    criterion: str = ""
-    path: str = ""
-
-
 def override(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
     """Record an override; what it is about comes back as a sentence.
 
     UsageError: an agent asks, nothing or several things are meant, or the date is past.
     """
     with open_repository(start, environ) as repository:
-        name, email = _person(repository, environ)
+        name, email = person(repository, environ, "accept")
         expires = _checked(ask, now)
-        meant = _policy(repository, now) if ask.what == "policy" else _finding(repository, ask, now)
+        meant = _policy(repository, now) if ask.what == "policy" else stored_finding(repository, ask.what, now)
         made = Override(
             ts=now.isoformat(timespec="seconds"),
             finding=meant.fingerprint,
@@ -105,14 +84,14 @@ def take_back(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
 def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
     """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
     with open_repository(start, environ) as repository:
-        name, email = _person(repository, environ)
+        name, email = person(repository, environ, "accept")
         expires = _checked(ask, now)
         criterion, colon, glob = ask.what.partition(":")
         if colon and not glob:
             raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
         known = _criteria(repository)
         if not colon:
-            found = _finding(repository, ask, now)
+            found = stored_finding(repository, ask.what, now)
             path = (paths.unquote(found.path),) if found.path else ()
             aim: dict[str, object] = {"finding": found.fingerprint, "criterion": found.criterion, "paths": path}
         elif criterion in (*known, "*"):
@@ -140,18 +119,6 @@ def _criteria(repository: Repository) -> list[str]:
     return [*dict.fromkeys(criterion.id for rubric in gate.rubrics for criterion in rubric.criterion), "policy"]
 
 
-def _person(repository: Repository, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Name and address of the person who asks. UsageError if it is an agent, or git config has no name."""
-    name, email = repository.config("user.name") or "", repository.config("user.email") or ""
-    others = [environ.get("GIT_AUTHOR_EMAIL", ""), environ.get("GIT_COMMITTER_EMAIL", "")]
-    agent = agent_behind(environ, [email, *others])
-    if agent:
-        raise UsageError(f"Only a person can accept a finding, and {agent}. Ask a person to run this command.")
-    if not name or not email:
-        raise UsageError("Cannot record who overrides this: set user.name and user.email in git config.")
-    return name, email
-
-
 def _checked(ask: WaiverAsked, now: datetime) -> date | None:
     if not ask.reason.strip():
         raise UsageError("The reason is empty; say why this is acceptable.")
@@ -160,47 +127,13 @@ def _checked(ask: WaiverAsked, now: datetime) -> date | None:
     return ask.expires
 
 
-def _finding(repository: Repository, ask: WaiverAsked, now: datetime) -> _Found:
-    """The finding with this fingerprint, or beginning of one, in the newest run that has it."""
-    shown = paths.quote(ask.what)
-    if not _PREFIX.fullmatch(ask.what) or len(ask.what) < SHORTEST:
-        raise UsageError(
-            f"{shown} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
-            "(`vibe-gate bundles show --json` has them)."
-        )
-    for entry, papers in _runs(repository, now):
-        findings = [read(Finding, finding) for finding in papers.document["findings"]]
-        found = [finding for finding in findings if finding.fingerprint.startswith(ask.what)]
-        names = sorted({finding.fingerprint for finding in found})
-        if len(names) > 1:
-            raise UsageError(f'"{shown}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
-        if names:
-            one = found[0]
-            place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
-            wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
-            about = f"{one.criterion}, {place}: {one.message}{wide}"
-            return _Found(names[0], about, entry, one.criterion, one.path)
-    raise UsageError(f"No run found with a finding {shown}.")
-
-
-def _policy(repository: Repository, now: datetime) -> _Found:
+def _policy(repository: Repository, now: datetime) -> StoredFinding:
     """The change of the gate itself that the newest run with such a change was about."""
-    for entry, papers in _runs(repository, now):
+    for entry, papers in sealed_runs(repository, now):
         if papers.receipt is not None and (fingerprint := parse(papers.receipt).receipt.policy):
             changed = [change["path"] for change in papers.document["policy_changes"] if change["level"] == "block"]
-            return _Found(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
+            return StoredFinding(POLICY + fingerprint, f"changes of {', '.join(changed)}", entry)
     raise UsageError("No run found with a change of the gate itself.")
-
-
-def _runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
-    """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
-    known = Provenance(now, repository.tracked(STORE))
-    index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    bundles = Bundles(repository.root, known, index)
-    for entry in bundles.runs():
-        if entry.state == "sealed":
-            with contextlib.suppress(IntegrityError, StorageError):
-                yield entry, bundles.documents(entry)
 
 
 _HEAD = """\

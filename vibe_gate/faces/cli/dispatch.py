@@ -60,6 +60,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.verdicts import OVERRIDE as found
         case "suppress":
             from vibe_gate.faces.cli.verdicts import SUPPRESS as found
+        case "label":
+            from vibe_gate.faces.cli.label import LABEL as found
         case "verify":
             from vibe_gate.faces.cli.verdicts import VERIFY as found
         case "doctor":

@@ -10,6 +10,7 @@ from pathlib import Path
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.advice import advising
 from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
+from vibe_gate.faces.cli.label import label_waived, require_one_finding, waived
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
@@ -69,6 +70,7 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"'{args.finding}' is not a finding{hint}")
     if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
+    require_one_finding(args, args.finding != "policy")
     ask = WaiverAsked(args.finding, args.reason, args.expires)
     made, what = override(ask, start=Path.cwd(), environ=environ, now=now())
     emit_lines(
@@ -76,6 +78,8 @@ def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         f"  {what}",
         "This holds in this clone only. Review again to see the verdict with it.",
     )
+    if args.finding != "policy":
+        label_waived(args, made.finding, environ)
     return PASS
 
 
@@ -91,12 +95,15 @@ def _list(environ: Mapping[str, str]) -> int:
 
 
 def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    require_one_finding(args, ":" not in args.what)
     ask = WaiverAsked(args.what, args.reason, args.expires)
     rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=now())
     emit_lines(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",
     )
+    if rule.finding:
+        label_waived(args, rule.finding, environ)
     return PASS
 
 
@@ -107,9 +114,13 @@ OVERRIDE = Command(
         argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
         argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
+        waived,
     ),
     _override,
-    "vibe-gate override FINDING --reason TEXT [--expires DATE]\n       vibe-gate override list | remove FINDING",
+    """\
+vibe-gate override FINDING --reason TEXT [--expires DATE]
+                          [--wrong | --accepted]
+       vibe-gate override list | remove FINDING""",
     """\
 examples:
   vibe-gate override 3f9a1c --reason "the fixture needs the key"
@@ -126,9 +137,12 @@ SUPPRESS = Command(
         argument("what", metavar="FINGERPRINT|CRITERION:GLOB", help="one finding, or a criterion at some paths"),
         argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: for ever)"),
+        waived,
     ),
     _suppress,
-    "vibe-gate suppress FINGERPRINT | CRITERION:GLOB --reason TEXT\n                          [--expires DATE]",
+    """\
+vibe-gate suppress FINGERPRINT | CRITERION:GLOB --reason TEXT
+                          [--expires DATE] [--wrong | --accepted]""",
     """\
 examples:
   vibe-gate suppress 3f9a1c --reason "a test vector"

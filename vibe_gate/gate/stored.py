@@ -1,0 +1,88 @@
+"""What a person means by a finding's fingerprint, looked up in the stored runs; and who the person is."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.document import read
+from vibe_gate.domain.label import FindingSource
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import SealedDocuments
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
+from vibe_gate.gate.authorship import agent_behind
+from vibe_gate.git import Repository
+from vibe_gate.store import Bundles, open_state
+
+SHORTEST = 4
+"""The least characters of a fingerprint's prefix."""
+
+_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+
+
+class StoredFinding(Struct, frozen=True):
+    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about."""
+
+    fingerprint: str
+    about: str
+    entry: RunEntry
+    criterion: str = ""
+    path: str = ""
+    sources: tuple[FindingSource, ...] = ()
+
+
+def person(repository: Repository, environ: Mapping[str, str], does: str) -> tuple[str, str]:
+    """Name and address of the person who `does` something with a finding.
+
+    UsageError if it is an agent, or git config has no name.
+    """
+    name, email = repository.config("user.name") or "", repository.config("user.email") or ""
+    others = [environ.get("GIT_AUTHOR_EMAIL", ""), environ.get("GIT_COMMITTER_EMAIL", "")]
+    agent = agent_behind(environ, [email, *others])
+    if agent:
+        raise UsageError(f"Only a person can {does} a finding, and {agent}. Ask a person to run this command.")
+    if not name or not email:
+        raise UsageError("Cannot record who does this: set user.name and user.email in git config.")
+    return name, email
+
+
+def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFinding:
+    """The finding with this fingerprint, or beginning of one, in the newest run that has it."""
+    shown = paths.quote(name)
+    if not _PREFIX.fullmatch(name) or len(name) < SHORTEST:
+        raise UsageError(
+            f"{shown} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
+            "(`vibe-gate bundles show --json` has them)."
+        )
+    for entry, papers in sealed_runs(repository, now):
+        findings = [read(Finding, finding) for finding in papers.document["findings"]]
+        found = [finding for finding in findings if finding.fingerprint.startswith(name)]
+        names = sorted({finding.fingerprint for finding in found})
+        if len(names) > 1:
+            raise UsageError(f'"{shown}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
+        if names:
+            one = found[0]
+            place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
+            wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
+            about = f"{one.criterion}, {place}: {one.message}{wide}"
+            sources = read(Summary, papers.document).sources(one)
+            return StoredFinding(names[0], about, entry, one.criterion, one.path, sources)
+    raise UsageError(f"No run found with a finding {shown}.")
+
+
+def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
+    """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
+    known = Provenance(now, repository.tracked(STORE))
+    index = open_state(repository.common_dir).run_index(repository.root / STORE)
+    bundles = Bundles(repository.root, known, index)
+    for entry in bundles.runs():
+        if entry.state == "sealed":
+            with contextlib.suppress(IntegrityError, StorageError):
+                yield entry, bundles.documents(entry)
