@@ -18,7 +18,7 @@ from text_tree import FileTree, text_tree
 from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.document import read
-from vibe_gate.domain.gate import Gate, GateFile, McpServer
+from vibe_gate.domain.gate import CounterexampleRule, Gate, GateFile, McpServer
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.tables import keys_of
 from vibe_gate.domain.workflow import WorkflowFile
@@ -248,7 +248,8 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
 def test_the_effective_gate_names_every_setting() -> None:
     text = effective_toml(built_in_gate(FileTree()))
     missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
-    assert set(missing) == {"per_day_usd", *keys(McpServer)} - {"args"}  # no limit, no server: TOML has no null
+    unset = {"per_day_usd", "counterexample", *keys(McpServer), *keys(CounterexampleRule)}  # TOML has no null
+    assert set(missing) == unset - {"args"}
     assert "max_kb = 500" in text
 
 
@@ -290,7 +291,7 @@ def test_the_commented_examples_in_starters_are_right_too() -> None:
 
 def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
-    del gate["scope"], gate["mcp"], gate["budget"]["per_day_usd"]
+    del gate["scope"], gate["mcp"], gate["counterexample"], gate["budget"]["per_day_usd"]
     shown = read(GateFile, gate)
     assert replace(shown, hooks={}) == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
 

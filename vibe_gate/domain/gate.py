@@ -181,6 +181,28 @@ class AgentRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow_unwalled: Annotated[bool, Meta(description='Run `isolation = "sandbox"` on a kernel without a wall.')] = False
 
 
+class CounterexampleRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the test is run that a judge may write to show a fail. Without this table no test is asked for."""
+
+    command: Annotated[
+        tuple[str, ...],
+        Meta(description="Runs one test, `{file}` (default: pytest or unittest, as the repository's files say)."),
+    ] = ()
+    environment: Annotated[
+        str | None,
+        Meta(
+            description="The virtual environment of the project's own tests, from the root of the checkout. "
+            "`VIBE_GATE_TEST_ENVIRONMENT`, an absolute path, replaces it."
+        ),
+    ] = None
+    file: Annotated[
+        str | None,
+        Meta(description="Where the test is put, for tests that are not Python (default: a name below `tests`)."),
+    ] = None
+    timeout_s: Annotated[float, Meta(gt=0, le=3600, description="Seconds of one run; a test has at most five.")] = 60.0
+    memory_mb: Annotated[int, Meta(ge=64, le=1_000_000, description="Megabytes of memory of one run.")] = 2048
+
+
 class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`gate.toml` as written."""
 
@@ -195,6 +217,7 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: Policy = Policy()
     trust: Trust = Trust()
     agent: AgentRule = AgentRule()
+    counterexample: CounterexampleRule | None = None
     mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
 
 

@@ -76,7 +76,7 @@ Looks = Literal["blocking", "always", "never"]
 class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset()
+    LATER: ClassVar[frozenset[str]] = frozenset({"proof"})
     """Keys of later versions: a rubric that does not use them keeps its digest, by which receipts are found."""
 
     id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
@@ -89,6 +89,10 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     paths: Annotated[
         tuple[Glob, ...], Meta(description="Globs: only these files are looked at. A rename counts under both names.")
     ] = ()
+    proof: Annotated[
+        Literal["required"] | None,
+        Meta(description='Of a judge: with "required" only a fail whose test proves it blocks; others are warnings.'),
+    ] = None
     check: Annotated[str | None, Meta(description="Of a check, this or `command`: the name of a built-in check.")] = (
         None
     )
@@ -113,8 +117,8 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError("check and command exclude each other; keep one")
             if self.command is not None and not "".join(self.command[:1]).strip():
                 raise ValueError("command needs at least the program's name")
-            if self.question or self.good or self.bad:
-                raise ValueError('question, good and bad belong to criteria of kind = "judge"')
+            if self.question or self.good or self.bad or self.proof:
+                raise ValueError('question, good, bad and proof belong to criteria of kind = "judge"')
 
     @property
     def check_name(self) -> str:

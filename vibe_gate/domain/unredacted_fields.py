@@ -30,7 +30,8 @@ UNDER = "**"
 _IDS = dict.fromkeys(CHANGE_IDS, True)
 _EVIDENCE = {"side": True, "standing": True}
 _LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
-_VOTE: Own = {**_LOOK, "second_look": _LOOK}
+_PROOF: Own = {"status": True, "obligation": _EVIDENCE}
+_VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
 _CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}
 
 SUMMARY: Own = {
@@ -38,7 +39,12 @@ SUMMARY: Own = {
     "trusted": {"revision": True},
     "change": {**_IDS, "files": {"change_type": True}},
     "rubrics": {"id": True, "digest": True, "outcome": True, "criteria": _CRITERION},
-    "findings": {"level": True, "criterion": True, "evidence": _EVIDENCE, "fingerprint": True, "second_look": _LOOK},
+    "findings": {
+        **dict.fromkeys(("level", "criterion", "fingerprint", "basis"), True),
+        "evidence": _EVIDENCE,
+        "second_look": _LOOK,
+        "proof": _PROOF,
+    },
     "policy_changes": {"change_type": True, "level": True},
     "unreviewed": {"rubrics": True},
     "agent_authored": {},

@@ -90,6 +90,39 @@ class SecondLook(Struct, frozen=True, kw_only=True):
     turn: str = ""
 
 
+ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", "void"]
+"""What running a fail's test came to.
+
+`shown`: fails after the change, passed before. `proven`: that, or a failure of something new, and a line of the tree
+obliges the code. `void`: passes after the change. `flaky`: its runs after the change disagree. `unchanged`: fails in
+the same way before the change.
+"""
+
+Basis = Literal["executed", "inferred"]
+"""How a judge's finding is known: its test was run and fails because of the change, or the model concludes it."""
+
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """What came of the test that a fail brought. `reason`: one sentence.
+
+    `path`: where the test stands in the tree, a name of ours; `test`: its text; `command`: what repeats it in a
+    checkout with the test at that path. `obligation`: quoted lines that oblige the code, each looked up in the tree
+    after the change.
+    """
+
+    status: ProofStatus
+    reason: str = ""
+    path: str = ""
+    test: str = ""
+    command: str = ""
+    obligation: tuple[CheckedEvidence, ...] = ()
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether a run showed that the change makes the test fail."""
+        return self.status in ("proven", "shown")
+
+
 class Vote(Struct, frozen=True, kw_only=True):
     """One answer to one criterion, after its evidence was checked.
 
@@ -98,7 +131,8 @@ class Vote(Struct, frozen=True, kw_only=True):
     makes different for whoever uses the code (of older versions: a fail's own). `turn` is the
     folder of the conversation, relative to the run's bundle; for a vote of an
     earlier run to the repository's root. `model` is the language model that answered; unset in votes of older versions.
-    `second_look`: of a fail that was looked at again.
+    `second_look`: of a fail that was looked at again. `proof`: what came of the
+    test that a fail brought.
     """
 
     outcome: Outcome
@@ -110,6 +144,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     changes: str = ""
     model: str | UnsetType = UNSET
     second_look: SecondLook | UnsetType = UNSET
+    proof: Proof | UnsetType = UNSET
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -119,7 +154,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     findings apart that show the same; the whole of it is made when all are known. `rubrics`: ids of those that fail a
     criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until when and why;
     summaries of earlier versions have it only where the message begins. `second_look`: that of the votes behind it; if
-    it refutes them, the finding is a notice.
+    it refutes them, the finding is a notice. `basis`: how a judge's finding is known (not of checks, nor in summaries
+    of earlier versions); `proof`: what came of its test.
     """
 
     path: str
@@ -133,6 +169,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     rubrics: tuple[Identifier, ...] | UnsetType = UNSET
     waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
     second_look: SecondLook | UnsetType = UNSET
+    basis: Basis | UnsetType = UNSET
+    proof: Proof | UnsetType = UNSET
 
     @property
     def is_refuted(self) -> bool:

@@ -101,6 +101,14 @@ class QuotedLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     side: Side
 
 
+class ObligingLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of the tree after the change that obliges the code: of a test, docstring, example, type or caller."""
+
+    path: str
+    line: Annotated[int, Meta(ge=1)]
+    quote: str
+
+
 class PassAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="pass"):
     """A criterion that is met."""
 
@@ -116,13 +124,15 @@ class NotApplicableAnswer(PassAnswer, frozen=True, kw_only=True, tag="not_applic
 
 
 class FailAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="fail"):
-    """A criterion that is not met: why, for which input, and the lines that show it."""
+    """A criterion that is not met: why, for which input, the lines that show it, a test that shows it by failing."""
 
     outcome: ClassVar[Outcome] = "fail"
     criterion: str
     reason: str
     counterexample: str
     evidence: Annotated[tuple[QuotedLine, ...], Meta(max_length=100)]
+    test: str = ""
+    obligation: Annotated[tuple[ObligingLine, ...], Meta(max_length=100)] = ()
 
 
 class AbstainAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="outcome", tag="abstain"):
