@@ -267,8 +267,8 @@ def held(place: Path, model, environ, *, budget=1.0, watch=None, stop=None, made
 
     async def holding():
         return await agent.hold(
-            turn, record=run, wire=gateway, environ=environ, homes=homes, timeout_s=30, watch=watch, stop=stop,
-            made=made,
+            turn, record=run, wire=gateway, environ=environ, redact=str, homes=homes, timeout_s=30,
+            watch=watch, stop=stop, made=made,
         )  # fmt: skip
 
     upstream = find_upstream(model.environ)

@@ -61,6 +61,16 @@ def test_git_ignores_the_settings_of_this_machine_until_the_last_working_tree_gi
         assert vibe_gate("uninstall", "claude", cwd=root, environ=environ).code == 0
         assert file.read_bytes() == left
     file.unlink()
+    (mine := tmp_path / "mine").write_bytes(own)
+    for planted in (lambda: os.mkfifo(file), lambda: file.symlink_to(mine)):
+        planted()
+        done = vibe_gate("install", "claude", cwd=where, environ=environ)
+        assert (done.code, f"git was not told to ignore it: {file} " in done.err) == (0, True)
+        done = vibe_gate("uninstall", "claude", cwd=where, environ=environ)
+        assert (done.code, f"was not looked at: {file} " in done.err) == (0, True)
+        assert not (where / ".git" / "hooks" / "reference-transaction").exists()
+        file.unlink()
+    assert mine.read_bytes() == own
     assert "info/exclude" in vibe_gate("install", "claude", cwd=where, environ=environ).out
     git(where, "add", "-f", ".claude/settings.local.json")
     assert "git rm --cached" in vibe_gate("install", "claude", cwd=where, environ=environ).err

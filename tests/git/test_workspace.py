@@ -92,16 +92,54 @@ def test_a_workspace_of_an_earlier_version_opens_and_is_cleaned(seeded: Bench) -
 
 def test_workspaces_of_a_repository_that_is_gone_are_cleaned_by_another(seeded: Bench, tmp_path: Path) -> None:
     later = datetime.now(UTC) + timedelta(days=1)
-    shutil.copytree(seeded.root, tmp_path / "other")
-    other = Bench(tmp_path / "other", seeded.environ)
+    shutil.copytree(seeded.root, tmp_path / "disk" / "other")
+    other = Bench(tmp_path / "disk" / "other", seeded.environ)
     with other.open() as repository:
         workspace = repository.workspace(repository.workspaces / "gone", EMPTY)
         workspace.close()
     with seeded.open() as repository:
         assert repository.remove_old_workspaces(later) == []
         shutil.rmtree(other.root)
+        assert repository.remove_old_workspaces(later) == []  # as if the disk were not mounted
+        (tmp_path / "disk" / "another").touch()
         assert repository.remove_old_workspaces(later, dry_run=True) == ["gone"]
         assert repository.remove_old_workspaces(later) == ["gone"] and not workspace.folder.parent.exists()
+
+
+def test_no_link_on_the_way_to_a_workspace_is_followed(seeded: Bench, tmp_path: Path) -> None:
+    """Neither to write, nor to clean, nor to open; a file that is a link is replaced."""
+    mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
+    mine.write_text("kept")
+    with seeded.open() as repository:
+        own = repository.workspaces
+        own.mkdir(parents=True, mode=0o700)
+        (own / "repository").symlink_to(mine)
+        repository.workspace(own / "run", EMPTY).close()
+        assert (mine.read_text(), (own / "repository").read_text()) == ("kept", f"{seeded.root}/.git")
+        later = datetime.now(UTC) + timedelta(days=1)
+        for level in (own, own.parent, own.parent.parent):
+            level.rename(elsewhere)
+            level.symlink_to(elsewhere)
+            assert repository.remove_old_workspaces(later) == []
+            for opened in (
+                lambda: repository.workspace(own / "new", EMPTY),
+                lambda: repository.reopen_workspace(own / "run"),
+            ):
+                with pytest.raises(InfrastructureError, match=f"{level} is not a folder that only you can write to"):
+                    opened()
+            level.unlink()
+            elsewhere.rename(level)
+        own.chmod(0o777)
+        assert repository.remove_old_workspaces(later) == []
+        own.chmod(0o700)
+        workspace = repository.reopen_workspace(own / "run")
+        shutil.rmtree(workspace.root)
+        mine.chmod(0o400)
+        workspace.root.symlink_to(mine)
+        workspace.restore(EMPTY)
+        assert stat.S_IMODE(mine.stat().st_mode) == 0o400
+        workspace.close()
+        assert repository.remove_old_workspaces(later) == ["run"]
 
 
 def test_a_workspace_is_the_snapshot_on_the_users_branch(seeded: Bench) -> None:

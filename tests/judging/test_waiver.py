@@ -33,7 +33,7 @@ def result(name: str, outcome: str) -> CriterionResult:
 
 def override(one: Finding | str, expires: date = TODAY) -> Override:
     name = one if isinstance(one, str) else one.fingerprint
-    return Override(ts="", finding=name, reason="meant", by="Ada <ada@x>", email="ada@x", expires=expires)
+    return Override(ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires)
 
 
 def decided(*outcomes: str):
@@ -57,7 +57,7 @@ def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():
     waived = applied(("fail", "pass", "pass"), [finding("a")], override(finding("a")))
     (rubric,) = waived.rubrics
     assert (rubric.outcome, rubric.score, rubric.criteria[0].outcome) == ("pass", 1.0, "fail")
-    assert rubric.criteria[0].reason == "overridden by Ada <ada@x> until 2026-03-01: meant | why"
+    assert rubric.criteria[0].reason == "overridden by Ada <ada@x> until 2026-03-01: it | is | why"
     assert waived.findings[0].level == "notice"
     assert [waiver.finding for waiver in waived.effective] == [finding("a").fingerprint]
 
@@ -119,7 +119,7 @@ def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
     one, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
     waivers = Waivers(TODAY, (override(one), override(two), override(other)), (Suppression(reason="x", criterion="c"),))
-    said = "overridden by Ada <ada@x> until 2026-03-01: meant"
+    said = "overridden by Ada <ada@x> until 2026-03-01: it | is"
     assert spares("r", "a", [one, two, other], waivers) == said
     assert spares("r", "c", [other, finding("c")], waivers) == "suppressed by the repository: x"
     assert spares("r", "a", [one, finding("a", 3)], waivers) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,13 +11,15 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.judging.decide import decide
-from vibe_gate.report.queries import waiver_in
 
 HEAD = "abcdef0123456789abcdef0123456789abcdef01"
 
 
 def changed(path: str = "src/a.py", added: int = 4, deleted: int = 1) -> ChangedFile:
     return ChangedFile(path=path, old_path=None, change_type="modified", added=added, deleted=deleted, binary=False)
+
+
+WAIVED = re.compile("(?:overridden|suppressed) by ")
 
 
 def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> CriterionResult:
@@ -32,7 +35,7 @@ def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> Ru
 def weighed(*criteria: CriterionResult) -> RubricResult:
     """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not count."""
     asked = Criterion(id="any", kind="check", check="no-secrets")
-    counted = [replace(one, outcome="not_applicable") if waiver_in(one.reason) else one for one in criteria]
+    counted = [replace(one, outcome="not_applicable") if WAIVED.match(one.reason) else one for one in criteria]
     return replace(decide(Rubric(schema=1, id="quality", criterion=(asked,)), counted), criteria=criteria)
 
 

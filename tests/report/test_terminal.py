@@ -12,6 +12,7 @@ from summaries import changed, criterion, failed, finding, policy, rubric, summa
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
 from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, Vote
+from vibe_gate.report import sentences
 from vibe_gate.report.terminal import render
 
 UNANSWERED = Vote(outcome="error", said=None, reason="HTTP 400", turn="nodes/judge-quality/turn-001")
@@ -328,6 +329,10 @@ def test_a_waiver_is_a_sentence_of_its_own():
     assert "|" not in screen(made)
     claimed = replace(made, findings=(replace(made.findings[0], level="failure"),))
     assert "Accepted" not in screen(claimed), "a judge can begin with the same words"
+    one, two = "overridden by jo: a | b", "suppressed by al: c; d"
+    both = criterion("x", "fail", reason=f"{one}; {two} | 2 lines; e | f")
+    found = [finding(f"{why} | bad", level="notice", criterion="x", waiver=why) for why in (two, one)]
+    assert sentences.reason("quality", both, found) == f"2 lines; e | f. Accepted: {two}; {one}."
 
 
 def test_a_reason_that_repeats_is_told_once():

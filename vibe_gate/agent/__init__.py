@@ -1,6 +1,6 @@
 """The door to coding agents. `turns.hold` is the only way in which any agent, judges included, gets a turn.
 
-    end = await hold(turn, record=..., wire=..., environ=..., homes=..., timeout_s=...)
+    end = await hold(turn, record=..., wire=..., environ=..., redact=..., homes=..., timeout_s=...)
 
 Importing this package is cheap; the SDK (a second) is loaded by the first session.
 """

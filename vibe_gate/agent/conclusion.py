@@ -7,7 +7,7 @@ nothing here trusts it for that.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -50,10 +50,10 @@ class Observed(Struct):
     starting: tuple[str, ...] = ()
 
 
-def conclude(seen: Observed, timeout_s: float) -> tuple[Status, str]:
-    """The status and one sentence for people."""
+def conclude(seen: Observed, timeout_s: float, redact: Callable[[str], str]) -> tuple[Status, str]:
+    """The status and one sentence for people, redacted before it is cut."""
     status, detail = _conclude(seen, timeout_s)
-    return status, plain(detail)
+    return status, plain(redact(detail))
 
 
 def plain(text: str) -> str:

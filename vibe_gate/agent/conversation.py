@@ -235,7 +235,8 @@ class _Session:
         began, told = time.monotonic(), tuple[str, ...]()
         while not self.task.stop.reason:
             status = await client.get_mcp_status()
-            now = servers.states(self.task.mcp_servers, status["mcpServers"], self.task.home / "tmp")
+            place, redact = self.task.home / "tmp", self.task.redact
+            now = servers.states(self.task.mcp_servers, status["mcpServers"], place, redact)
             self.seen.starting = now.starting
             if now.failed:
                 raise AgentError(servers.failure(now.failed))
@@ -396,7 +397,7 @@ async def _close(client: ClaudeSDKClient, launch: Launch, *, graceful: bool) -> 
 
 
 def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -> Ending:
-    status, detail = conclude(seen, task.timeout_s)
+    status, detail = conclude(seen, task.timeout_s, task.redact)
     result = dict(seen.result or {})
     answer = result.get("structured_output") if status == "answered" else None
     text = str(result.get("result") or "") if end_kind(status) == "finished" else ""

@@ -5,7 +5,9 @@ Claude Code tells of a server that ends only "Connection closed". So each is sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ START_S = 60.0
 
 SHOWN_AFTER_S = 1.0
 """A start that takes no longer is not worth a line."""
+
+ENDED_S = 2.0
+"""How long a server may still be starting after its program ended: a process that it left can hold its pipes open."""
 
 POLL_S = 0.05
 
@@ -61,14 +66,16 @@ def _kept(name: str, server: dict[str, Any], folder: Path) -> dict[str, Any]:
     return server | {"command": "/bin/sh", "args": ["-c", _KEEP, name, str(_place(folder, name)), *own]}
 
 
-def states(named: Iterable[str], told: Iterable[Mapping[str, Any]], folder: Path) -> ServerStates:
+def states(
+    named: Iterable[str], told: Iterable[Mapping[str, Any]], folder: Path, redact: Callable[[str], str]
+) -> ServerStates:
     """What the CLI tells (`mcpServers` of its status) of the servers that are named."""
     by_name = {str(one.get("name")): one for one in told}
-    status = {name: str(by_name.get(name, {}).get("status", "pending")) for name in named}
+    status = {name: _status(by_name.get(name, {}), _place(folder, name)) for name in named}
     return ServerStates(
         tuple(name for name, is_now in status.items() if is_now == "pending"),
         tuple(
-            _failed(by_name[name], is_now, _place(folder, name))
+            _failed(name, by_name.get(name, {}), is_now, _place(folder, name), redact)
             for name, is_now in status.items()
             if is_now not in ("pending", "connected")
         ),
@@ -82,16 +89,24 @@ def failure(failed: Sequence[FailedServer]) -> str:
     return f"The agent was not asked, because its MCP server {named} did not start." + (DETAILS + said if said else "")
 
 
-def _failed(told: Mapping[str, Any], status: str, place: Path) -> FailedServer:
-    code, said = _read(place, "exit").strip(), _last_lines(_read(place, "stderr"))
+def _status(told: Mapping[str, Any], place: Path) -> str:
+    status = str(told.get("status", "pending"))
+    with suppress(FileNotFoundError):
+        if status == "pending" and time.time() - place.with_name(f"{place.name}.exit").stat().st_mtime > ENDED_S:
+            return "failed"
+    return status
+
+
+def _failed(name: str, told: Mapping[str, Any], status: str, place: Path, redact: Callable[[str], str]) -> FailedServer:
+    code, said = _read(place, "exit").strip(), _last_lines(_read(place, "stderr"), redact)
     how = f"exit code {code}" if code else "it asks for a login" if status == "needs-auth" else "no connection"
-    return FailedServer(str(told["name"]), how, said or ("" if code else one_line(str(told.get("error") or ""))))
+    return FailedServer(name, how, said or ("" if code else one_line(redact(str(told.get("error") or "")))))
 
 
-def _last_lines(text: str) -> str:
-    """Whole lines only: what a limit leaves of a secret is not known as one any more."""
+def _last_lines(text: str, redact: Callable[[str], str]) -> str:
+    """Whole lines only, and redacted first: what is left of a secret that was cut or joined is not known as one."""
     whole = text.partition("\n")[2] if len(text.encode("utf-8", "replace")) >= _KEPT_BYTES else text
-    lines = [line for line in map(one_line, whole.splitlines()) if line]
+    lines = [line for line in map(one_line, redact(whole).splitlines()) if line]
     return " | ".join(lines[-_KEPT_LINES:])
 
 

@@ -132,6 +132,7 @@ class Task(Turn, frozen=True, kw_only=True):
     `base_url` is a `Gateway.url(...)`, or "" if `cloud` says how to reach the model: variables that reach the agent
     untouched (Bedrock, Vertex). Of `environ`, this program's environment, only the search path, locale and time zone
     reach it. `home` is an empty private directory that the caller deletes afterwards. `timeout_s` is wall clock.
+    `redact` takes secrets out of what other programs said, before that is cut and put on one line.
     """
 
     home: Path
@@ -143,6 +144,7 @@ class Task(Turn, frozen=True, kw_only=True):
     clock: Callable[[], float] = time.time
     watch: Watch | None = None
     stop: Stop = field(default_factory=Stop)
+    redact: Callable[[str], str] = str
 
 
 class Recorder(Protocol):

@@ -90,6 +90,7 @@ async def hold(
     record: RunRecord,
     wire: ModelAccess,
     environ: Mapping[str, str],
+    redact: Callable[[str], str],
     homes: Path,
     timeout_s: float,
     watch: Watch | None = None,
@@ -114,7 +115,7 @@ async def hold(
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
         task = Task(
             **asdict(turn), home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s,
-            watch=watch, stop=stop,
+            watch=watch, stop=stop, redact=redact,
         )  # fmt: skip
         try:
             ending = await run_conversation(task, opened)

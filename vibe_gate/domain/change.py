@@ -230,16 +230,6 @@ class Change(Struct, frozen=True):
         """The bundle folder's name: the head commit, or the tree while uncommitted."""
         return self.head_commit or f"tree-{self.after}"
 
-    @property
-    def added(self) -> int:
-        """Added lines of text; a binary file has none."""
-        return sum(file.added for file in self.files if not file.binary)
-
-    @property
-    def deleted(self) -> int:
-        """Deleted lines of text."""
-        return sum(file.deleted for file in self.files if not file.binary)
-
     def file(self, path: str) -> FileDiff | None:
         """The file changed at `path` on its after side (or before side, if deleted)."""
         return next((file for file in self.files if file.path == path), None)

@@ -57,8 +57,7 @@ class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         approval = "approved" if _POLICY.fullmatch(self.finding) else "suppressed"
         how = "overridden" if self.local else approval
         until = f" until {self.expires}" if self.expires else ""
-        # `judging.decide` puts " | " between it and what a finding says.
-        return f"{how} by {self.by}{until}: {self.reason}".replace("|", "/")
+        return f"{how} by {self.by}{until}: {self.reason}"
 
 
 class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

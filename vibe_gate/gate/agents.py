@@ -41,8 +41,11 @@ _COMMENT = expression(r"(?:^|[ \t])#.*")
 
 def read_agent(source: Source, servers: Sequence[str], found: Found) -> Agent | None:
     """The agent of a TOML file; `servers` are the names of `[mcp.NAME]` in gate.toml."""
-    agent = validated(Agent, source.tables, (), source, found)
+    agent = validated(Agent, {key: value for key, value in source.tables.items() if key != "mcp"}, (), source, found)
     check_id(source, found)
+    if "mcp" in source.tables:
+        advice = 'move [mcp.NAME] to .vibe-gate/gate.toml, and write mcp_servers = ["NAME"] here'
+        found.append(source.mistake(("mcp",), f"is a table of gate.toml\n{advice}"))
     if "schema" not in source.tables:
         found.append(source.mistake(("schema",), WRITE_SCHEMA))
     for location, name in source.values("mcp_servers", None):

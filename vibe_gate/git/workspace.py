@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import subprocess
 import tempfile
 from collections.abc import Collection
@@ -54,6 +55,9 @@ _FILE_SYSTEM = ("core.filemode", "core.symlinks", "core.ignorecase", "core.preco
 _OWNER = "repository"
 """Beside the workspaces of a repository: a file with the path of its common folder."""
 
+_PATH_BYTES = 1 << 16
+"""More than any path has."""
+
 _NAMED = 40
 """Characters of a repository's name that the folder of its workspaces begins with, for people."""
 
@@ -74,6 +78,7 @@ class Workspace:
         self._place = place
         self._objects = objects
         self._kept = folder / "kept.git"
+        _require_private(folder.parent)
         self._lock = _locked(folder)
         own = {"GIT_INDEX_FILE": os.fspath(self._kept / "index"), "GIT_WORK_TREE": os.fspath(self.root)}
         self._git = place.git.bare(self._kept, own)
@@ -278,7 +283,8 @@ def create(repository: ChangeQueries, place: Place, objects: Objects, folder: Pa
     """A new workspace in `folder`, which must not be there yet, with the files of `tree`."""
     try:
         _make_private(folder.parent)
-        (folder.parent / _OWNER).write_bytes(os.fsencode(place.common_dir))
+        _require_private(folder.parent)
+        _write_owner(folder.parent / _OWNER, os.fsencode(place.common_dir))
         folder.mkdir(mode=0o700)
         with ExitStack() as failing:
             made = Workspace(repository, place, objects, folder)
@@ -296,10 +302,11 @@ def remove_old(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
     Of this repository, and of those in the state directory whose repository is gone.
     """
     own = place_of(place)
-    others = [folder for folder in own.parent.glob(f"*/{_OWNER}") if _is_gone(folder)]
+    others = [file for file in own.parent.glob(f"*/{_OWNER}") if _is_private(file.parent) and _is_gone(file)]
     removed = []
     for parent in dict.fromkeys((own, earlier_place_of(place), *(file.parent for file in others))):
-        removed += _remove_old(place, parent, before, dry_run=dry_run)
+        if _is_private(parent):
+            removed += _remove_old(place, parent, before, dry_run=dry_run)
     if not dry_run:
         for file in others:
             with suppress(OSError):  # some are not old enough
@@ -310,16 +317,24 @@ def remove_old(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
 
 
 def _is_gone(owner: Path) -> bool:
-    """Whether the repository is gone whose path this file holds."""
-    with suppress(OSError):
-        path = owner.read_bytes()
-        return path.startswith(b"/") and not os.path.lexists(path)
+    """Whether the repository is gone whose path this file holds.
+
+    A disk that is not mounted leaves nothing, or an empty folder, where the repository's folder was.
+    """
+    with suppress(OSError), open(owner, "rb", opener=_no_link) as file:
+        path = Path(os.fsdecode(file.read(_PATH_BYTES)))
+        root = path.parent if path.name == ".git" else path
+        return path.is_absolute() and not os.path.lexists(root) and any(root.parent.iterdir())
     return False
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
 
 def _remove_old(place: Place, parent: Path, before: datetime, *, dry_run: bool) -> list[str]:
     removed = []
-    for folder in sorted(each for each in parent.iterdir() if each.name != _OWNER) if parent.is_dir() else ():
+    for folder in sorted(each for each in parent.iterdir() if each.name != _OWNER):
         with suppress(OSError, InfrastructureError):  # in use, or going
             used = max(each.stat().st_mtime for each in (folder, *folder.glob("kept.git/index")))
             if datetime.fromtimestamp(used, UTC) < before:
@@ -335,6 +350,38 @@ def _make_private(folder: Path) -> None:
     if not folder.is_dir():
         _make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _require_private(folder: Path) -> None:
+    for each in _ours(folder):
+        if not _is_own(each):
+            what = f"{each} is not a folder that only you can write to"
+            raise InfrastructureError(f"{what}: workspaces are not made below it. Move it away, or `chmod 700` it.")
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether the folder is there, and neither it nor another of ours above it leads or belongs elsewhere."""
+    return all(map(_is_own, _ours(folder)))
+
+
+def _ours(folder: Path) -> tuple[Path, ...]:
+    """The folder of workspaces and those above it that we made. What those lie in may be links of the user's."""
+    above = folder if folder.name == "workspaces" else folder.parent
+    return tuple(dict.fromkeys((above.parent, above, folder)))
+
+
+def _is_own(folder: Path) -> bool:
+    with suppress(OSError):
+        about = os.lstat(folder)
+        return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o022
+    return False
+
+
+def _write_owner(file: Path, path: bytes) -> None:
+    """Anew, and never through a link."""
+    file.unlink(missing_ok=True)
+    with open(file, "xb", opener=_no_link) as new:
+        new.write(path)
 
 
 def _walk(root: Path, submodules: Collection[bytes]) -> tuple[set[bytes], set[bytes]]:
@@ -393,7 +440,8 @@ def _locked(folder: Path) -> int:
 
 def _remove(folder: Path, place: Place) -> None:
     """Delete a folder however deep it is; agents' tools leave folders without write permission."""
-    for command in (["chmod", "-R", "u+rwX", "--"], ["rm", "-rf", "--"]):
+    opens = [] if folder.is_symlink() else [["chmod", "-R", "u+rwX", "--"]]  # chmod would follow a link
+    for command in (*opens, ["rm", "-rf", "--"]):
         subprocess.run([*command, folder], env=place.git.environ, capture_output=True, check=False)
     if os.path.lexists(folder):
         raise InfrastructureError(f"the folder {folder} cannot be deleted: something in it is in use or protected.")

@@ -157,6 +157,7 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
         record=run.record,
         wire=model.gateway,
         environ=run.environ,
+        redact=run.redactor.text,
         homes=context.folder,
         timeout_s=run.deadline.left(),
     )

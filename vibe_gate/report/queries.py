@@ -156,11 +156,15 @@ def waiver(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
     if finding.waiver is not UNSET:
         return finding.waiver
-    return waiver_in(finding.message) if finding.level == "notice" else ""  # of a summary without that field
+    return _waiver_in(finding.message) if finding.level == "notice" else ""  # of a summary without that field
 
 
-def waiver_in(text: str) -> str:
-    """The waiver with which a message or a reason begins; "" if it begins with none."""
+def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
+    """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason begins with them."""
+    return "; ".join(dict.fromkeys(waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)))
+
+
+def _waiver_in(text: str) -> str:
     return text.partition(" | ")[0] if _WAIVED.match(text) else ""
 
 

@@ -228,7 +228,7 @@ def message(finding: Finding) -> str:
 
 def said(finding: Finding) -> str:
     """What the finding says; if somebody accepted it, the waiver is a sentence of its own behind it."""
-    return _accepted(finding.message) if queries.waiver(finding) else finding.message
+    return _accepted(finding.message, queries.waiver(finding))
 
 
 def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:
@@ -237,12 +237,14 @@ def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding])
     Only the findings tell whether somebody did: a judge can begin its reason with the same words.
     """
     is_accepted = criterion.outcome == "fail" and queries.is_waived(rubric, criterion.id, findings)
-    return _accepted(criterion.reason) if is_accepted else criterion.reason
+    waived = queries.waivers(rubric, criterion.id, findings) if is_accepted else ""
+    return _accepted(criterion.reason, waived)
 
 
-def _accepted(text: str) -> str:
-    waived = queries.waiver_in(text)
-    return f"{ended(text.removeprefix(f'{waived} | '))} Accepted: {ended(waived)}" if waived else text
+def _accepted(text: str, waived: str) -> str:
+    """`waived` is what the text begins with; of several waivers in any order, so its length says where they end."""
+    said = text[len(waived) :].removeprefix(" | ") or text
+    return f"{ended(said)} Accepted: {ended(waived)}" if waived else text
 
 
 def one_line(finding: Finding) -> str:

@@ -133,6 +133,7 @@ class AgentTurns:
                 record=self._run.record,
                 wire=model.gateway,
                 environ=self._run.environ,
+                redact=self._run.redactor.text,
                 homes=model.folder,
                 timeout_s=min(asked.timeout_s or asked.agent.timeout_s or left, left),
                 watch=watch,

@@ -73,26 +73,35 @@ def _hook(script: str, timeout_s: int, *more: str) -> dict[str, Any]:
 
 
 def read_settings(path: Path, below: Path) -> str | None:
-    """The text of a settings file; None where there is none. UsageError where it leads elsewhere or cannot be read."""
-    _no_links(path, below)
+    """The text of a settings file; None if there is none. UsageError if it leads elsewhere or cannot be read."""
+    content = read_file(path, below)
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no ordinary file")
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
+        return None if content is None else content.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise UsageError(f"{_shown(path)} cannot be read: {error}. Nothing was changed.") from error
 
 
 def write_settings(path: Path, below: Path, text: str | None) -> None:
-    """Put the text there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
+    """As `write_file`."""
+    write_file(path, below, None if text is None else text.encode("utf-8"))
+
+
+def read_file(path: Path, below: Path) -> bytes | None:
+    """What is in a file; None if there is none. UsageError if it leads elsewhere (`below` may) or cannot be read."""
     _no_links(path, below)
-    write_file(path, None if text is None else text.encode("utf-8"))
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no ordinary file")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{_shown(path)} cannot be read: {error}. Nothing was changed.") from error
 
 
-def write_file(path: Path, content: bytes | None) -> None:
+def write_file(path: Path, below: Path, content: bytes | None) -> None:
     """Put the bytes there, whole or not at all; None removes the file, and its folder if it is empty. StorageError."""
+    _no_links(path, below)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         if content is None:

@@ -103,12 +103,21 @@ def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> i
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
         _drop(_settings(repository, args), repository.root)
-        if not args.shared and take_back(repository.common_dir, repository.other_worktrees()):
-            emit(f"removed  {LOCAL_SETTINGS} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
+        if not args.shared:
+            _take_back(repository)
         ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.has_gate(repository):
             emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
     return PASS
+
+
+def _take_back(repository: Repository) -> None:
+    """Undo `_exclude`; where that cannot be done, what else there is to uninstall is still uninstalled."""
+    try:
+        if take_back(repository.common_dir, repository.other_worktrees()):
+            emit(f"removed  {LOCAL_SETTINGS} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
+    except GateError as error:
+        complain(f"Whether git ignores {LOCAL_SETTINGS} was not looked at: {error}")
 
 
 def _drop(path: Path, below: Path) -> None:

@@ -27,6 +27,7 @@ from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, re
 from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.summary import of_change
 from vibe_gate.run.walk import RunRequest, run_workflow
 
 _AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
@@ -198,10 +199,10 @@ def _owner(node: str, stages: list[str]) -> str:
 
 
 def _made(done: WorkflowRun) -> Iterator[str]:
-    change = done.change
-    if change is None:
+    if done.change is None:
         yield "changed   nothing"
         return
+    change = of_change(done.change)
     files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
     yield f"changed   {files} · {_first(done.names)}"
     if done.steers:
