@@ -107,6 +107,30 @@ def test_a_case_of_checks_needs_no_cassette_and_counts_what_stands_in_hostile_tr
     assert run_cases(repo, "hygene").code == 2
 
 
+def test_a_case_names_two_commits_or_a_commit_and_a_patch_and_says_which_commit_is_not_here(repo: Repo) -> None:
+    shutil.rmtree(repo.path / CASES)
+    base = repo.commit("Base", **{"src/load.py": GOOD})
+    head = repo.commit("Conflict", **{"src/load.py": CONFLICT})
+    patch = repo.git("diff", base, head) + "\n"
+    repo.commit("Back", **{"src/load.py": GOOD})
+    about = f'schema = 1\nrubric = "hygiene"\noutcome = "fail"\nbase = "{base}"\n'
+    repo.write(f"{CASES}/commits/case.toml", f'{about}head = "{head}"\n')
+    repo.write(f"{CASES}/gone/case.toml", f'{about}head = "{"a" * 40}"\n')
+    for name, text in (("patched", patch), ("other", patch.replace("-def", "-deff"))):
+        repo.write(f"{CASES}/{name}/case.toml", about)
+        repo.write(f"{CASES}/{name}/change.patch", text)
+    done = run_cases(repo)
+    assert done.out.splitlines() == [
+        "commits: ok",
+        "gone: undecided: commit aaaaaaaaaaaa is not in this clone; fetch it (in a shallow one: "
+        "`git fetch --unshallow`)",
+        f"other: undecided: change.patch does not apply to commit {base[:12]}",
+        "patched: ok",
+        "4 cases: 2 ok, 2 undecided",
+    ], done.err
+    assert done.code == 3
+
+
 def test_a_case_holds_what_the_gate_refuses_elsewhere_and_is_still_a_change_of_the_gate(repo: Repo) -> None:
     repo.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["quality", "hygiene"]\n')
     repo.commit("A gate")

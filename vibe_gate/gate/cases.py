@@ -2,9 +2,11 @@
 
     case.toml         the rubric and the expected outcomes
     before/, after/   the two trees of the change, files as they are; one may be missing
+    change.patch      in their place, with `base` in case.toml: the change of that commit's tree
     cassette/         the recorded answers of the rubric's judge
 
-What stands in `before` and `after` is never read as definitions, and never reviewed as code of the project.
+In place of the trees case.toml may name two commits of the repository, `base` and `head`. What stands in `before` and
+`after` is never read as definitions, and never reviewed as code of the project.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ from vibe_gate.domain.tables import quoted, suggestion
 from vibe_gate.gate.source import DefinitionTree, Mistake, Source, is_identifier, missing, read_toml, validated
 
 SIDES = ("before", "after")
+PATCH = "change.patch"
+
+CommitId = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{40}(?!\n)$", extra={"means": "a whole commit id, 40 digits of 0 to 9 and a to f"})
+]
 
 
 class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,6 +40,12 @@ class CaseFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dict[Identifier, Literal["pass", "fail", "abstain", "not_applicable"]],
         Meta(description="By id, outcomes of criteria. Without `outcome` at least one."),
     ] = {}
+    base: Annotated[
+        CommitId | None, Meta(description="Without `before/` and `after/`: the commit before the change.")
+    ] = None
+    head: Annotated[
+        CommitId | None, Meta(description="With `base`: the commit after it. Without it, `change.patch` is the change.")
+    ] = None
 
 
 class Case(Struct, frozen=True):
@@ -62,6 +75,7 @@ def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Ca
             if isinstance(source, Mistake):
                 own.append(source)
             elif file := validated(CaseFile, source.tables, (), source, own):
+                own += _unclear(source, file, entries)
                 own += _unknown(source, file, known, tree)
                 cases.append(Case(name, folder, file))
         found += own
@@ -93,8 +107,23 @@ def _misplaced(folder: str, entries: dict[str, bool]) -> Iterator[Mistake]:
         yield Mistake(shown, 1, "", "not the name of a case", advice)
     if "case.toml" not in entries:
         yield Mistake(shown, 1, "", "no case.toml", "write one, or move the folder away")
-    if not any(path.startswith(("before/", "after/")) for path in entries):
-        yield Mistake(shown, 1, "", "no file in before/ or after/", "put the two sides of the change there")
+
+
+def _unclear(source: Source, file: CaseFile, entries: Iterable[str]) -> Iterator[Mistake]:
+    """Why it is not clear what the change is: two trees, two commits, or a commit and a patch."""
+    trees, patch = any(path.startswith(("before/", "after/")) for path in entries), PATCH in entries
+    folder = paths.quote(source.path.rpartition("/")[0])
+    if trees and (file.base or file.head or patch):
+        what = f"before/ and after/ are the change already\nkeep them, or base with head or {PATCH}"
+        yield source.mistake(("base",), what) if file.base else Mistake(folder, 1, "", *what.split("\n"))
+    elif file.base and (file.head is None) is not patch:
+        yield source.mistake(("base",), f"needs either head or {PATCH} beside it")
+    elif file.base and file.base == file.head:
+        yield source.mistake(("head",), "is the same commit as base")
+    elif not file.base and (file.head or patch):
+        yield source.mistake(("base",), "is missing\nname the commit before the change")
+    elif not trees and not file.base:
+        yield Mistake(folder, 1, "", "no file in before/ or after/", "put the two sides of the change there")
 
 
 def _unknown(source: Source, file: CaseFile, known: dict[str, Rubric], tree: DefinitionTree) -> Iterator[Mistake]:

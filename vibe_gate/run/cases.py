@@ -22,7 +22,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.tables import did_you_mean
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
-from vibe_gate.gate.cases import SIDES, Case, read_cases
+from vibe_gate.gate.cases import PATCH, SIDES, Case, read_cases
 from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake
 from vibe_gate.gateway import Mode
@@ -82,6 +82,9 @@ class CaseSet(Struct, frozen=True):
         for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
         """
         cassette = self._cassette(case)
+        trees = self.sides(case)
+        if isinstance(trees, str):
+            return CaseResult(case, "undecided", (trees,))
         with scratch.private_folder("case") as folder:
             request = ReviewRequest(
                 Selection("commit"),
@@ -91,9 +94,8 @@ class CaseSet(Struct, frozen=True):
                 wire=wire,
                 cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
             )
-            trees = (self.tree.id, *(_side(self.tree, case, side) for side in SIDES))
             with (
-                self.repository.with_trees(Path(folder, "repository"), trees) as stand_in,
+                self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,
                 open_state(self.repository.common_dir) as own,
                 open_state(stand_in.common_dir) as state,
             ):
@@ -111,6 +113,23 @@ class CaseSet(Struct, frozen=True):
                 _replace(cassette, Path(folder, "cassette"))
         status: Status = "failed" if failed else "undecided" if undecided else "ok"
         return CaseResult(case, status, failed or undecided, summary, used)
+
+    def sides(self, case: Case) -> tuple[str, str] | str:
+        """The trees before and after the change, or the sentence why they cannot be had."""
+        base, head = case.file.base, case.file.head
+        if base is None:
+            return _folders(self.tree, case)
+        for commit in filter(None, (base, head)):
+            if not self.repository.has(commit):
+                return (
+                    f"commit {commit[:12]} is not in this clone; fetch it (in a shallow one: `git fetch --unshallow`)"
+                )
+        before = self.repository.tree_of(base)
+        patch = self.tree.read(f"{case.folder}/{PATCH}") or b""
+        after = self.repository.tree_of(head) if head else self.repository.patched(before, patch)
+        if not after:
+            return f"{PATCH} does not apply to commit {base[:12]}"
+        return (before, after) if before != after else f"nothing differs from commit {base[:12]}"
 
     def _cassette(self, case: Case) -> Path:
         """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
@@ -138,7 +157,7 @@ def read_case_set(
             root, tree = start, repository.tree(entry.id)
         gate = load_gate(tree, revision="worktree", origin="trusted") or built_in_gate(tree)
         cases, mistakes = read_cases(tree, gate.rubrics)
-        same = [case for case in cases if len({_side(tree, case, side) for side in SIDES}) == 1]
+        same = [case for case in cases if not case.file.base and len({*_folders(tree, case)}) == 1]
         mistakes += [Mistake(case.folder, 1, "", "before/ and after/ hold the same files") for case in same]
         if mistakes:
             raise DefinitionError(mistakes)
@@ -171,10 +190,10 @@ def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[st
     return tuple(failed), tuple(undecided[name] for name in case.file.expect if name in undecided)
 
 
-def _side(tree: Tree, case: Case, side: str) -> str:
-    """The tree of a side of the case, empty if it has none."""
-    entry = tree.entry(f"{case.folder}/{side}".encode())
-    return entry.id if entry else EMPTY_TREE
+def _folders(tree: Tree, case: Case) -> tuple[str, str]:
+    """The trees of the case's folders before/ and after/; one that it does not have is empty."""
+    before, after = (tree.entry(f"{case.folder}/{side}".encode()) for side in SIDES)
+    return before.id if before else EMPTY_TREE, after.id if after else EMPTY_TREE
 
 
 def _replace(cassette: Path, recording: Path) -> None:
