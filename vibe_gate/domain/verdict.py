@@ -146,6 +146,11 @@ class Vote(Struct, frozen=True, kw_only=True):
     second_look: SecondLook | UnsetType = UNSET
     proof: Proof | UnsetType = UNSET
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is a fail that a second look refuted."""
+        return self.second_look is not UNSET and self.second_look.outcome == "refuted"
+
 
 class Finding(Struct, frozen=True, kw_only=True):
     """Something to show at a line. `line` 0: about the file as a whole.

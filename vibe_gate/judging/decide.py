@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate import errors
@@ -56,7 +56,8 @@ def combine(parts: Sequence[Vote]) -> Vote:
     deciding = sorted((part for part in parts if part.outcome == worst), key=lambda part: part.said is not None)
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
-    return replace(deciding[0], evidence=evidence, changes=changes)
+    against = " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample)) or None
+    return replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
 
 
 def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
@@ -99,6 +100,78 @@ def worst(results: Sequence[CriterionResult]) -> CriterionResult:
     chosen = min(results, key=lambda result: _WORST_FIRST.index(result.outcome))
     others = (vote for result in results if result is not chosen for vote in result.votes)
     return replace(chosen, votes=(*chosen.votes, *others))
+
+
+def without_refuted(result: CriterionResult) -> CriterionResult:
+    """The result after second looks: a failed criterion passes if every vote that fails it was refuted.
+
+    Nothing else changes: one fail that stands, is undecided or was not looked at leaves the criterion failed.
+    """
+    fails = [vote for vote in result.votes if vote.outcome == "fail"]
+    if result.outcome != "fail" or not fails or not all(vote.is_refuted for vote in fails):
+        return result
+    why = next(vote.second_look.reason for vote in fails if vote.second_look is not UNSET)
+    return replace(result, outcome="pass", decided_by="refuted", reason=short(f"Raised and refuted: {why}"))
+
+
+def refuted_noticed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, those that were refuted as notices."""
+    return tuple(replace(one, level="notice") if one.is_refuted else one for one in findings)
+
+
+class OpenFail(Struct, frozen=True):
+    """A fail of a judge criterion that gets a second look: votes that point at the same lines."""
+
+    rubric: Rubric
+    criterion: Criterion
+    votes: tuple[Vote, ...]
+
+
+def open_fails(
+    rubric: Rubric, result: RubricResult, findings: Sequence[Finding], waivers: Waivers
+) -> tuple[OpenFail, ...]:
+    """The fails for which the rubric wants a second look, all decided but for that.
+
+    That a criterion only advises until it has earned to block does not count. What people let pass needs no look:
+    `findings` are all of the run's, with their fingerprints.
+    """
+    spared = {one.id for one in result.criteria if spares(rubric.id, one.id, findings, waivers)}
+    counted = [
+        replace(one, trust=UNSET, outcome="not_applicable" if one.id in spared else one.outcome)
+        for one in result.criteria
+    ]
+    wanted: set[str] = set()
+    if rubric.second_look == "always":
+        wanted = {one.id for one in counted if one.outcome == "fail"}
+    elif rubric.second_look == "blocking":
+        wanted = _blocking(rubric, decide(rubric, counted))
+
+    def is_waived(name: str, votes: Sequence[Vote]) -> bool:
+        lines = [line for vote in votes for line in vote.evidence]
+        own = [one for one in findings if one.is_of(rubric.id, name) and any(line in lines for line in one.evidence)]
+        return all(waivers.of(finding) is not None for finding in own)
+
+    return tuple(
+        OpenFail(rubric, criterion, votes)
+        for criterion, one in zip(rubric.criterion, counted, strict=True)
+        if criterion.kind == "judge" and one.id in wanted
+        for votes in by_lines(one.votes)
+        if not is_waived(one.id, votes)
+    )
+
+
+def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
+    """The fails with evidence that stands, those together that point at one line, directly or by a third."""
+    groups: list[tuple[set[tuple[str, int, int]], list[Vote]]] = []
+    for vote in votes:
+        lines = {(one.path, one.line, one.end_line) for one in vote.evidence if one.standing != "void"}
+        if vote.outcome != "fail" or not lines:
+            continue
+        near = [group for group in groups if not lines.isdisjoint(group[0])]
+        groups = [group for group in groups if group not in near]
+        joined = [earlier for _, group in near for earlier in group]
+        groups.append((lines.union(*(each for each, _ in near)), [*joined, vote]))
+    return [tuple(group) for _, group in groups]
 
 
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:

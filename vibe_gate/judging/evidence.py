@@ -45,27 +45,52 @@ def quote_in_file(evidence: Quoted, file: FileDiff | None, content: bytes) -> Ch
     """
     if file is None:
         return _checked(evidence, "void", "the file is not part of the change")
-    quote = _folded(evidence.quote)
-    if not quote:
-        return _checked(evidence, "void", "the quote is empty")
-    if "\n" in evidence.quote.strip():
-        return _checked(evidence, "void", "the quote is more than one line")
-    if len(quote) > MAX_QUOTE:
-        return _checked(evidence, "void", f"the quote is longer than {MAX_QUOTE} characters")
-    lines = enumerate(escape.lines(content), start=1)
-    places = [number for number, line in lines if quote in _folded(escape.show(line))]
+    if wrong := _misquoted(evidence):
+        return _checked(evidence, "void", wrong)
+    places = _places(evidence, content)
     if not places:
         return _checked(evidence, "void", "the quoted text is not in the file")
     touched = changed_lines(file, evidence.side)
     touching = [number for number in places if number in touched]
-    if not touching:
-        return _checked(evidence, "void", "the quoted line was not changed")
-    if evidence.line in touching:
+    return _nearest(evidence, touching) if touching else _checked(evidence, "void", "the quoted line was not changed")
+
+
+def quote_in_tree(evidence: Quoted, content: bytes | None) -> CheckedEvidence:
+    """Whether the quoted line stands in a file of a tree, changed or not; `content` is None without such a file.
+
+    Compared as by `quote_in_file`.
+    """
+    if content is None:
+        return _checked(evidence, "void", "there is no such file")
+    if wrong := _misquoted(evidence):
+        return _checked(evidence, "void", wrong)
+    places = _places(evidence, content)
+    return _nearest(evidence, places) if places else _checked(evidence, "void", "the quoted text is not in the file")
+
+
+def _misquoted(evidence: Quoted) -> str:
+    """Why no line can be looked for, or ""."""
+    quote = _folded(evidence.quote)
+    if not quote:
+        return "the quote is empty"
+    if "\n" in evidence.quote.strip():
+        return "the quote is more than one line"
+    return f"the quote is longer than {MAX_QUOTE} characters" if len(quote) > MAX_QUOTE else ""
+
+
+def _places(evidence: Quoted, content: bytes) -> list[int]:
+    """The numbers of the lines that hold the quote."""
+    quote, lines = _folded(evidence.quote), enumerate(escape.lines(content), start=1)
+    return [number for number, line in lines if quote in _folded(escape.show(line))]
+
+
+def _nearest(evidence: Quoted, places: list[int]) -> CheckedEvidence:
+    """The evidence at the one of these lines that is nearest to where it says."""
+    if evidence.line in places:
         return _checked(evidence, "holds")
-    if len("".join(quote.split())) < MIN_RELOCATED:
+    if len("".join(evidence.quote.split())) < MIN_RELOCATED:
         return _checked(evidence, "void", "the quote is not at that line, and too short to be looked for elsewhere")
-    nearest = min(touching, key=lambda number: abs(number - evidence.line))
-    return _checked(evidence, "relocated", line=nearest)
+    return _checked(evidence, "relocated", line=min(places, key=lambda number: abs(number - evidence.line)))
 
 
 def changed_lines(file: FileDiff, side: Side) -> frozenset[int]:

@@ -47,8 +47,9 @@ def raised_by(
 
 
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
-    """What a failed judge criterion points at: every piece of evidence that stands, or else the change."""
-    if criterion.kind != "judge" or result.outcome != "fail":
+    """What a judge criterion that failed, or was refuted, points at: every piece of evidence that stands, or else the
+    change."""
+    if criterion.kind != "judge" or not (result.outcome == "fail" or result.decided_by == "refuted"):
         return []
     found = [
         Finding(
@@ -59,6 +60,7 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
             criterion=criterion.id,
             message=vote.reason or "The answer gives no reason.",
             evidence=(evidence,),
+            second_look=vote.second_look,
         )
         for vote in result.votes
         if vote.outcome == "fail"

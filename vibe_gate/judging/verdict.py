@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,7 +16,19 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import apply_overrides, decide, exit_code, levelled, result_of_votes, run_outcome, worst
+from vibe_gate.judging.decide import (
+    OpenFail,
+    apply_overrides,
+    decide,
+    exit_code,
+    levelled,
+    open_fails,
+    refuted_noticed,
+    result_of_votes,
+    run_outcome,
+    without_refuted,
+    worst,
+)
 from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by, told_apart
 
 
@@ -57,10 +71,8 @@ def verdict_of(
     """The verdict: what checks and judges answered, without what `waivers` let pass."""
     change, rubrics = facts.change, facts.rubrics
     results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
-    found, raised = all_findings(rubrics, results, checks, impact), raised_by(rubrics, results, checks)
-    by_rubrics = [raised.get(finding, ()) for finding in found]
-    named = told_apart(rubrics, fingerprinted(found), by_rubrics)
-    waived = apply_overrides(rubrics, results, named, waivers)
+    named, by_rubrics = _named_findings(rubrics, results, checks, impact)
+    waived = apply_overrides(rubrics, results, refuted_noticed(named), waivers)
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
     shown = (
         *ordered(levelled(rubrics, waived.rubrics, waived.findings, by_rubrics)),
@@ -81,6 +93,25 @@ def verdict_of(
         notes=(*answers.notes, *checks.notes, *passed),
         repairs=checks.repairs,
     )
+
+
+def fails_to_look_at(
+    facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers
+) -> tuple[OpenFail, ...]:
+    """The fails that get a second look, as far as the answers decide until now."""
+    results = tuple(_rubric_result(rubric, facts.change, checks, answers) for rubric in facts.rubrics)
+    named, _ = _named_findings(facts.rubrics, results, checks, impact)
+    pairs = zip(facts.rubrics, results, strict=True)
+    return tuple(fail for rubric, result in pairs for fail in open_fails(rubric, result, named, waivers))
+
+
+def _named_findings(
+    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults, impact: PolicyImpact
+) -> tuple[tuple[Finding, ...], list[Collection[str]]]:
+    """All findings with their fingerprints, and for each the ids of the rubrics that it fails."""
+    found, raised = all_findings(rubrics, results, checks, impact), raised_by(rubrics, results, checks)
+    by_rubrics: list[Collection[str]] = [raised.get(finding, ()) for finding in found]
+    return told_apart(rubrics, fingerprinted(found), by_rubrics), by_rubrics
 
 
 def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers: Answers) -> RubricResult:
@@ -106,7 +137,8 @@ def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers:
     result = worst(
         [result_of_votes(criterion, one.by_criterion.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes]
     )
-    return result if rubric.id in answers.asked else replace(result, decided_by="cache")
+    result = result if rubric.id in answers.asked else replace(result, decided_by="cache")
+    return without_refuted(result)
 
 
 def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:

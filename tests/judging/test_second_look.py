@@ -1,0 +1,169 @@
+"""What a second look changes, as tables: only a refutation whose evidence holds, and only a fail."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from vibe_gate.domain.gate import Override, Waivers
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    LookOutcome,
+    Outcome,
+    SecondLook,
+    TrustBadge,
+    Vote,
+)
+from vibe_gate.judging.brief import QuotedLine
+from vibe_gate.judging.decide import by_lines, decide, open_fails, refuted_noticed, result_of_votes, without_refuted
+from vibe_gate.judging.evidence import quote_in_tree
+from vibe_gate.judging.findings import findings_of, fingerprinted
+
+TODAY = date(2026, 3, 1)
+NOBODY = Waivers(TODAY)
+ASKED = Criterion(id="works", kind="judge", question="?", must=True)
+SOFT = Criterion(id="tested", kind="judge", question="?")
+
+
+def at(line: int, standing: str = "holds") -> CheckedEvidence:
+    return CheckedEvidence(path="a.py", line=line, end_line=line, quote=f"x{line}", standing=standing)
+
+
+def look(outcome: LookOutcome) -> SecondLook:
+    return SecondLook(outcome=outcome, said=outcome, reason="a guard", evidence=(at(9),))
+
+
+def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = None) -> Vote:
+    evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
+    seen = look(look_at) if look_at else UNSET
+    return Vote(outcome=outcome, said=outcome, reason=f"at {lines}", evidence=evidence, second_look=seen)
+
+
+def result(*votes: Vote, of: Criterion = ASKED) -> CriterionResult:
+    return result_of_votes(of, votes, len(votes))
+
+
+@pytest.mark.parametrize(
+    ("looks", "outcome", "levels"),
+    [
+        (["refuted"], "pass", ["notice"]),
+        (["stands"], "fail", ["failure"]),
+        (["undecided"], "fail", ["failure"]),
+        ([None], "fail", ["failure"]),
+        (["refuted", "refuted"], "pass", ["notice", "notice"]),
+        (["refuted", "stands"], "fail", ["notice", "failure"]),
+        (["refuted", None], "fail", ["notice", "failure"]),
+    ],
+)
+def test_a_criterion_passes_when_each_of_its_findings_is_refuted_and_fails_while_one_is_left(looks, outcome, levels):
+    decided = without_refuted(result(*(vote("fail", line, look_at=one) for line, one in enumerate(looks, start=1))))
+    assert decided.outcome == outcome
+    assert (decided.decided_by == "refuted") is (outcome == "pass")
+    found = refuted_noticed(findings_of(ASKED, decided))
+    assert [one.level for one in found] == levels
+    assert [one.message for one in found] == [one.reason for one in decided.votes], "both sides stay to be told"
+
+
+def test_a_vote_that_passes_or_abstains_needs_no_refutation():
+    refuted = vote("fail", 1, look_at="refuted")
+    decided = without_refuted(result(vote("pass"), refuted, refuted))
+    assert (decided.outcome, decided.reason) == ("pass", "Raised and refuted: a guard")
+
+
+@given(
+    st.lists(st.sampled_from(["pass", "fail", "abstain", "not_applicable", "error"]), min_size=1, max_size=5),
+    st.lists(st.sampled_from(["stands", "refuted", "undecided", None]), min_size=5, max_size=5),
+)
+def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, looks):
+    before = result(*map(vote, outcomes))
+    pairs = zip(before.votes, looks, strict=False)
+    cast = [replace(one, second_look=look(seen) if seen else UNSET) for one, seen in pairs]
+    after = without_refuted(replace(before, votes=tuple(cast)))
+    assert after.outcome == before.outcome or (before.outcome, after.outcome) == ("fail", "pass")
+    if after.outcome != before.outcome:
+        assert all(one.is_refuted for one in cast if one.outcome == "fail")
+
+
+def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():
+    lines = [replace(at(line), quote="same") for line in (1, 2)]
+    votes = [replace(vote(), evidence=(line,)) for line in lines]
+    first, second = (one.fingerprint for one in fingerprinted(findings_of(ASKED, result(*votes))))
+    votes[0] = replace(votes[0], second_look=look("refuted"))
+    named = refuted_noticed(fingerprinted(findings_of(ASKED, result(*votes))))
+    assert [(one.fingerprint, one.level) for one in named] == [(first, "notice"), (second, "failure")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "groups"),
+    [
+        ([(1,), (1,)], [2]),  # several votes that point at one place are one
+        ([(1,), (2,)], [1, 1]),
+        ([(1, 2), (2, 3)], [2]),
+        ([(1,), (3,), (1, 3)], [3]),
+    ],
+)
+def test_votes_that_point_at_one_line_are_looked_at_together(lines, groups):
+    cast = [vote("fail", *each) for each in lines]
+    assert [len(group) for group in by_lines([vote("pass"), *cast])] == groups
+
+
+RUBRIC = Rubric(schema=1, id="r", pass_threshold=0.0, criterion=(ASKED, SOFT))
+ADVISES = TrustBadge(state="uncalibrated", sentence="", blocks=False)
+
+
+def asked(rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool = False) -> list[str]:
+    """The criteria and lines that get a second look, where both criteria have failed: `works` at 1 and 5."""
+    results = [result(vote("fail", 1), vote("fail", 5)), result(vote("fail", 2), of=SOFT)]
+    if advises:
+        results[0] = replace(results[0], trust=ADVISES)
+    found = fingerprinted(one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair))
+    fails = open_fails(rubric, decide(rubric, results), found, waivers)
+    return [f"{one.criterion.id}:{one.votes[0].evidence[0].line}" for one in fails]
+
+
+def waived(*places: tuple[Criterion, int]) -> Waivers:
+    def override(criterion: Criterion, line: int) -> Override:
+        (found,) = fingerprinted(findings_of(criterion, result(vote("fail", line), of=criterion)))
+        return Override(ts="", finding=found.fingerprint, reason="ok", by="Ada", email="", expires=TODAY)
+
+    return Waivers(TODAY, tuple(override(*place) for place in places))
+
+
+def test_what_would_block_is_looked_at_again_everything_or_nothing_as_the_rubric_says():
+    assert asked() == ["works:1", "works:5"]
+    assert asked(replace(RUBRIC, second_look="always")) == ["works:1", "works:5", "tested:2"]
+    assert asked(replace(RUBRIC, second_look="never")) == []
+    assert asked(replace(RUBRIC, pass_threshold=0.5)) == ["works:1", "works:5", "tested:2"], "the score blocks, too"
+
+
+def test_a_criterion_that_only_advises_is_looked_at_as_if_it_would_block():
+    assert asked(advises=True) == ["works:1", "works:5"]
+
+
+def test_what_people_let_pass_needs_no_second_look():
+    assert asked(waivers=waived((ASKED, 1))) == ["works:5"]
+    assert asked(waivers=waived((ASKED, 1), (ASKED, 5))) == []
+
+
+@pytest.mark.parametrize(
+    ("quote", "line", "content", "standing", "found"),
+    [
+        ("    if path is None:", 2, b"def f(path):\n    if path is None:\n", "holds", 2),
+        ("if path is None:", 7, b"def f(path):\n    if path is None:\n", "relocated", 2),
+        ("if path == '':", 2, b"def f(path):\n    if path is None:\n", "void", 2),
+        ("}", 9, b"{\n}\n", "void", 9),
+        ("", 1, b"x\n", "void", 1),
+        ("if path is None:", 1, None, "void", 1),
+    ],
+)
+def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(quote, line, content, standing, found):
+    checked = quote_in_tree(QuotedLine(path="b.py", line=line, quote=quote, side="after"), content)
+    assert (checked.standing, checked.line) == (standing, found)
+    assert bool(checked.why) is (standing == "void")
