@@ -97,6 +97,7 @@ def test_a_cancelled_job_completes_its_check_run(tmp_path, environ, github, numb
         step.kill()
         step.wait()
     assert github.check_runs[0].sent["conclusion"] == "cancelled"
+    assert github.check_runs[0].sent["external_id"] == "vibe-gate:1 none 7"
     assert len(github.check_runs) == 1
     assert made.ours == []
 
@@ -114,6 +115,7 @@ def test_a_job_that_cannot_run_says_so_in_place_of_the_verdict_that_stood(made, 
     assert "PASS" not in said and "/actions/runs/4711" in said
     check = made.github.check_runs[-1]
     assert (check.sent["conclusion"], check.sent["head_sha"]) == ("failure", later)
+    assert check.sent["external_id"] == "vibe-gate:1 none 7"
     assert check.output["title"] == "NOT REVIEWED · The input mode is strict; write block or warn"
     # The round goes on from the last verdict.
     state = state_of(said)

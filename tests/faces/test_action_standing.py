@@ -19,15 +19,19 @@ from test_review import FAILS, PASSES
 from wire import KEY, answering
 
 from vibe_gate.domain.change import Change
+from vibe_gate.domain.verdict import NOT_NOW, CriterionResult, RubricResult
+from vibe_gate.errors import INCONCLUSIVE, INTEGRITY
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.standing import Standing, StandingVerdict
+from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, look, no_verdict
 from vibe_gate.forge import CheckRun, Conclusion, open_forge
+from vibe_gate.run.review import Review
 from vibe_gate.run.summary import nothing
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 HEAD = "d" * 40
+CHANGE = Change("range", "b" * 40, "c" * 40, "", HEAD, "", "", ())
 CHECKS = "/repos/{owner}/{repo}/commits/{ref}/check-runs"
 FILE = ".github/workflows/vibe-gate.yml"
 SOFTER = {".vibe-gate/gate.toml": GATE + "# softer\n", "src/load.py": SWALLOWS}
@@ -89,11 +93,10 @@ class Records:
         self._runner = Runner({"GITHUB_RUN_ID": "4711", **ALONE}, place, lambda: datetime.now(UTC), print)
 
     def _job(self, key: str, about: str = "a" * 32, **inputs: object) -> Standing:
-        return Standing(self._runner, Inputs(**inputs), HEAD, about, key)
+        return Standing(self._runner, Inputs(**inputs), HEAD, about, key, 7)
 
     def leave(self, key: str, outcome: str = "pass", code: int = 0) -> None:
-        change = Change("range", "b" * 40, "c" * 40, "", HEAD, "", "", ())
-        summary = replace(nothing(change), outcome=outcome, exit_code=code)
+        summary = replace(nothing(CHANGE), outcome=outcome, exit_code=code)
         with self._open() as forge:
             forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", "success", (), self._job(key).record(summary)))
 
@@ -102,10 +105,14 @@ class Records:
         with self._open() as forge:
             forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", conclusion))
 
-    def begin(self) -> None:
+    def begin(self, record: str) -> None:
         """A job whose check run is never completed, or not yet."""
         with self._open() as forge:
-            forge.begin_check_run(HEAD, "vibe-gate", "t", "s")
+            forge.begin_check_run(HEAD, "vibe-gate", "t", "s", record=record)
+
+    def look(self, done: Review) -> Look:
+        with self._open() as forge:
+            return look(done, self._job(KEY), forge)
 
     def find(self, key: str = KEY, **more: object) -> StandingVerdict | str:
         with self._open() as forge:
@@ -151,12 +158,26 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
     records.end("cancelled")
     assert records.find().outcome == "pass"
     assert "check-run: false" in records.find(check_run="false"), "later jobs left no record"
-    records.begin()
-    assert "or none yet" in records.find(), "a job whose completion GitHub refused may have said fail"
+    records.begin(no_verdict(8))
+    assert records.find().outcome == "pass", "a job of another pull request with the same commit"
+    for record in (no_verdict(7), ""):
+        records.begin(record)
+        assert "or none yet" in records.find(), "a job whose completion GitHub refused may have said fail"
+        github.check_runs.pop()
     records.end("failure")
     assert "left no verdict" in records.find(), "as the comment says"
     github.fail("GET", CHECKS, 403, headers={"x-accepted-github-permissions": "checks=read"})
     assert "the token lacks `checks: read`" in records.find()
+
+
+def test_a_standing_verdict_about_files_that_changed_stays_one(records):
+    records.leave(KEY, "pass", INTEGRITY)
+    about = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none", "reason": NOT_NOW}
+    asked = CriterionResult(id="x", outcome="abstain", **about)
+    rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,))
+    summary = replace(nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+    seen = records.look(Review(summary))
+    assert (seen.review.summary.exit_code, seen.stands.exit_code, seen.posts) == (INTEGRITY, INTEGRITY, False)
 
 
 def test_without_a_key_that_signs_a_pass_stands_if_the_run_that_gave_it_succeeded(records, github):

@@ -267,10 +267,10 @@ class Forge:
     # Check runs and reviews: sent once, as GitHub keeps what took effect without an answer
 
     def begin_check_run(
-        self, head_sha: str, name: str, title: str, summary: str, *, details_url: str = ""
+        self, head_sha: str, name: str, title: str, summary: str, *, record: str = "", details_url: str = ""
     ) -> BegunCheckRun:
-        """A check run in progress on a commit, for `check_run` to complete."""
-        about = _about(head_sha, name, details_url) | {"status": "in_progress"}
+        """A check run in progress on a commit, for `check_run` to complete; until then it keeps `record`."""
+        about = _about(head_sha, name, details_url) | {"status": "in_progress", "external_id": record}
         output = {"title": title, "summary": summary}
         made = self._rest.send("POST", f"{self._root}/check-runs", about | {"output": output}, "begin a check run")
         return BegunCheckRun(shapes.number_at(made, "id"), text_at(made, "html_url"))

@@ -110,7 +110,7 @@ def post_no_verdict(posting: Posting, forge: Forge, told: NoVerdict) -> list[str
     if posting.check_run:
         name, address = check_name(told.name), told.links.run_url
         try:
-            made = no_verdict_check(told)
+            made = replace(no_verdict_check(told), record=posting.record)
             forge.check_run(posting.head, name, made, details_url=address, begun=posting.begun)
         except ForgeError as error:
             refused.append(f"The check run could not be written: {error}")

@@ -205,8 +205,10 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
 def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
     """How the verdict about this change is left for later jobs, and found again."""
     model = done.gate.default_model(job.environ) if done.gate else ""
-    given_for = about(job.trigger.repository, done, job.inputs, model, accepted, job.runner.clock().date())
-    return Standing(job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ))
+    number = job.trigger.number
+    pull = f"{job.trigger.repository}#{number or 0}"
+    given_for = about(pull, done, job.inputs, model, accepted, job.runner.clock().date())
+    return Standing(job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ), number)
 
 
 def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tuple[Review, WorkflowRun | None]:

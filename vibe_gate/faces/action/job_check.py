@@ -12,6 +12,7 @@ from vibe_gate.errors import ForgeError, GateError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, right_inputs
 from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.action.standing import no_verdict
 from vibe_gate.forge import BegunCheckRun, CheckRun, Forge, open_forge
 from vibe_gate.report.no_verdict import NoVerdict
 from vibe_gate.report.posting import Posting, check_name, post_no_verdict
@@ -47,11 +48,10 @@ class JobCheck:
         if forge is None or not inputs.check_run or trigger.reviewed:
             return
         self._head, self._name = head, check_name(inputs.name)
-        page = self._runner.links(trigger.repository, head).run_url
+        page, record = self._runner.links(trigger.repository, head).run_url, no_verdict(trigger.number)
+        title, text = "Review in progress", "The verdict of the job replaces this."
         with suppress(ForgeError), _uncancelled():
-            self.begun = forge.begin_check_run(
-                head, self._name, "Review in progress", "The verdict of the job replaces this.", details_url=page
-            )
+            self.begun = forge.begin_check_run(head, self._name, title, text, record=record, details_url=page)
 
     def abandon(self, *, cancelled: bool) -> None:
         """Complete the check run of a job that is cancelled, or that ends by a bug. The comment stays as it is."""
@@ -78,7 +78,8 @@ class JobCheck:
             links = self._runner.links(trigger.repository, head)
             told = NoVerdict(head, tuple(reasons.splitlines()) or ("stopped.",), inputs.name, links, blocks=blocks)
             told = replace(told, next=READY, quiet=True) if draft else told
-            posting = Posting(head, trigger.number, inputs.comment, inputs.check_run, begun=self.begun)
+            record = no_verdict(trigger.number)
+            posting = Posting(head, trigger.number, inputs.comment, inputs.check_run, begun=self.begun, record=record)
             with _forge(self._runner, inputs, trigger) as forge:
                 return post_no_verdict(posting, forge, told)
         except GateError:  # the event or the token is what is wrong

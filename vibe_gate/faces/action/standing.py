@@ -40,6 +40,9 @@ UNSIGNED = "-"
 _RECORD = re.compile(r"vibe-gate:1 ([a-z]+) ([0-9]) (clean|-) ([0-9]{1,16}) ([0-9a-f]{32}) ([0-9a-f]{64}|-)")
 """Outcome, exit code, whether judges found nothing, the workflow's run, what it is about, the code."""
 
+_NO_VERDICT = "vibe-gate:1 none {pull:d}"
+"""Of a check run without a verdict, or without one yet; 0: not a pull request's."""
+
 _WORKFLOW = re.compile(r"[^/]+/[^/]+/(?P<path>[^@]+)@")
 """GITHUB_WORKFLOW_REF: owner/name/path@ref."""
 
@@ -59,14 +62,23 @@ class StandingVerdict(Struct, frozen=True):
     url: str
 
 
+def no_verdict(number: int | None) -> str:
+    """What a check run keeps until its job has a verdict; `number` is the pull request's."""
+    return _NO_VERDICT.format(pull=number or 0)
+
+
 class Standing(Struct, frozen=True):
-    """One job's way to the verdict that stands. `about` names all that it must have been given for; `key` may be ""."""
+    """One job's way to the verdict that stands. `about` names all that it must have been given for; `key` may be "".
+
+    `number` is the pull request's: another one can have the same commit.
+    """
 
     runner: Runner
     inputs: Inputs
     head: str
     about: str
     key: str
+    number: int | None = None
 
     def record(self, summary: Summary) -> str:
         """What the check run of this verdict keeps."""
@@ -89,7 +101,8 @@ class Standing(Struct, frozen=True):
 
     def _find(self, forge: Forge) -> StandingVerdict | str:
         for each in forge.check_records(self.head, check_name(self.inputs.name)):
-            if not each.record and each.conclusion != "cancelled":  # in progress, or it could not be completed
+            none = each.record in ("", no_verdict(self.number))
+            if none and each.conclusion != "cancelled":  # in progress, or it could not be completed
                 return "The newest job of the gate at this commit left no verdict, or none yet."
             match = _RECORD.fullmatch(each.record)
             if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
@@ -119,15 +132,15 @@ class Standing(Struct, frozen=True):
         return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest() if self.key else UNSIGNED
 
 
-def about(repository: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date) -> str:
-    """A digest of what a verdict is given for: commit, trees, gate, model, inputs, and what people let pass.
+def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date) -> str:
+    """A digest of what a verdict is given for: pull request, commit, trees, gate, model, inputs, what people let pass.
 
-    `model` is asked where a rubric names none. Of suppressions those count that hold `today`.
+    `pull`: octo/hello#7. `model` is asked where a rubric names none. Of suppressions those count that hold `today`.
     """
     change, gate = done.summary.change, done.gate
     rules = gate.suppressions if gate else ()
     facts = [
-        *(__version__, repository.lower(), change.head_commit, change.before, change.after, model),
+        *(__version__, pull.lower(), change.head_commit, change.before, change.after, model),
         *([*gate.digests] if gate else []),
         *(inputs.rubrics, inputs.workflow, inputs.judge, inputs.mode),
         sorted(rule.name for rule in rules if rule.expires is None or rule.expires >= today),
@@ -159,8 +172,9 @@ def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     found = standing.find(forge)
     if isinstance(found, str):
         return Look(done, remark=found if workflow or lacks_answers(summary, NOT_NOW) else "")
-    if found.outcome != "pass":
-        code = exit_code(found.outcome, needs_approval=needs_approval, intact=found.exit_code != INTEGRITY)
+    intact = found.exit_code != INTEGRITY
+    if found.outcome != "pass" or not intact:
+        code = exit_code(found.outcome, needs_approval=needs_approval, intact=intact)
         return Look(replace(done, summary=replace(summary, outcome=found.outcome, exit_code=code)), found)
     full = completed(done, found, needs_approval=needs_approval)
     if full.outcome != "pass":
