@@ -44,6 +44,8 @@ class Cli:
         self.used = {"input_tokens": 0, "output_tokens": 0}
         self.last: str | None = None
         self.urged = self.answers = self.cuts = 0
+        self.objections: dict[str, str] = {}
+        self.denials: list[Json] = []
 
     def say(self, **message: Any) -> None:
         sys.stdout.write(json.dumps({"uuid": _uuid(), **message, "session_id": self.session}) + "\n")
@@ -84,7 +86,7 @@ class Cli:
             ended = self.failed(status, body) if status != 200 else self.turn(body)
             turns += 1
         about = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": turns + self.answers - self.cuts}
-        about |= {"total_cost_usd": 0.0, "usage": self.used, "modelUsage": {}, "permission_denials": []}
+        about |= {"total_cost_usd": 0.0, "usage": self.used, "modelUsage": {}, "permission_denials": self.denials}
         self.say(type="result", subtype="success", **about, **ended)
         sys.stdin.read()
 
@@ -105,15 +107,20 @@ class Cli:
             self.say(type="control_response", response=response)
 
     def hook(self, name: str, **about: Any) -> None:
-        """Ask every hook of the event, one after the other. None may say no."""
+        """Ask every hook of the event, one after the other; what the guard says against an answer is for `taken`."""
         given = {"session_id": self.session, "cwd": self.folder, "permission_mode": self.mode, "hook_event_name": name}
         for callback in self.hooks.get(name, ()):
             request = {"subtype": "hook_callback", "callback_id": callback, "input": given | about}
             request["tool_use_id"] = about.get("tool_use_id") or _uuid()
             self.say(type="control_request", request_id=_uuid(), request=request)
             answer = json.loads(sys.stdin.readline() or _refuse("no answer of a hook"))
-            if answer["type"] != "control_response" or '"deny"' in json.dumps(answer):
-                _refuse(f"a hook that says no: {answer}")
+            if answer["type"] != "control_response":
+                _refuse(f"no answer of a hook: {answer}")
+            if '"deny"' in json.dumps(answer):
+                if about.get("tool_name") != ANSWER_TOOL or name != "PreToolUse":
+                    _refuse(f"a hook that says no: {answer}")
+                said = answer["response"]["response"]["hookSpecificOutput"]["permissionDecisionReason"]
+                self.objections[about["tool_use_id"]] = said
 
     def request(self, tools: list[str]) -> Json:
         with open(self.option["--system-prompt-file"], encoding="utf-8") as file:
@@ -194,6 +201,7 @@ class Cli:
         given = [self.write(call) if call not in answers else self.taken(call) for call in calls]
         if given:
             self.messages.append({"role": "user", "content": given})
+        answers = [call for call in answers if call["id"] not in self.objections]
         if calls and not answers:
             return None
         text = next((block["text"] for block in reversed(said) if block["type"] == "text" and block["text"]), "")
@@ -222,6 +230,12 @@ class Cli:
         return {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
 
     def taken(self, call: Json) -> Json:
+        if said := self.objections.get(call["id"]):
+            self.denials.append({"tool_name": ANSWER_TOOL, "tool_use_id": call["id"], "tool_input": call["input"]})
+            text = f"PreToolUse:{ANSWER_TOOL} hook error: {said}"
+            result = {"type": "tool_result", "tool_use_id": call["id"], "content": text, "is_error": True}
+            self.tell("user", {"role": "user", "content": [result]})
+            return result
         self.answers += 1
         return self.result(call, "Structured output provided successfully", "Structured output provided successfully")
 

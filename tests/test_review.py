@@ -111,14 +111,33 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
-def test_an_answer_that_leaves_a_criterion_out_is_asked_for_again(walk):
-    summary = judged(walk, answers(said("errors-not-swallowed")), PASSES)
-    assert outcomes(summary) == {"errors-not-swallowed": "pass", "names-are-clear": "pass"}
+def test_form_alone_costs_no_further_request(walk):
+    """A line break in a quote, no side, a wrong number: each once cost up to five requests, and the answer."""
+    loose = {"path": "src/load.py", "line": 90, "quote": "    except OSError:\n        pass\n"}
+    summary = judged(walk, answers(fails(loose), said("names-are-clear", "PASS")))
+    assert len(walk.asked) == 1
+    (finding,) = summary.findings
+    assert (finding.path, finding.line, finding.evidence[0].quote) == ("src/load.py", 4, "except OSError:")
+    assert outcomes(summary) == {"errors-not-swallowed": "fail", "names-are-clear": "pass"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_cli")
+@pytest.mark.parametrize("mended", [True, False])
+def test_an_answer_that_does_not_fit_goes_back_once_with_a_sentence_of_ours(walk, mended):
+    wrong = answers(said("errors-not-swallowed", "perhaps"), said("names-are-clear"))
+    summary = judged(walk, wrong, PASSES if mended else wrong)
+    assert len(walk.asked) == 2
+    told = 'errors-not-swallowed has the outcome "perhaps"; the outcomes are pass, not_applicable, fail, abstain'
+    (result,) = walk.asked[1].tool_results
+    assert f"{told}. Give the whole answer once more, with only that changed." in result.text
+    assert outcomes(summary) == {"errors-not-swallowed": "pass" if mended else "abstain", "names-are-clear": "pass"}
+    assert mended or told in summary.rubrics[0].criteria[0].reason
 
 
 @pytest.mark.slow
 def test_an_answer_that_speaks_of_a_criterion_twice_decides_nothing(walk):
-    summary = judged(walk, passes("errors-not-swallowed", "errors-not-swallowed"))
+    summary = judged(walk, *[passes("errors-not-swallowed", "errors-not-swallowed")] * 2)
     assert outcomes(summary) == {"errors-not-swallowed": "abstain", "names-are-clear": "abstain"}
 
 
@@ -594,10 +613,10 @@ def test_a_secret_that_a_model_repeats_reaches_neither_the_bundle_nor_the_screen
 
 def test_a_secret_in_an_answer_that_fits_no_form_is_hidden_before_the_sentence_is_cut(walk):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    summary = judged(walk, answers(said("names-are-clear") | {"outcome": f"{'x ' * 99}{token}"}))
-    reason = summary.rubrics[0].criteria[0].reason
-    assert "does not fit its form" in reason
-    assert token[:8] not in reason
+    for given in (said("names-are-clear", token), said(f"{token}{'x' * 99}")):
+        summary = judged(walk, *[answers(given)] * 2, force=True)
+        reasons = [one.reason for one in summary.rubrics[0].criteria]
+        assert all("does not fit its form" in reason and token[:8] not in reason for reason in reasons)
 
 
 @pytest.mark.slow

@@ -115,6 +115,17 @@ def test_a_judges_turn_leaves_the_same(name, tmp_path, environ, quick_agents):
 
 
 @pytest.mark.slow
+def test_an_answer_that_is_sent_back_once_leaves_the_same(tmp_path, environ, quick_agents):
+    """The sentence is the task's own; the second answer stands as it is, though it is objected to again."""
+    steps = [answer({"ok": False}), answer({"ok": False})]
+    quick, real = both(tmp_path, environ, steps, objection=lambda given: "" if given["ok"] else "It must be ok.")
+    for ours, theirs in zip(quick, real, strict=True):
+        assert ours == theirs
+    assert "It must be ok." in json.dumps(real[1])
+    assert real[0][:2] == ["answered", {"ok": False}]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDED)
 def test_a_turn_without_an_answer_ends_the_same(name, tmp_path, environ, quick_agents):
     quick, real = both(tmp_path, environ, ENDED[name], tools=("Read", "Grep"))

@@ -6,8 +6,10 @@ import pytest
 
 from vibe_gate.domain.change import Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.verdict import CheckedEvidence
+from vibe_gate.judging import evidence as found
 from vibe_gate.judging.brief import MAX_QUOTE, QuotedLine
-from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, quote_in_change, quote_in_file
+from vibe_gate.judging.evidence import MIN_RELOCATED, changed_lines, quote_in_change
 
 BEFORE = b"import os\n\n\ndef load(path):\n    check(path)\n    return open(path).read()\n"
 AFTER = (
@@ -44,6 +46,10 @@ def evidence(quote: str, line: int, side: str = "after") -> QuotedLine:
     return QuotedLine(path="src/a.py", line=line, quote=quote, side=side)
 
 
+def quote_in_file(claimed: QuotedLine, file: FileDiff | None, content: bytes) -> CheckedEvidence:
+    return found.quote_in_file(claimed, "before" if claimed.side == "before" else "after", file, content)
+
+
 @pytest.mark.parametrize(
     ("claimed", "standing", "place"),
     [
@@ -52,7 +58,12 @@ def evidence(quote: str, line: int, side: str = "after") -> QuotedLine:
         (evidence("    except OSError:", 2), "relocated", 7),
         (evidence("def load(path):", 4), "void", None),
         (evidence("except ValueError:", 7), "void", None),
-        (evidence("    except OSError:\n        pass", 7), "void", None),
+        (evidence("`except OSError:`", 7), "holds", 7),
+        (evidence('"    except OSError:"', 7), "holds", 7),
+        (evidence("            7 +|    except OSError:", 7), "holds", 7),
+        (evidence("except OSError:", 0), "relocated", 7),
+        (evidence('" "', 7), "void", None),
+        (evidence("pass", 0), "void", None),
         (evidence("pass", 8), "holds", 8),
         (evidence("pass", 3), "void", None),
         (evidence("", 7), "void", None),
@@ -126,8 +137,7 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
     [
         ("src/a.py", "after", 2, "guard(path)", ""),
         ("src/a.py", "before", 2, "check(path)", ""),
-        ("src/a.py", "after", 2, "check(path)", NOT_THERE),
-        ("src/a.py", "before", 2, "guard(path)", NOT_THERE),
+        ("./src/a.py", "after", 2, "guard(path)", ""),
         # As the judge's tools name the sides.
         ("after/src/a.py", "after", 2, "guard(path)", ""),
         ("before/src/a.py", "before", 2, "check(path)", ""),
@@ -141,9 +151,7 @@ NOT_CHANGED, NOT_THERE = "the file is not part of the change", "the quoted text 
         ("other/b.py", "before", 2, "old_one(path)", NOT_CHANGED),
         # A side that is not there.
         ("gone.py", "before", 1, "removed(path)", ""),
-        ("gone.py", "after", 1, "removed(path)", NOT_THERE),
         ("come.py", "after", 1, "created(path)", ""),
-        ("come.py", "before", 1, "created(path)", NOT_THERE),
         # A path as it is shown, and one that the criterion is not asked about.
         (r'"a\tb.py"', "after", 1, "tabbed(path)", ""),
         ("docs/a.md", "after", 1, "written(path)", NOT_CHANGED),
@@ -156,6 +164,34 @@ def test_evidence_is_looked_for_in_the_file_and_on_the_side_that_it_names(path, 
     checked = quote_in_change(criterion, QuotedLine(path=path, line=line, quote=quote, side=side), change, content_of)
     assert (checked.standing, checked.why) == ("void" if why else "holds", why)
     assert (checked.path, checked.side, checked.line, checked.quote) == (path, side, line, quote)
+
+
+ANY = Criterion(id="c", kind="judge", question="?")
+CHANGE = Change("commit", "before", "after", "base", "head", "", "", tuple(FILES.values()))
+
+
+@pytest.mark.parametrize(
+    ("path", "side", "line", "quote", "standing", "found"),
+    [
+        ("src/a.py", "", 2, "guard(path)", "holds", ("after", 2)),
+        ("src/a.py", "", 2, "check(path)", "holds", ("before", 2)),
+        ("src/a.py", "after", 2, "check(path)", "relocated", ("before", 2)),
+        ("src/a.py", "new", 0, "guard(path)", "relocated", ("after", 2)),
+        ("gone.py", "after", 1, "removed(path)", "relocated", ("before", 1)),
+        ("come.py", "before", 7, "created(path)", "relocated", ("after", 1)),
+        ("src/a.py", "after", 1, "import os\nguard(path)\n", "holds", ("after", 2)),
+        ("src/a.py", "after", 0, "\r\n    guard(path)\r\n\r\n", "relocated", ("after", 2)),
+        ("src/a.py", "after", 1, "import os\n...\nguard(path)", "relocated", ("after", 2)),
+        ("src/a.py", "after", 1, "import sys\nguard(path)", "void", ("after", 1)),
+        ("src/a.py", "", 2, "other(path)", "void", ("after", 2)),
+    ],
+)
+def test_form_alone_loses_no_evidence(path, side, line, quote, standing, found):
+    """A missing or wrong side and number are looked up, and a quote over several lines is cut into them."""
+    claimed = QuotedLine(path=path, line=line, quote=quote, side=side)
+    checked = quote_in_change(ANY, claimed, CHANGE, content_of)
+    assert (checked.standing, (checked.side, checked.line)) == (standing, found)
+    assert "\n" not in checked.quote
 
 
 REPEATED = changed("src/a.py", *["+    load(path)", " other"] * 2, " ", *["+    load(path)", "+}"] * 2, start=11)
@@ -192,7 +228,6 @@ def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, 
     ("quote", "line", "why"),
     [
         ("  ", 11, "the quote is empty"),
-        ("load(path)\nother", 11, "the quote is more than one line"),
         ("\n  load(path)\n", 11, ""),
         ("load (path)", 11, NOT_THERE),
         ("\tload(path) ", 11, ""),

@@ -183,6 +183,7 @@ class _Session:
         self._telling = asyncio.Lock()
         self._asked: set[str] = set()
         self._denied: dict[str, dict[str, Any]] = {}
+        self._objected = False
         self._begun: dict[str, dict[str, Any]] = {}  # calls that the watcher heard begin, and not end
 
     def ms(self) -> int:
@@ -292,8 +293,18 @@ class _Session:
         protected = PROTECTED if self.task.working else frozenset()
         return refusal(str(call.get("tool_name")), call.get("tool_input") or {}, self.tools, self.task.cwd, protected)
 
+    def objection(self, call: dict[str, Any]) -> str | None:
+        """What is wrong with an answer that is about to be given; None of the second one, which stands as it is."""
+        if self.task.objection is None or self._objected or call.get("tool_name") != ANSWER_TOOL:
+            return None
+        why = self.task.objection(call.get("tool_input") or {})
+        self._objected = bool(why)
+        return why or None
+
     async def begin(self, call: dict[str, Any]) -> str | None:
         """As `why_not`, for a call that is about to run."""
+        if why := self.objection(call):
+            return why
         why = self.why_not(call)
         if call.get("tool_name") != ANSWER_TOOL:
             about = _about(call)

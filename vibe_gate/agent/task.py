@@ -48,7 +48,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     `working`: the agent may change `cwd` with its listed tools, and goes on after an answer that was cut at its token
     limit. `mcp_servers` are servers by name in the CLI's own form, with all of their tools unless `tools` names some:
     `mcp__NAME__TOOL`. `wall` is called with the agent's home and its program, and gives the beginning of a command
-    line that runs the program behind a wall.
+    line that runs the program behind a wall. `objection` says what is wrong with an answer that fits the schema, or "":
+    the model is told so once, and answers once more.
     """
 
     prompt: str
@@ -66,6 +67,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     working: bool = False
     conversation: Conversation | None = None
     wall: Callable[[Path, Path], Sequence[str]] | None = None
+    objection: Callable[[Mapping[str, Any]], str] | None = None
 
     def __repr__(self) -> str:  # without environments and servers, which may hold credentials
         return f"<{type(self).__name__} {self.node or self.model}>"

@@ -3,7 +3,8 @@
 answers     why no judge is asked                       judge     the judges' answers: known ones, else asked
 questions   what is asked, its key, its votes           brief     what a judge is told
 open_model  the way to the model, shared by all         asking    export the trees, ask, compare the trees
-votes       one question asked vote by vote             evidence  a quotation compared with the file
-findings    what is pointed at, with fingerprints       decide    the arithmetic of answers
-surroundings  what stands around a change               verdict   answers -> rubric results, findings, outcome
+votes       one question asked vote by vote             reading   a model's answer, and what its form lacks
+evidence    a quotation compared with the file          decide    the arithmetic of answers
+findings    what is pointed at, with fingerprints       verdict   answers -> rubric results, findings, outcome
+surroundings  what stands around a change
 """

@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from vibe_gate import agent
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.context import Facts, RunContext, repeated
-from vibe_gate.domain.document import first_mistake, read
 from vibe_gate.domain.escape import ended, show_text
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import DETAILS, Outcome, Vote, short
 from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.judging import brief
-from vibe_gate.judging.brief import AbstainAnswer, BriefPart, FailAnswer
+from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.questions import TOOLS, RubricBrief, RubricVotes
+from vibe_gate.judging.reading import Reading, reading_of, sent_back
 
 T = TypeVar("T")
 
@@ -144,8 +145,9 @@ async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteCont
     turn = agent.Turn(
         node=node,
         prompt=shown.prompt(part, model.nonce),
-        system_prompt=brief.system_prompt(model.nonce),
-        schema=brief.answer_schema(part.criteria),
+        system_prompt=brief.SYSTEM_PROMPT,
+        schema=brief.answer_schema(),
+        objection=partial(sent_back, [criterion.id for criterion in part.criteria]),
         cwd=context.folder / TREES,
         tools=TOOLS,
         model=shown.question.model,
@@ -179,35 +181,35 @@ def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
 
 
 def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
-    try:
-        given = read(brief.JudgeAnswers, answer)
-    except ValueError as error:
-        why = show_text(context.run.redactor.text(first_mistake(error)))  # it can quote the answer; before it is cut
-        return _no_answer(part, "no_answer", f"The model's answer does not fit its form.{DETAILS}{why}", turn)
-    if {answer.criterion for answer in given.answers} - {criterion.id for criterion in part.criteria}:
-        return _no_answer(part, "no_answer", "the answer speaks of criteria that were not asked", turn)
-    votes = {criterion.id: _vote(criterion, given, change, turn, context) for criterion in part.criteria}
+    reading = reading_of([criterion.id for criterion in part.criteria], answer)
+    if reading.unfit:
+        return _no_answer(part, "no_answer", _misfit(reading.unfit, context), turn)
+    votes = {criterion.id: _vote(criterion, reading, change, turn, context) for criterion in part.criteria}
     return _Reply("finished", "", votes)
 
 
-def _vote(criterion: Criterion, given: brief.JudgeAnswers, change: Change, turn: str, context: VoteContext) -> Vote:
-    answers = [answer for answer in given.answers if answer.criterion == criterion.id]
-    if len(answers) != 1:
-        why = "the answer leaves this criterion out" if not answers else "the answer speaks of this criterion twice"
-        return Vote(outcome="abstain", said=None, reason=why, turn=turn)
-    answer, redact = answers[0], context.run.redactor.text
-    said = answer.reason
-    if isinstance(answer, AbstainAnswer):
+def _misfit(problem: str, context: VoteContext) -> str:
+    told = show_text(context.run.redactor.text(problem))  # it can quote the answer; before it is cut
+    return f"The model's answer does not fit its form.{DETAILS}{told}"
+
+
+def _vote(criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext) -> Vote:
+    if problem := reading.problems.get(criterion.id):
+        return Vote(outcome="abstain", said=None, reason=short(_misfit(problem, context)), turn=turn)
+    answer, redact = reading.answers[criterion.id], context.run.redactor.text
+    outcome: Outcome = convert(answer.outcome, Outcome)
+    said, is_fail = answer.reason, outcome == "fail"
+    if outcome == "abstain" and answer.missing.strip():
         said = f"{ended(answer.reason)} Missing: {ended(answer.missing)}"
-    evidence = answer.evidence if isinstance(answer, FailAnswer) else ()
+    evidence = answer.evidence if is_fail else ()
     return check_vote(
         Vote(
-            outcome=answer.outcome,
-            said=answer.outcome,
+            outcome=outcome,
+            said=outcome,
             # Redacted before it is cut: what a limit leaves of a secret may not be known as one any more.
             reason=short(redact(said)),
-            counterexample=short(redact(answer.counterexample)) if isinstance(answer, FailAnswer) else None,
-            changes=short(redact(given.changes)),
+            counterexample=short(redact(answer.counterexample)) if is_fail else None,
+            changes=short(redact(reading.changes)),
             evidence=tuple(quote_in_change(criterion, quoted, change, context.read) for quoted in evidence),
             turn=turn,
         )
