@@ -59,6 +59,20 @@ ADDED: Json = {
             "responses": {"200": _answers({"$ref": "#/components/schemas/pull-request-review-comment"})},
         }
     },
+    "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions": {
+        "get": {
+            "parameters": [
+                *_REPOSITORY,
+                _parameter("comment_id", "integer"),
+                {"name": "content", "in": "query", "schema": _CONTENT},
+                *_PAGES,
+            ],
+            "responses": {
+                "200": _answers({"type": "array", "items": {"$ref": "#/components/schemas/reaction"}}),
+                "404": _NOT_FOUND,
+            },
+        }
+    },
     "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions": {
         "post": {
             "parameters": [*_REPOSITORY, _parameter("comment_id", "integer")],

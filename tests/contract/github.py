@@ -39,7 +39,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from contract import graphql
 from contract.description import Description
 from contract.operations import NOT_BY_INTEGRATION, Answer, Asked, Operations, Refused
-from contract.state import ActionsRun, Comment, Pull, Review, ReviewComment, anchors_of
+from contract.state import ActionsRun, Comment, Pull, Reaction, Review, ReviewComment, anchors_of
 
 Json = Any
 
@@ -180,6 +180,11 @@ class LoopbackGitHub(Operations):
         )
         self.review_comments.append(comment)
         return comment
+
+    def add_reaction(self, comment: ReviewComment, author: str | None, content: str = "+1") -> Reaction:
+        """A reaction by somebody to a comment at a line."""
+        comment.reactions.append(Reaction(self.new_id(), author, content, self.now()))
+        return comment.reactions[-1]
 
     # What goes wrong
 

@@ -108,6 +108,7 @@ class Operations:
             ("GET", f"{repo}/pulls/{{pull_number}}"): lambda asked: Answer(200, self.shapes.pull(self._pull(asked))),
             ("GET", f"{repo}/pulls/{{pull_number}}/comments"): self._list_review_comments,
             ("PATCH", f"{repo}/pulls/comments/{{comment_id}}"): self._edit_review_comment,
+            ("GET", f"{repo}/pulls/comments/{{comment_id}}/reactions"): self._list_reactions,
             ("GET", f"{repo}/pulls/{{pull_number}}/commits"): self._commits,
             ("GET", f"{repo}/pulls/{{pull_number}}/reviews"): self._list_reviews,
             ("POST", f"{repo}/pulls/{{pull_number}}/reviews"): self._create_review,
@@ -275,6 +276,12 @@ class Operations:
         number = self._pull(asked).number
         found = [self.shapes.review_comment(each) for each in self.review_comments if each.number == number]
         return Answer(200, found, pages=True)
+
+    def _list_reactions(self, asked: Asked) -> Answer:
+        found = _found(self.review_comments, asked.number("comment_id")).reactions
+        if content := asked.query.get("content"):
+            found = [each for each in found if each.content == content]
+        return Answer(200, found, pages=True, shape=self.shapes.reaction)
 
     def _review_comment(self, sent: Json, review: Review) -> ReviewComment:
         side = sent.get("side", "RIGHT")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,8 @@ Json = Any
 
 APPS = {"github-actions": 15368}
 """Numbers of apps by slug."""
+
+CONTENTS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "eyes", "rocket")
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
@@ -88,6 +91,16 @@ class Review:
 
 
 @dataclass
+class Reaction:
+    """A reaction to a comment at a line, `content` as GitHub names it. `author` None: an account that is gone."""
+
+    id: int
+    author: str | None
+    content: str
+    created: str
+
+
+@dataclass
 class ReviewComment:
     """A comment at a line. `line` None: outdated."""
 
@@ -105,6 +118,7 @@ class ReviewComment:
     created: str
     reply_to: int | None = None
     resolved: bool = False
+    reactions: list[Reaction] = field(default_factory=list)
 
 
 def anchors_of(diff: str) -> dict[tuple[str, str, int], int]:
@@ -288,9 +302,21 @@ class Shapes:
                 "updated_at": comment.created,
                 "author_association": "NONE",
                 "_links": {"self": {"href": url}, "html": {"href": html}, "pull_request": {"href": pull}},
+                "reactions": self._rollup(comment, url),
                 **({"in_reply_to_id": comment.reply_to} if comment.reply_to else {}),
             },
         )
+
+    def _rollup(self, comment: ReviewComment, url: str) -> Json:
+        given = Counter(each.content for each in comment.reactions)
+        counts = {content: given[content] for content in CONTENTS}
+        return self._filled(
+            "reaction-rollup", {"url": f"{url}/reactions", "total_count": len(comment.reactions), **counts}
+        )
+
+    def reaction(self, reaction: Reaction) -> Json:
+        values = {"id": reaction.id, "user": self.user(reaction.author), "content": reaction.content}
+        return self._filled("reaction", values | {"created_at": reaction.created})
 
     def commit(self, sha: str, author: str | None) -> Json:
         url, html = f"{self._api}/commits/{sha}", f"{self.site}/commit/{sha}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from contract.github import loopback_github
@@ -19,6 +21,7 @@ from vibe_gate.faces.action.commands import CommentCommand, command_of
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
+from vibe_gate.store import open_state
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -222,6 +225,53 @@ def test_an_answer_says_what_is_wrong_and_records_nothing(made, head):
         assert "has not reviewed" in answered(made, "bob", f"/vibe-gate {words}")
     assert run.again == 0
     assert not any(f"{head} {name}" in body for body in made.ours)
+
+
+@pytest.mark.slow
+def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_is_not(made, head):
+    first, second = findings(made)
+    github, (line, other) = made.github, made.github.review_comments
+    assert "👍 right · 👎 wrong" in line.body
+    said = github.add_comment(7, "bob", f"/vibe-gate wrong {first[:8]} the caller | checks it")
+    obeyed(made, said)
+    assert "`@bob` says that 1 finding is wrong: the caller `|` checks it" in made.ours[-1].replace("\\", "")
+    assert "has no finding" in answered(made, "bob", "/vibe-gate right beef")
+    obeyed(made, github.add_comment(7, "eve", f"/vibe-gate right {first}"))
+    assert [content for _, _, content in github.reactions] == ["eyes", "eyes", "-1"]
+    assert github.actions_runs[0].again == 0
+    for author, comment, content in (
+        ("eve", line, "+1"), ("mallory", line, "+1"), ("helpful[bot]", line, "+1"), (None, line, "+1"),
+        ("carol", line, "heart"), ("carol", other, "+1"), ("ada", other, "-1"),
+    ):  # fmt: skip
+        github.add_reaction(comment, author, content)
+
+    def labels() -> list[tuple[str, bool, str, str, str]]:
+        """What the next run has of them, in its summary and its shared state."""
+        assert made.review_pull(head).code == 1, "no verdict changes"
+        summary = json.loads(Path(made.outputs["artifact-path"], "summary.json").read_text())
+        kept = open_state(made.checkout / ".git").labels.all()
+        assert [(one.finding, one.by) for one in kept] == [
+            (one["finding"], one["by"]) for one in summary.get("labels", [])
+        ]
+        assert {(one.digest, one.criterion) for one in kept} <= {(summary["rubrics"][0]["digest"], "no-todo")}
+        return [(one.finding, one.right, one.by, one.source, one.reason) for one in kept]
+
+    reason = "the caller | checks it"
+    assert labels() == [(first, False, "@bob", "command", reason), (second, False, "@ada", "reaction", "")]
+    assert "Until now: 0 right, 2 wrong." in made.ours[0]
+    other.reactions.pop()
+    github.permissions["bob"] = "read"
+    assert labels() == [(second, True, "@carol", "reaction", "")]
+    github.permissions["bob"] = "write"
+    github.add_comment(7, "bob", f"/vibe-gate override {second} wrong: a format's marker")
+    later = made.push("topic", **{"src/a.py": "x = 1\n"})
+    made.pull(later)
+    assert made.review_pull(later).code == 0
+    kept = [(one.finding, one.right, one.by) for one in open_state(made.checkout / ".git").labels.all()]
+    assert kept == [(first, False, "@bob"), (second, False, "@bob")], "of findings that are fixed, too"
+    github.fail("GET", "/repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions", 403)
+    assert made.review_pull(later).code == 0
+    assert "What people say of findings could not be read" in made.summary
 
 
 @pytest.mark.slow

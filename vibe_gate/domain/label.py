@@ -23,6 +23,7 @@ class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Who found a finding: a rubric as its `digest` defines it, the model that judged ("" of a check), the run."""
 
     rubric: Identifier
+    criterion: Identifier
     digest: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?(?!\n)$")] = ""
     model: Annotated[str, Meta(max_length=200)] = ""
     run: Annotated[str, Meta(max_length=64)] = ""
@@ -58,7 +59,7 @@ class Word(Struct, frozen=True, kw_only=True):
     by: str
     source: LabelSource
 
-    def on(self, finding: str, criterion: str, sources: Iterable[FindingSource]) -> tuple[Label, ...]:
+    def on(self, finding: str, sources: Iterable[FindingSource]) -> tuple[Label, ...]:
         """The word on this finding, by its fingerprint: a label for each rubric that found it."""
         reason = short(self.reason)
         return tuple(
@@ -66,7 +67,7 @@ class Word(Struct, frozen=True, kw_only=True):
                 ts=self.ts,
                 finding=finding,
                 rubric=source.rubric,
-                criterion=criterion,
+                criterion=source.criterion,
                 right=self.right,
                 reason=reason,
                 by=self.by,

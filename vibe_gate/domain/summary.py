@@ -146,7 +146,13 @@ class Summary(Struct, frozen=True, kw_only=True):
         ]
         failed = [pair for pair in pairs if pair[1].outcome == "fail"] or pairs
         return tuple(
-            FindingSource(rubric=rubric.id, digest=rubric.digest, model=self._model_of(one), run=self.run_id)
+            FindingSource(
+                rubric=rubric.id,
+                criterion=one.id,
+                digest=rubric.digest,
+                model=self._model_of(one),
+                run=self.run_id,
+            )
             for rubric, one in failed
         )
 

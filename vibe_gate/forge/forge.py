@@ -19,6 +19,7 @@ from vibe_gate.forge.payloads import CheckRun, LineComment, Reaction
 from vibe_gate.forge.rest import MAX_PAGES, RestClient
 from vibe_gate.forge.shapes import (
     BOT,
+    THUMBS,
     ActionsRun,
     Approval,
     CheckRecord,
@@ -27,6 +28,7 @@ from vibe_gate.forge.shapes import (
     Pull,
     PullCommit,
     PullReview,
+    Thumb,
     at,
     list_of,
     text_at,
@@ -164,6 +166,11 @@ class Forge:
         """The comments at lines of a pull request, oldest first."""
         own, doing = self.login(), f"read the review comments of pull request {number}"
         return (shapes.comment_of(each, own) for each in self._each(f"/pulls/{number:d}/comments", doing))
+
+    def thumbs(self, comment_id: int) -> tuple[Thumb, ...]:
+        """The thumbs at a comment at a line, oldest first."""
+        path, doing = f"/pulls/comments/{comment_id:d}/reactions", "read the reactions to a comment"
+        return tuple(shapes.thumb_of(each) for each in self._each(path, doing) if at(each, "content") in THUMBS)
 
     def _each(self, path: str, doing: str) -> Iterator[Json]:
         """The items of a list, page by page."""

@@ -6,6 +6,7 @@ And which reviews approve of a commit: GitHub's own rule for a reviewer's last w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +17,9 @@ Json = Any
 
 BOT = "[bot]"
 """At the end of an app's login. No person's login has brackets."""
+
+THUMBS = ("+1", "-1")
+"""Up and down, as GitHub names these reactions."""
 
 _LAST_WORDS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
 """A comment or a review that is not sent yet leaves an earlier word as it was."""
@@ -45,6 +49,7 @@ class Comment(Struct, frozen=True):
     """A comment, of the conversation or at a line. `ours`: written by the account that the token belongs to.
 
     `person`: by no app, and by no app in a person's name. `account` is 0 if it is gone. Times as GitHub writes them.
+    `thumbs`: reactions of people and apps that are a thumb, up or down.
     """
 
     id: int
@@ -56,6 +61,22 @@ class Comment(Struct, frozen=True):
     person: bool
     created: str
     updated: str
+    thumbs: int = 0
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was written. ForgeError."""
+        return moment(self.created)
+
+
+class Thumb(Struct, frozen=True):
+    """A thumb, up or down, at a comment. `person`: no app's; `account` is 0 if it is gone."""
+
+    login: str
+    account: int
+    person: bool
+    up: bool
+    created_at: datetime
 
 
 class ActionsRun(Struct, frozen=True):
@@ -122,6 +143,14 @@ def list_of(value: Json) -> list[Json]:
     return value
 
 
+def moment(text: str) -> datetime:
+    """A time as GitHub writes it. ForgeError."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise _odd(("time",)) from None
+
+
 def text_or_empty(value: Json, *keys: str) -> str:
     """Text below the keys; "" if there is none."""
     found = at(value, *keys)
@@ -168,6 +197,19 @@ def comment_of(value: Json, own: str) -> Comment:
         person=at(value, "user", "type") == "User" and not at(value, "performed_via_github_app"),
         created=text_at(value, "created_at"),
         updated=text_at(value, "updated_at"),
+        thumbs=sum(number_at(value, "reactions", name) for name in THUMBS if at(value, "reactions")),
+    )
+
+
+def thumb_of(value: Json) -> Thumb:
+    """A reaction that is a thumb."""
+    login = text_or_empty(value, "user", "login")
+    return Thumb(
+        login=login,
+        account=number_at(value, "user", "id") if login else 0,
+        person=at(value, "user", "type") == "User",
+        up=text_at(value, "content") == THUMBS[0],
+        created_at=moment(text_at(value, "created_at")),
     )
 
 

@@ -40,7 +40,7 @@ def label(ask: LabelAsked, *, start: Path, environ: Mapping[str, str], now: date
 
 
 def _put(repository: Repository, meant: StoredFinding, word: Word) -> Label:
-    made = word.on(meant.fingerprint, meant.criterion, meant.sources)
+    made = word.on(meant.fingerprint, meant.sources)
     if not made:
         raise UsageError(f"{meant.fingerprint} is about the gate itself; labels are for what rubrics find.")
     open_state(repository.common_dir).labels.append(*made)

@@ -109,6 +109,7 @@ _MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
 _FIXED = "**Fixed** at "
 _ACCEPTED = "**Accepted** "
 _LEVEL = r"(\*\*(?:failure|warning|notice)\*\*)"
+_THUMBS = "<sub>👍 right · 👎 wrong</sub>"
 _PENDING = "<!-- vibe-gate:thread -->"
 
 
@@ -199,6 +200,7 @@ def _body(finding: Finding, report: Report) -> str:
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
+    parts.append(_THUMBS)
     return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
 
 

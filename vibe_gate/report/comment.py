@@ -374,6 +374,19 @@ def _again(report: Report) -> Iterator[str]:
             "`vibe-gate override FINDING --reason TEXT`; for this commit, where the workflow `commands.yml` is "
             "installed, with a comment `/vibe-gate override FINDING REASON`."
         )
+        yield (
+            "Say whether a finding is right, to measure the judge (no verdict changes): 👍 or 👎 at its comment at the "
+            "line, or a comment `/vibe-gate right FINDING` or `/vibe-gate wrong FINDING REASON`, by people with write "
+            f"access.{_labels(report.summary)}"
+        )
+
+
+def _labels(summary: Summary) -> str:
+    """How many findings of this pull request people have labelled; "" if none."""
+    labels = summary.labels or ()
+    right = len({one.finding for one in labels if one.right})
+    wrong = len({one.finding for one in labels if not one.right})
+    return f" Until now: {right} right, {wrong} wrong." if labels else ""
 
 
 MAX_COMMENT = 65_000

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.label import FindingSource
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
 from vibe_gate.report.queries import is_approval, sources
@@ -43,6 +44,9 @@ MAX_EXPLAINED = 4_000
 
 MAX_VOTES = 9
 """Votes of one finding; a rubric asks for fewer."""
+
+MAX_SOURCES = 10
+"""Rubrics of one finding; gates have fewer that share a criterion's id."""
 
 MAX_NUMBER = 1_000_000
 """Rounds that are counted. The number travels in a comment that others may edit: past it, it stays."""
@@ -69,7 +73,8 @@ class ReportedVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
-    `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room.
+    `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room. `found_by`: the
+    rubrics that found it last, for labels.
     """
 
     fingerprint: Fingerprint
@@ -83,6 +88,7 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     quote: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     counterexample: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     votes: Annotated[tuple[ReportedVote, ...], Meta(max_length=MAX_VOTES)] = ()
+    found_by: Annotated[tuple[FindingSource, ...], Meta(max_length=MAX_SOURCES)] = ()
 
 
 class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -206,8 +212,13 @@ def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
 
 
 def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundState:
-    """The state with the run's number, and with what its findings were decided by, as far as there is room."""
+    """The state with the run's number and who found its findings; with what decided these, if there is room."""
     here = {identity(finding): finding for finding in summary.findings}
+
+    def with_sources(seen: ReportedFinding) -> ReportedFinding:
+        if (finding := here.get(seen.fingerprint)) is None:
+            return seen
+        return replace(seen, found_by=summary.sources(finding)[:MAX_SOURCES])
 
     def with_reasons(seen: ReportedFinding) -> ReportedFinding:
         if (finding := here.get(seen.fingerprint)) is None:
@@ -221,8 +232,8 @@ def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundSta
         }
         return replace(seen, **more)
 
-    short = replace(state, run=run)
-    full = replace(short, findings=tuple(map(with_reasons, state.findings)))
+    short = replace(state, run=run, findings=tuple(map(with_sources, state.findings)))
+    full = replace(short, findings=tuple(map(with_reasons, short.findings)))
     return full if len(_packed(full)) <= MAX_EXPLAINED else short
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate import __version__
@@ -105,6 +106,7 @@ def summary_before_answers(
         change=of_change(change),
         agent_authored=facts.authored,
         duration_ms=round(run.deadline.elapsed() * 1000),
+        labels=run.state.labels.from_forge() or UNSET,
     )
 
 

@@ -432,10 +432,16 @@ class Labels(_Table):
         """Take back every label of a finding. StorageError."""
         self._replace(("DELETE FROM labels WHERE json_extract(line, '$.finding') = ?", finding), ())
 
-    def put_from_forge(self, labels: Iterable[Label]) -> None:
+    def put_from_forge(self, labels: Sequence[Label]) -> None:
         """Have these labels of the forge, and no earlier ones: what was taken back there is gone. StorageError."""
+        if not labels and not self.from_forge():
+            return
         delete = "DELETE FROM labels WHERE json_extract(line, '$.source') IN (SELECT value FROM json_each(?))"
         self._replace((delete, json.dumps(ON_FORGE)), labels)
+
+    def from_forge(self) -> tuple[Label, ...]:
+        """As `all`, of those that stand on the forge."""
+        return newest(one for one in self._each() if one.source in ON_FORGE)
 
     def _replace(self, delete: Sequence[str], labels: Iterable[Label]) -> None:
         def action(db: sqlite3.Connection) -> None:

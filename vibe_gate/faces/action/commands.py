@@ -73,7 +73,7 @@ def accepted(comments: Iterable[Comment], head: str) -> Iterator[Accepted]:
         if record is None or record[2] != head:
             continue
         asked = known.get(int(record[1]))
-        command = command_of(asked.body) if asked is not None and _stands(asked) else None
+        command = command_of(asked.body) if asked is not None and stands(asked) else None
         for finding in record[3].split(","):
             if command is None or command.verb != "override" or not command.reason or not _names(command, finding):
                 yield Accepted(finding, None)
@@ -81,7 +81,20 @@ def accepted(comments: Iterable[Comment], head: str) -> Iterator[Accepted]:
                 yield Accepted(finding, asked, command.reason)
 
 
-def _stands(comment: Comment) -> bool:
+def label_of(command: CommentCommand) -> bool | None:
+    """Whether it says that findings are right, or wrong; None if it says neither.
+
+    The reason of an override may: its first word is `wrong`, or `accepted` of what is right.
+    """
+    if command.verb == "override":
+        return _LABELS.get(command.reason.partition(" ")[0].rstrip(":,.;").lower())
+    return _LABELS.get(command.verb) if command.verb in ("right", "wrong") else None
+
+
+_LABELS = {"right": True, "accepted": True, "wrong": False}
+
+
+def stands(comment: Comment) -> bool:
     """Whether a person wrote it, and nobody edited it."""
     return comment.person and comment.created == comment.updated
 
@@ -136,7 +149,7 @@ def obey(runner: Runner, inputs: Inputs, trigger: Trigger) -> int:
         command = command_of(comment.body) if comment else None
         if comment is None or command is None:
             return _ignored(runner, "there is no such comment, or it is no command")
-        if not _stands(comment) or comment.body != trigger.said:
+        if not stands(comment) or comment.body != trigger.said:
             return _ignored(runner, "it is an app's comment, or it was edited")
         if not forge.may_write(comment.author, comment.account):
             _react(forge, comment, "-1")
@@ -176,6 +189,7 @@ _HELP = (
     (f"`{COMMAND} review`", "runs the gate's job again for the newest commit"),
     (f"`{COMMAND} explain FINDING`", "answers with its quoted lines, its votes and how to accept it; asks no model"),
     (f"`{COMMAND} override FINDING REASON`", "accepts it for this commit, records who and why, runs the job again"),
+    (f"`{COMMAND} right FINDING` or `wrong FINDING`", "says whether the finding is right, which measures the judge"),
 )
 """What each command does."""
 
@@ -247,18 +261,39 @@ def _override(asked: _PermittedCommand) -> _Answer:
     return _Answer(text, tuple(one.fingerprint for one in found), again=True)
 
 
+def _label(asked: _PermittedCommand) -> _Answer:
+    found = named_by(asked.command, (seen for one in asked.told for seen in one.state.findings))
+    if not found or len(found) != len(asked.command.findings):
+        return _Answer(_unknown(asked))
+    about = "\n".join(f"- {_named(one, asked.links)}: {prose(one.message)}" for one in found)
+    reason = f": {prose(asked.command.reason)}" if asked.command.reason else "."
+    finding = f"{counted(len(found), 'finding is', 'findings are')} {asked.command.verb}"
+    return _Answer(
+        f"{code('@' + asked.comment.author)} says that {finding}{reason}\n\n{about}\n\n"
+        "It changes no verdict. It is read at the gate's next run and counts where the judge is measured, while the "
+        "comment stays unedited and its author has write access."
+    )
+
+
 _ANSWERS: dict[str, Callable[[_PermittedCommand], _Answer]] = {
     "review": _review,
     "explain": _explain,
     "override": _override,
+    "right": _label,
+    "wrong": _label,
 }
 
 
 def _found(asked: _PermittedCommand, told: Iterable[_GateComment]) -> list[ReportedFinding]:
+    """The findings that the command names and that are not fixed, each once."""
+    return named_by(asked.command, (seen for one in told for seen in one.state.findings if not seen.fixed))
+
+
+def named_by(command: CommentCommand, reported: Iterable[ReportedFinding]) -> list[ReportedFinding]:
     """The findings that the command names, each once; none for a name that fits no finding or several."""
-    said = {seen.fingerprint: seen for one in told for seen in one.state.findings if not seen.fixed}
+    said = {seen.fingerprint: seen for seen in reported}
     found = []
-    for name in asked.command.findings:
+    for name in command.findings:
         fits = [seen for seen in said.values() if len(name) >= SHORTEST and seen.fingerprint.startswith(name)]
         found += fits if len(fits) == 1 else []
     return list({seen.fingerprint: seen for seen in found}.values())

@@ -21,7 +21,16 @@ from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import DRAFT, NOT_NOW
-from vibe_gate.errors import INCONCLUSIVE, PASS, USAGE, ForgeError, GateError, IntegrityError, UsageError
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    PASS,
+    USAGE,
+    ForgeError,
+    GateError,
+    IntegrityError,
+    StorageError,
+    UsageError,
+)
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.answers import TravellingAnswers, signing_key
 from vibe_gate.faces.action.approval import Approvals
@@ -30,6 +39,7 @@ from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.job_check import READY, JobCheck
+from vibe_gate.faces.action.labels import labels_at
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
@@ -54,7 +64,7 @@ from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, sugges
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
 from vibe_gate.run.walk import RunRequest, run_workflow
-from vibe_gate.store import Bundles, read_bundle
+from vibe_gate.store import Bundles, open_state, read_bundle
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 DEPENDABOT = "dependabot[bot]"
@@ -153,13 +163,14 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         approvals = Approvals(forge, trigger, partial(_commits, job))
         refused = answers.bring()
         accepted = approvals.overrides()
+        unread = _read_labels(runner, environ, forge, trigger, inputs)
         try:
             done, made = _review(job, approvals, accepted)
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
         seen = look(done, standing, forge) if trigger.reviewed else Look(done, posts=True)
-        remarks = tuple(filter(None, [refused, *approvals.notes, seen.remark]))
+        remarks = tuple(filter(None, [refused, *approvals.notes, unread, seen.remark]))
         code = seen.review.summary.exit_code
         if seen.stands is not None:
             return code, _stays(job, seen.review.summary, seen.stands, remarks)
@@ -200,6 +211,20 @@ def _commits(job: _Job) -> tuple[Commit, ...]:
         except IntegrityError:
             return ()
         return tuple(repository.commit(name) for name in names) if len(names) < MAX_COMMITS else ()
+
+
+def _read_labels(
+    runner: Runner, environ: Mapping[str, str], forge: Forge | None, trigger: Trigger, inputs: Inputs
+) -> str:
+    """Have the shared state know what people say of findings of this pull request; a sentence if that failed."""
+    number = trigger.number or trigger.queued
+    try:
+        said = labels_at(forge, number, inputs.name) if forge is not None and number is not None else ()
+        with open_repository(runner.start, environ) as repository:
+            open_state(repository.common_dir).labels.put_from_forge(said)
+    except (ForgeError, StorageError) as error:
+        return f"What people say of findings could not be read: {error}"
+    return ""
 
 
 def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
