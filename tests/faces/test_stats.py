@@ -34,7 +34,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     run("review", "HEAD~1..HEAD")
     repo.git("config", "user.name", "Ada")
     repo.git("config", "user.email", "ada@example.org")
-    run("override", first["findings"][0]["fingerprint"], "--reason", "meant")
+    run("override", first["findings"][0]["fingerprint"], "--reason", "meant", "--accepted")
     run("review", "HEAD~1..HEAD")
     recorded(repo.path, START, Kind(rubrics=()))
     begun(repo.path, START + timedelta(hours=1))
@@ -51,6 +51,9 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "usd_by_model": first["cost"]["by_model"], "usd_by_rubric": {"quality": usd},
         "findings": {"kept": 0, "overridden": 1, "suppressed": 0},
         "hits": 4, "misses": 2, "saved_usd": pytest.approx(2 * usd),
+        "criteria": [{"rubric": "quality", "criterion": "errors-not-swallowed", "found": 1, "right": 1, "wrong": 0,
+                      "unanswered": 0, "precision": {"value": 1.0, "low": pytest.approx(0.025), "high": 1.0}}],
+        "usd_per_right": {"quality": usd},
     }  # fmt: skip
 
     text = run("stats", "--since", "7d").out.splitlines()
@@ -60,7 +63,17 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "findings: 0 kept, 1 overridden, 0 suppressed",
     ]
     assert text[3] == f"from earlier verdicts: 4 of 6 answers, at least ${2 * usd:.4f} saved"
-    assert [line.split() for line in text[-2:]] == [["rubric", "USD"], ["quality", f"{usd:.4f}"]]
+    assert text[-9:] == [
+        "rubric        USD",
+        f"quality    {usd:.4f}",
+        "",
+        "findings of                       found  right  wrong   open  right, 95 %",
+        "quality",
+        "  errors-not-swallowed                1      1      0      0  100% (3% to 100%)",
+        "",
+        "for each right finding of       USD",
+        f"quality                      {usd:.4f}",
+    ]
     shutil.rmtree(repo.path / first["bundle"])
     assert "answers saved" not in (again := run("stats").out) and "from earlier verdicts: 4 of 4 answers" in again
     assert run("stats", "--since", "soon").code == 2

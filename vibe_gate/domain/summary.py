@@ -140,11 +140,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     labels: tuple[Label, ...] | UnsetType = UNSET
 
     def sources(self, finding: Finding) -> tuple[FindingSource, ...]:
-        """The rubrics that found it, each with its judge; () of what no rubric found, such as a change of the gate."""
-        pairs = [
-            (rubric, one) for rubric in self.rubrics for one in rubric.criteria if finding.is_of(rubric.id, one.id)
-        ]
-        failed = [pair for pair in pairs if pair[1].outcome == "fail"] or pairs
+        """The rubrics that fail a criterion with it, each with its judge.
+
+        () of what fails none: a change of the gate, and what a second look refuted.
+        """
+        if finding.second_look is not UNSET and finding.second_look.outcome == "refuted":
+            return ()
+        each = ((rubric, one) for rubric in self.rubrics for one in rubric.criteria if one.outcome == "fail")
         return tuple(
             FindingSource(
                 rubric=rubric.id,
@@ -153,13 +155,17 @@ class Summary(Struct, frozen=True, kw_only=True):
                 model=self._model_of(one),
                 run=self.run_id,
             )
-            for rubric, one in failed
+            for rubric, one in each
+            if finding.is_of(rubric.id, one.id)
         )
 
     def _model_of(self, criterion: CriterionResult) -> str:
-        """The model that judged; "" of a check, and if several did or it is not known."""
-        models = set(self.cost.by_model) if criterion.kind == "judge" else ()
-        return next(iter(models)) if len(models) == 1 else ""
+        """The model that judged, several joined by ", "; "" of a check, and if an older version did not say it."""
+        if criterion.kind == "check":
+            return ""
+        asked = {vote.model for vote in criterion.votes if vote.model}
+        alone = set(self.cost.by_model) if len(self.cost.by_model) == 1 else set[str]()
+        return ", ".join(sorted(asked or alone))
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""

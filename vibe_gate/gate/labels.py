@@ -42,7 +42,10 @@ def label(ask: LabelAsked, *, start: Path, environ: Mapping[str, str], now: date
 def _put(repository: Repository, meant: StoredFinding, word: Word) -> Label:
     made = word.on(meant.fingerprint, meant.sources)
     if not made:
-        raise UsageError(f"{meant.fingerprint} is about the gate itself; labels are for what rubrics find.")
+        raise UsageError(
+            f"{meant.fingerprint} fails no criterion of a rubric (it is about the gate itself, or refuted); labels are "
+            "for findings that do."
+        )
     open_state(repository.common_dir).labels.append(*made)
     return made[0]
 

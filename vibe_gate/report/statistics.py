@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from msgspec import Struct, field
 
 from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.report import listing, queries
+from vibe_gate.report.feedback import CriterionFeedback, Found, feedback
+from vibe_gate.report.feedback import lines as feedback_lines
 
 Number = TypeVar("Number", int, float)
 
@@ -25,7 +29,8 @@ class Statistics(Struct):
 
     `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the newest has it.
     `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers were used again, as far
-    as their runs are still stored; None if that is not known of any.
+    as their runs are still stored; None if that is not known of any. `criteria`: what people say of findings;
+    `usd_per_right`: by rubric, what its judges cost for each finding that is labelled right.
     """
 
     runs: int = 0
@@ -40,16 +45,25 @@ class Statistics(Struct):
     hits: int = 0
     misses: int = 0
     saved_usd: float | None = None
+    criteria: list[CriterionFeedback] = []
+    usd_per_right: dict[str, float] = {}
 
 
 def statistics(
-    entries: Iterable[RunEntry], known: Mapping[str, RunEntry], summary_of: Callable[[RunEntry], Summary | None]
+    entries: Iterable[RunEntry],
+    known: Mapping[str, RunEntry],
+    summary_of: Callable[[RunEntry], Summary | None],
+    labels: Iterable[Label] = (),
+    since: datetime | None = None,
 ) -> Statistics:
     """Those of `entries`, newest first. `known`: every run by its place, for what used its answers again.
 
-    A summary is read only of a run that asked a rubric or cost something.
+    A summary is read only of a run that asked a rubric or cost something. `labels` and those of the summaries count if
+    their finding is of these runs, or if they were given `since` then.
     """
     total = Statistics()
+    found: dict[tuple[str, str], set[str]] = {}
+    said = list(labels)
     states: dict[tuple[str, ...], str] = {}
     for entry in entries:
         if entry.state != "sealed":
@@ -71,11 +85,24 @@ def statistics(
         total.misses += summary.cache.misses
         for rubric in summary.rubrics if summary.cache.hits else ():
             _add_saved(total, rubric, known, summary_of)
+        said += summary.labels or ()
         for finding in summary.findings:
+            for source in summary.sources(finding):
+                found.setdefault((source.rubric, source.criterion), set()).add(finding.fingerprint)
             state = queries.waiver(finding).partition(" ")[0] or "kept"
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
     total.findings |= Counter(states.values())
+    _add_feedback(total, found, said, since)
     return total
+
+
+def _add_feedback(total: Statistics, found: Found, said: list[Label], since: datetime | None) -> None:
+    there = {name for names in found.values() for name in names}
+    total.criteria = feedback(found, (one for one in said if not since or one.ts >= since or one.finding in there))
+    right = Counter[str]()
+    for one in total.criteria:
+        right[one.rubric] += one.right
+    total.usd_per_right = {name: usd / right[name] for name, usd in total.usd_by_rubric.items() if right[name]}
 
 
 def _add(to: dict[str, Number], name: str, number: Number) -> None:
@@ -125,7 +152,9 @@ def lines(total: Statistics) -> list[str]:
     text += _table("day", sorted(total.usd_by_day.items()))
     text += _table("model", _greatest(total.usd_by_model))
     named = [(name or "(agents, lost answers)", usd) for name, usd in _greatest(total.usd_by_rubric)]
-    return text + _table("rubric", named)
+    text += _table("rubric", named)
+    text += feedback_lines(total.criteria)
+    return text + _table("for each right finding of", _greatest(total.usd_per_right))
 
 
 def _greatest(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:

@@ -11,7 +11,7 @@ COMMANDS = {
     "test": "run the labelled cases of your rubrics",
     "completion": "print a completion script for bash, zsh or fish",
     "bundles": "list, show, verify, repair, keep, clean, export or import runs",
-    "stats": "add up stored runs: outcomes, cost, findings, what the cache saved",
+    "stats": "add up stored runs: outcomes, cost, findings, how many are right",
     "sessions": "list, show, copy or go on with your agents' conversations",
     "viz": "draw the graph of a run",
     "report": "write a run as one HTML page",

@@ -6,25 +6,28 @@ import argparse
 from collections.abc import Mapping
 from functools import cache
 
-from msgspec.structs import asdict
-
+from vibe_gate.domain.document import plain
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.faces.cli.runs import StoredRuns, moment
 from vibe_gate.report.statistics import lines, statistics
+from vibe_gate.store import open_state
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    bundles = StoredRuns(environ).bundles
+    runs = StoredRuns(environ)
+    bundles = runs.bundles
+    with runs.repository() as repository:
+        labels = () if repository is None else open_state(repository.common_dir).labels.all()
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
-    total = statistics(wanted, known, cache(bundles.summary))
+    total = statistics(wanted, known, cache(bundles.summary), labels, args.since)
     since = None if args.since is None else args.since.isoformat(timespec="seconds")
-    return emit_result(args, {"since": since, **asdict(total)}, lines(total))
+    return emit_result(args, {"since": since, **plain(total)}, lines(total))
 
 
 STATS = Command(
-    "Add up the stored runs: outcomes, cost, findings, what the cache saved.",
+    "Add up the stored runs: outcomes, cost, findings, what people say of them.",
     (
         argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
         JSON,

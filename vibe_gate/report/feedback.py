@@ -1,0 +1,67 @@
+"""How often the findings of each criterion are right, as people say: what `stats` tells of labels. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from vibe_gate.domain.calibration import Interval, share
+from vibe_gate.domain.label import Label, newest
+
+NAME_COLUMNS = 32
+"""Of a criterion in the table, so that this fits 80 columns; a longer id is cut."""
+
+Found = Mapping[tuple[str, str], set[str]]
+"""By rubric and criterion, the fingerprints of its findings."""
+
+
+class CriterionFeedback(Struct, frozen=True):
+    """What people say of a criterion's findings; `found` counts them all. `precision`: of those with a label, right.
+
+    Null without a label.
+    """
+
+    rubric: str
+    criterion: str
+    found: int
+    right: int
+    wrong: int
+    unanswered: int
+    precision: Interval | None
+
+
+def feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
+    """By rubric and criterion. A label whose finding is not among those found counts it, too."""
+    said: dict[tuple[str, str], dict[str, bool]] = {}
+    for label in newest(labels):
+        said.setdefault((label.rubric, label.criterion), {})[label.finding] = label.right
+    return [_of(*key, found.get(key, set()), said.get(key, {})) for key in sorted({*found, *said})]
+
+
+def _of(rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]) -> CriterionFeedback:
+    every, right = len(found | said.keys()), sum(said.values())
+    return CriterionFeedback(
+        rubric, criterion, every, right, len(said) - right, every - len(said), share(right, len(said))
+    )
+
+
+def lines(rows: Iterable[CriterionFeedback]) -> Iterator[str]:
+    """A table for people, 80 columns wide; nothing without rows."""
+    rubric = ""
+    for row in rows:
+        if not rubric:
+            yield ""
+            yield f"{'findings of':<{NAME_COLUMNS}}  found  right  wrong   open  right, 95 %"
+        if row.rubric != rubric:
+            yield (rubric := row.rubric)
+        name = f"  {row.criterion}"
+        name = name if len(name) <= NAME_COLUMNS else name[: NAME_COLUMNS - 1] + "…"
+        counts = "".join(f"{number:>7,}" for number in (row.found, row.right, row.wrong, row.unanswered))
+        yield f"{name:<{NAME_COLUMNS}}{counts}  {_shown(row.precision)}".rstrip()
+
+
+def _shown(precision: Interval | None) -> str:
+    if precision is None:
+        return ""
+    return f"{precision.value:.0%} ({precision.low:.0%} to {precision.high:.0%})"
