@@ -76,6 +76,8 @@ def test_a_review_of_a_green_pull_request_leaves_it_green_whatever_became_of_the
     github.add_review(7, "eve", "COMMENTED")
     assert (jobs.look(), jobs.look()) == (0, 0)
     assert made.outputs["verdict"] == "pass"
+    assert Path(made.outputs["report"]).read_text() == made.summary
+    assert "sarif" not in made.outputs, "findings of judges would be missing, and their alerts closed"
     assert made.summary.startswith("### vibe-gate: PASS\n") and "[`run 4711`]" in made.summary
     made.origin.commit("Ask for more", **{".vibe-gate/gate.toml": GATE + "# more\n"})
     made.pull(jobs.head)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, Ended, summary_of
 from command import Done, on_a_terminal, vibe_gate
+from msgspec.structs import replace
 from program import ROOT, git
 from recorded import Kind, begun, recorded
 
@@ -463,12 +464,13 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
     assert "git tracks it" in done.stderr
 
 
-def test_a_pass_that_needs_approval_is_no_pass_in_the_list(bundles, repo):
+def test_a_pass_that_needs_approval_and_agents_without_rubrics_are_no_pass_in_the_list(bundles, repo):
     run = begun(repo)
     run.seal(summary_of(run, "pass", 4))
+    run = begun(repo)
+    run.seal(replace(summary_of(run, "pass", 0), workflow="fix", rubrics=()))
     for _ in range(2):
-        (line,) = bundles(repo, "list").stdout.splitlines()
-        assert line.split()[1] == "approval"
+        assert {line.split()[1] for line in bundles(repo, "list").stdout.splitlines()} == {"done", "approval"}
 
 
 def test_a_review_a_cleaning_and_a_repair_leave_a_clone_with_bundles_as_it_was(bundles, repo, environ):

@@ -46,9 +46,14 @@ def _age(run: str, now: datetime) -> str:
 
 
 def outcome(entry: RunEntry) -> str:
-    """The word of the list: an outcome, "approval" of a pass that needs one, or the state of an unsealed run."""
+    """The word of the list: an outcome, or the state of an unsealed run.
+
+    "approval" of a pass that needs one; "done" of agents whose run had no rubrics (`sentences.verdict`).
+    """
     if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
+    if entry.outcome == "pass" and entry.workflow != "review" and not entry.rubrics:
+        return "done"
     return entry.outcome or entry.state
 
 

@@ -288,8 +288,10 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
         "and this one changed nothing that the verdict rests on.",
         *map(prose, remarks),
     ]
-    job.runner.summarize("\n\n".join(told) + f"\n{_times(job)}")
-    job.runner.output(verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id)
+    text = "\n\n".join(told) + f"\n{_times(job)}"
+    job.runner.summarize(text)
+    written = _written(job, {"report": text})  # the score and all findings are what judges said, who are not asked
+    job.runner.output(verdict=sentences.outcome(summary), cost_usd="0", run=summary.run_id, **written)
     log = [f"{verdict} · the verdict of run {stood.run} stands: {stood.url}", *remarks]
     return stopped("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
 
@@ -394,14 +396,20 @@ def _commands(posted: Posted) -> str:
     return commands(posted.report, f"vibe-gate-{secrets.token_hex(16)}", tuple(posted.downgrades), frozenset(shown))
 
 
-def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
-    """Set the outputs. `texts`, by output: written to `FILES`, whose paths are the output's value."""
-    summary, written = posted.report.summary, {}
+def _written(job: _Job, texts: Mapping[str, str]) -> dict[str, str]:
+    """Write each output's text to its file in `FILES`; the path of each."""
+    written = {}
     for name, text in texts.items():
         file = job.folder / FILES[name]
         with contextlib.suppress(OSError):  # a full disk: the verdict stands all the same
             file.write_text(text, encoding="utf-8", errors="replace")
             written[name] = str(file)
+    return written
+
+
+def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
+    """Set the outputs; `texts` of those that are paths."""
+    summary = posted.report.summary
     score = queries.score(summary)
     kept = posted.report.artifact
     job.runner.output(
@@ -412,7 +420,7 @@ def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
         comment_url=posted.comment_url,
         artifact_path=str(job.folder) if kept else "",
         artifact_name=job.runner.unique("vibe-gate") if kept else "",
-        **written,
+        **_written(job, texts),
     )
 
 
