@@ -58,6 +58,13 @@ FILE = "src/load.py"
 BUSY = {"retry-after": "0"}
 SHORT = "[budget]\ndeadline_s = 6\n"
 """A deadline that leaves no time to wait for the model's API."""
+HASTY = """\
+import sys
+from vibe_gate.faces.cli import main
+from vibe_gate.forge import rest
+rest.REPEATS_S = (0,)
+sys.exit(main())"""
+"""The program, without half a minute of waits for GitHub."""
 NOWHERE = "http://127.0.0.1:9"
 QUICK = (sdk_alone.QUICK / "claude").read_text().partition("\n")[2].replace("from __future__ import annotations", "")
 
@@ -79,10 +86,12 @@ class State:
     argv: tuple[str, ...] = ("HEAD~1",)
     sent: int = 0
     job: Mapping[str, Any] = field(default_factory=dict)
-    """Of the pull request: `base`, `fork`, `depth`."""
+    """Of the pull request: `base`, `fork`, `draft`, `depth`; variables of the job."""
     only_job: bool = False
     full: bool = False
     """No file may grow."""
+    real: bool = False
+    """Claude Code itself: only it has tools to deny."""
 
 
 def said(*steps: Any, **more: Any) -> State:
@@ -109,6 +118,7 @@ def _shallow(folder: Path) -> None:
 
 NO_KEY = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}
 TWICE = Turn(ToolUse("StructuredOutput", PASSES), ToolUse("StructuredOutput", PASSES))
+DENIED = Turn(ToolUse("Read", {"file_path": "/etc/passwd"}))
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 WRITES = f"import os\nopen(os.environ['PWD'] + '/after/new', 'w').close()\n{QUICK}"
 
@@ -147,6 +157,7 @@ STATES = {
     "the answer is prose": said(Turn("All fine, PASS!")),
     "the answer is cut at the token limit": said(Turn("Well, let me", stop_reason="max_tokens")),
     "two answers": said(TWICE),
+    "a tool that the judge wants is denied, and it gives up": said(DENIED, Turn("I may not look there."), real=True),
     "the answer is about another criterion": said(passes("something-else")),
     "the answer leaves the criterion out": said({"changes": "", "answers": []}),
     # Git and the gate
@@ -156,6 +167,9 @@ STATES = {
     "the gate names a rubric without criteria": State(rubric='schema = 1\nid = "quality"\n'),
     # Pull requests only
     "a pull request from a fork: no secrets": State(environ=NO_KEY, job={"fork": True}, only_job=True),
+    "a draft": State(job={"draft": True}, only_job=True),
+    "a draft, with `drafts: skip`": State(job={"draft": True, "VIBE_GATE_INPUT_DRAFTS": "skip"}, only_job=True),
+    "GitHub's API cannot be reached": State(job={"GITHUB_API_URL": NOWHERE}, only_job=True),
 }
 
 
@@ -204,6 +218,8 @@ class Faces:
         if state.environ.get("PATH") == "":
             ours = (str(sdk_alone.QUICK), str(sdk_alone.REAL))
             given["PATH"] = os.pathsep.join(part for part in environ["PATH"].split(os.pathsep) if part not in ours)
+        if state.real:
+            given["PATH"] = f"{sdk_alone.REAL}{os.pathsep}{given['PATH']}"
         if state.program:
             folder = self.place / "programs"
             folder.mkdir(exist_ok=True)
@@ -244,20 +260,22 @@ class Faces:
         with loopback_github() as github:
             made = Project(self.place / f"job-{self.number}", dict(self.environ), github, self._origin(state))
             head = made.branch("topic", **{FILE: SWALLOWS})
-            made.pull(head)
             asked = dict(state.job)
-            base, fork = asked.get("base", made.main()), asked.get("fork", False)
-            made.check_out(head, asked.get("depth", 0))
+            base, fork = asked.pop("base", made.main()), asked.pop("fork", False)
+            made.check_out(head, asked.pop("depth", 0))
+            draft = asked.pop("draft", False)
+            made.pull(head, draft=draft)
             state.broken(made.checkout)
             environ = self._environ(state, model, self.environ)
-            event = events.pull_request(base, head, fork=fork)
+            event = events.pull_request(base, head, fork=fork, draft=draft)
             key = environ.pop("ANTHROPIC_API_KEY", "")
             made.environ = environ
-            given = made.job("pull_request", event, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=key)
+            given = made.job("pull_request", event, VIBE_GATE_INPUT_ANTHROPIC_API_KEY=key, **asked)
             if fork:
                 github.read_only.add(github.token)
             before, job = len(model.script.requests), at(made.checkout, given).environ
-            code, text = _ran(["vibe-gate", "action"], made.checkout, job, state, model, before)
+            argv = [sys.executable, "-c", HASTY] if "GITHUB_API_URL" in state.job else ["vibe-gate"]
+            code, text = _ran([*argv, "action"], made.checkout, job, state, model, before)
             runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
             heading = re.search(r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE)
             line = heading[1].removeprefix("vibe-gate: ") if heading else "no comment"
