@@ -45,7 +45,7 @@ async def ask(
         folder = model.folder / facts.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
-            after, before = _export(facts.change, repository, folder / TREES)
+            after, before = export_trees(facts.change, repository, folder / TREES)
         shared = VoteContext(facts, run, model, cache(repository.read), folder)
         cast = await together(cast_votes(each, shared) for each in briefs)
         votes = dict(zip((each.question.key for each in briefs), cast, strict=True))
@@ -57,7 +57,7 @@ async def ask(
     return CastVotes(votes, spent, tuple(model.notes()), intact)
 
 
-def _export(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:
+def export_trees(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:
     """The tree after the change, and of that before it the files that the change touches."""
     touched = {file.old_path or file.path for file in change.files if file.before}
     after = repository.export(change.after, trees / "after")

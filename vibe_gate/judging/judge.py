@@ -39,13 +39,13 @@ async def judge(
     repository: Repository,
     run: RunContext,
     tell: Callable[[str], object],
-    shared: ModelOpener | None = None,
+    shared: ModelOpener,
 ) -> Answers:
     """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
 
     The same: about the same trees, or about others if the judge was shown the same then and looked at nothing else. If
     another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked. `shared`
-    opens the way to the model that a workflow's stages share.
+    opens the way to the model, or gives what is open.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
@@ -66,19 +66,14 @@ async def judge(
         return replace(_answers(questions, known), silence=request.unasked if briefs else "")
     if not briefs:  # no need to wait for another review that asks
         return _answers(questions, known)
-    async with _claimed([each.key for each in briefs] if kept.reads else [], run, tell):
+    async with claimed([each.key for each in briefs] if kept.reads else [], run, tell):
         known |= kept.known(missing, briefs)  # what another review was answered meanwhile
         if not (briefs := _unanswered(briefs, known)):
             return _answers(questions, known)
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
-        from vibe_gate.agent import load_without_mcp
-        from vibe_gate.judging.asking import ask  # the gateway and agents: what is known needs neither
-        from vibe_gate.judging.open_model import open_model
+        from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
-        if request.alone:
-            load_without_mcp()
-        budget = request.budget_in(facts.gate)
-        opened = shared(wire, upstream) if shared else open_model(run, wire, upstream, budget)
+        opened = shared(wire, upstream)
         asked = await ask(briefs, facts, repository, run, opened, tell)
         notes = kept.keep(asked, briefs)
     return _with_new(questions, known, asked, notes, final=kept.writes and asked.intact)
@@ -100,7 +95,7 @@ def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional:
 
 
 @asynccontextmanager
-async def _claimed(keys: list[str], run: RunContext, tell: Callable[[str], object]) -> AsyncIterator[None]:
+async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object]) -> AsyncIterator[None]:
     """Be the only one who asks what these keys show, as far as that can be had in half of the time that is left.
 
     The other half is enough to ask after all if the other review gets stuck.

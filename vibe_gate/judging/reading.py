@@ -66,8 +66,13 @@ def sent_back(asked: Sequence[str], answer: object) -> str:
     return f"The answer does not fit: {told}{more}. Give the whole answer once more, with only that changed."
 
 
+def plain_word(text: str) -> str:
+    """The one word of the form that the model may have meant: without what stands around it, in small letters."""
+    return text.strip(_AROUND).lower().replace(" ", "_").replace("-", "_")
+
+
 def _plainly(answer: CriterionAnswer) -> CriterionAnswer:
-    word = answer.outcome.strip(_AROUND).lower().replace(" ", "_").replace("-", "_")
+    word = plain_word(answer.outcome)
     outcome = word if word in OUTCOMES else answer.outcome
     return replace(answer, criterion=answer.criterion.strip(_AROUND), outcome=outcome)
 

@@ -9,7 +9,8 @@ The faces differ only in where the change comes from and where the summary goes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gate.waivers import waivers_in_force
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
-from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
+from vibe_gate.judging.verdict import RunVerdict, fails_to_look_at, passes_by_checks, verdict_of
 from vibe_gate.report import sentences
 from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import catch_up, facts_of
@@ -42,7 +43,9 @@ from vibe_gate.run.summary import answered_questions, capture_note, notes_on, no
 from vibe_gate.store import State, captures
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.open_model import ModelOpener
+    from vibe_gate.gateway import Upstream, Wire
+    from vibe_gate.judging.open_model import ModelOpener, OpenedModel
+    from vibe_gate.run.model import RunModel
     from vibe_gate.store import RunResult
 
 
@@ -184,11 +187,35 @@ async def reach_verdict(
     if answers is None:
         from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
 
-        answers = await judge(request, facts, repository, run, partial(progress, "judge"), shared)
+        tell = partial(progress, "judge")
+        with _one_model(run, request, gate, shared) as opened:
+            answers = await judge(request, facts, repository, run, tell, opened)
+            if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
+                from vibe_gate.judging.second_look import look_again  # most changes have none
+
+                answers = await look_again(fails, answers, request, facts, repository, run, tell, opened)
     with run.deadline.interrupting():
         verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still_there(change))
         run.record.describe(questions=answered_questions(verdict))
         return verdict
+
+
+@contextmanager
+def _one_model(
+    run: RunContext, request: ReviewRequest, gate: Gate, shared: ModelOpener | None
+) -> Iterator[ModelOpener]:
+    """The one way to the model for all that is asked about a change: `shared`, else its own, opened when wanted."""
+    own: list[RunModel] = []
+    with ExitStack() as stack:
+
+        def opened(wire: Wire, upstream: Upstream | None) -> AbstractContextManager[OpenedModel]:
+            if not own:
+                from vibe_gate.run.model import RunModel  # what is known needs no model
+
+                own.append(stack.enter_context(closing(RunModel(run, request, gate))))
+            return own[0].shared(wire, upstream)
+
+        yield shared or opened
 
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
