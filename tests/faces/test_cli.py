@@ -143,6 +143,23 @@ def test_a_stdout_without_our_characters_gets_plain_ones(tmp_path, environ):
     assert done.stdout.startswith("+ vibe-gate")
 
 
+LAST = """\
+import os, signal, sys
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGINT):
+        kill(pid, number)
+sys.last = Last()
+from vibe_gate.faces.cli import main
+sys.exit(main())"""
+"""Ctrl-C when the interpreter takes its modules apart."""
+
+
+def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_path, environ):
+    argv = [sys.executable, "-c", LAST, "verify", "--help"]
+    done = subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def explode(args, environ):
     if args.how == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)

@@ -17,7 +17,12 @@ def main() -> int:
         code = _answer(sys.argv[1:])
     except KeyboardInterrupt:  # before the dispatcher could take over
         sys.stderr.write("vibe-gate: interrupted; nothing was decided.\n")
-        return 130
+        code = 130
+    if "signal" in sys.modules:
+        import signal
+
+        for each in (signal.SIGINT, signal.SIGTERM):  # the answer is out: the interpreter's end must not change it
+            signal.signal(each, signal.SIG_IGN)
     if sys.argv[1:2] == ["hook"]:
         # Git need not wait until hundreds of modules are taken apart; of what the end does only this is needed.
         os._exit(_print("") or code)
