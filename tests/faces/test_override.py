@@ -209,6 +209,60 @@ def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no
     assert labelled(gated) == [(name, False, "meant", "override")]
 
 
+def test_a_labelled_finding_becomes_a_case_that_test_runs(gated):
+    gated.commit("Mark", **{"src/pay.py": BAD})
+    [name] = [finding["fingerprint"] for finding in gated.review("HEAD~1..HEAD")["findings"]]
+    for argv, environment, sentence in (
+        ([name], {}, f"There is no label of finding {name}"),
+        (
+            [name, "--expect", "fial"],
+            {},
+            'abstain, not_applicable; did you mean "fail"?',
+        ),
+        ([name, "--expect", "no-todos=fail"], {}, "has no criterion 'no-todos'; did you mean \"no-todo\"?"),
+        ([name, "--expect", "fail", "--name", "A"], {}, "'A' is not the name of a case"),
+        ([name, "--expect", "fail", "--rubric", "tdy"], {}, "has no rubric 'tdy'; did you mean \"tidy\"?"),
+        (["HEAD"], {}, "There is no label of any finding of run"),
+        (["feed"], {}, "No run found for feed"),
+        ([name], {"CLAUDECODE": "1"}, "Only a person can add a finding"),
+    ):
+        done = gated.run("cases", "add", *argv, **environment)
+        assert (done.code, sentence in done.err) == (2, True), (argv, done.err)
+    gated.run("label", name, "right", "--reason", "a\x1b[31m marker")
+    done = gated.run("cases", "add", name[:6])
+    folder = f".vibe-gate/cases/no-todo-{name[:8]}"
+    assert done.out.splitlines()[0] == f"{folder}: rubric tidy, expected: no-todo fail"
+    written = (gated.path / folder / "case.toml").read_text()
+    base, head = gated.git("rev-parse", "HEAD~1"), gated.git("rev-parse", "HEAD")
+    assert written.endswith(
+        f"# {name} is right, says Ada <ada@example.org>: a\\x1b[31m marker\n"
+        f'schema = 1\nrubric = "tidy"\nbase = "{base}"\nhead = "{head}"\n\n[expect]\nno-todo = "fail"\n'
+    )
+    done = gated.run("test")
+    assert (done.code, done.out) == (0, f"no-todo-{name[:8]}: ok\n1 case: 1 ok\n"), done.err
+    again = gated.run("cases", "add", name)
+    assert (again.code, "is there already; give another --name." in again.err) == (2, True)
+    gated.run("label", name, "wrong")
+    assert gated.run("cases", "add", name, "--name", "wrong", "--patch").code == 0
+    assert gated.run("test").code == 1, "the check finds it all the same"
+    whole = ("--expect", "pass", "--expect", "no-tabs=pass")
+    assert gated.run("cases", "add", "HEAD", *whole, "--name", "whole").code == 0
+    assert 'outcome = "pass"' in (gated.path / ".vibe-gate/cases/whole/case.toml").read_text()
+
+
+def test_a_case_of_an_uncommitted_change_is_a_patch_without_secrets(gated):
+    token = f'KEY = "ghp_{"x7Qm2Rk9" * 4}4fLp"\n'
+    [name] = fail(gated, BAD + token)
+    gated.git("reset", "-q", "--hard")
+    done = gated.run("cases", "add", name, "--expect", "fail")
+    assert (done.code, "Secrets of the change are replaced in its patch." in done.out) == (0, True), done.err
+    folder = gated.path / f".vibe-gate/cases/no-todo-{name[:8]}"
+    assert b"x7Qm2Rk9" not in (folder / "change.patch").read_bytes()
+    assert f'base = "{gated.first}"\n\n' in (folder / "case.toml").read_text()
+    assert gated.run("test").code == 0
+    assert gated.git("status", "--porcelain") == "?? .vibe-gate/cases/"
+
+
 NONSENSE = [
     (["0000000000000000", "--reason", "x"], "No run found with a finding 0000000000000000."),
     (["ab", "--reason", "x"], "is not a fingerprint"),

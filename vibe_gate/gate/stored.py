@@ -28,7 +28,10 @@ _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 
 
 class StoredFinding(Struct, frozen=True):
-    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about."""
+    """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about.
+
+    `sources`: of a finding, what `Summary.sources` says; `summary`: the run's.
+    """
 
     fingerprint: str
     about: str
@@ -36,6 +39,7 @@ class StoredFinding(Struct, frozen=True):
     criterion: str = ""
     path: str = ""
     sources: tuple[FindingSource, ...] = ()
+    summary: Summary | None = None
 
 
 def person(repository: Repository, environ: Mapping[str, str], does: str) -> tuple[str, str]:
@@ -54,35 +58,56 @@ def person(repository: Repository, environ: Mapping[str, str], does: str) -> tup
 
 
 def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFinding:
-    """The finding with this fingerprint, or beginning of one, in the newest run that has it."""
-    shown = paths.quote(name)
-    if not _PREFIX.fullmatch(name) or len(name) < SHORTEST:
+    """The finding with this fingerprint, or beginning of one, in the newest run that has it. UsageError."""
+    if not is_fingerprint(name):
         raise UsageError(
-            f"{shown} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
+            f"{paths.quote(name)} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
             "(`vibe-gate bundles show --json` has them)."
         )
+    found = finding_if_any(repository, name, now)
+    if found is None:
+        raise UsageError(f"No run found with a finding {name}.")
+    return found
+
+
+def is_fingerprint(name: str) -> bool:
+    """Whether it can be a fingerprint, or the beginning of one that is long enough."""
+    return _PREFIX.fullmatch(name) is not None and len(name) >= SHORTEST
+
+
+def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFinding | None:
+    """As `stored_finding`; None if no run has it. UsageError if it is the beginning of several."""
     for entry, papers in sealed_runs(repository, now):
         findings = [read(Finding, finding) for finding in papers.document["findings"]]
         found = [finding for finding in findings if finding.fingerprint.startswith(name)]
         names = sorted({finding.fingerprint for finding in found})
         if len(names) > 1:
-            raise UsageError(f'"{shown}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
+            raise UsageError(f'"{name}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
         if names:
             one = found[0]
             place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
             wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
             about = f"{one.criterion}, {place}: {one.message}{wide}"
-            sources = read(Summary, papers.document).sources(one)
-            return StoredFinding(names[0], about, entry, one.criterion, one.path, sources)
-    raise UsageError(f"No run found with a finding {shown}.")
+            summary = read(Summary, papers.document)
+            return StoredFinding(names[0], about, entry, one.criterion, one.path, summary.sources(one), summary)
+    return None
 
 
 def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
-    known = Provenance(now, repository.tracked(STORE))
-    index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    bundles = Bundles(repository.root, known, index)
+    bundles = _bundles(repository, now)
     for entry in bundles.runs():
         if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
                 yield entry, bundles.documents(entry)
+
+
+def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Summary:
+    """The summary of a sealed run, after every file of it was compared. StorageError, IntegrityError."""
+    return read(Summary, _bundles(repository, now).documents(entry).document)
+
+
+def _bundles(repository: Repository, now: datetime) -> Bundles:
+    known = Provenance(now, repository.tracked(STORE))
+    index = open_state(repository.common_dir).run_index(repository.root / STORE)
+    return Bundles(repository.root, known, index)

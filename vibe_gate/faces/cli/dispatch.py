@@ -52,6 +52,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.definitions import CONFIG as found
         case "test":
             from vibe_gate.faces.cli.test import TEST as found
+        case "cases":
+            from vibe_gate.faces.cli.cases import CASES as found
         case "completion":
             from vibe_gate.faces.cli.completion import completion
 
