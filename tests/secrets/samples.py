@@ -9,17 +9,15 @@ import base64
 import hashlib
 import re
 import string
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from vibe_gate import secrets
+from vibe_gate.secrets.rules import RULES
 
 HERE = Path(__file__).parent
 NEWLINE, ESCAPE = "⏎", "␛"
-RULES = tomllib.loads((Path(secrets.__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
 
 _WORD = string.ascii_letters + string.digits
 _ALPHABETS = {
@@ -111,9 +109,9 @@ def planted(seed: str = "") -> list[Sample]:
 
 def every_kind(seed: str) -> list[Sample]:
     """One secret of each rule that knows it by its form, and one of each other kind."""
-    known = [rule for rule in RULES if rule["positive"].startswith("say ")]
+    known = [rule for rule in RULES if rule.positive.startswith("say ")]
     others = {one.kind: one for one in reversed(planted(seed))}
-    forms = [Sample(rule["id"], "say ", filled(rule["positive"], seed).removeprefix("say "), "\n") for rule in known]
+    forms = [Sample(rule.kind, "say ", filled(rule.positive, seed).removeprefix("say "), "\n") for rule in known]
     return [*forms, *others.values()]
 
 

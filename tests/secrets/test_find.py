@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from samples import RULES, filled, lines, planted
 
 from vibe_gate import secrets
-from vibe_gate.secrets import find, scan
+from vibe_gate.secrets import decoding, find, scan
+from vibe_gate.secrets.first_look import FIRST_LOOK_PAYS, searcher, superset
+from vibe_gate.secrets.rules import Rule
 
 V = "Zk39dkQ0" + "fkqP2mX7Aa"
 AROUND = ["{}", 'x = "{}"\n', "'{}',", "see ({}) there", "a={};b", "é{}é ", "+{}\n", '\\"{}\\"', "語 {}", "'prod_{}'"]
@@ -27,21 +29,21 @@ def kinds_in(text: str) -> list[str]:
     return [match.kind for match in find(text)]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule['id']} {rule['keywords'][0]}")
-def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(rule: dict[str, str]) -> None:
-    assert kinds_in(filled(rule["positive"])) == [rule["id"]]
-    assert find(rule["negative"]) == []
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.kind} {rule.keywords[0]}")
+def test_a_rule_finds_its_positive_sample_and_leaves_its_negative_alone(rule: Rule) -> None:
+    assert kinds_in(filled(rule.positive)) == [rule.kind]
+    assert find(rule.negative) == []
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule["positive"].startswith("say ")], ids=lambda r: r["id"])
-def test_a_known_form_is_found_whole_wherever_it_stands(rule: dict[str, str]) -> None:
-    sample = filled(rule["positive"]).removeprefix("say ")
-    not_behind = rule["id"] in NOT_BEHIND_A_NAME or "before" in rule or "w" in rule.get("border", "")
-    is_anywhere = rule["id"] in ANYWHERE and rule.get("border") in ("", "A-Z2-7")
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.positive.startswith("say ")], ids=lambda r: r.kind)
+def test_a_known_form_is_found_whole_wherever_it_stands(rule: Rule) -> None:
+    sample = filled(rule.positive).removeprefix("say ")
+    not_behind = rule.kind in NOT_BEHIND_A_NAME or rule.before or "w" in rule.border
+    is_anywhere = rule.kind in ANYWHERE and rule.border in ("", "A-Z2-7")
     around = AROUND[: -1 if not_behind else None] + ["'toolu{}'"] * is_anywhere
     for form in around:
         text = form.format(sample)
-        assert [(match.kind, text[match.start : match.end]) for match in find(text)] == [(rule["id"], sample)], form
+        assert [(match.kind, text[match.start : match.end]) for match in find(text)] == [(rule.kind, sample)], form
 
 
 @pytest.mark.parametrize("sample", planted(), ids=lambda sample: sample.text[:60])
@@ -91,11 +93,10 @@ def test_other_names_and_ordinary_values_name_no_secret() -> None:
             assert find(text) == [], text
 
 
-def test_dense_forms_are_found_in_large_texts_as_in_small_ones() -> None:
-    scan._first_looks().in_runs("x" * scan.FIRST_LOOK_PAYS)  # from here on it looks
+def test_forms_are_found_in_large_texts_as_in_small_ones() -> None:
+    assert not scan._first_look()(" " * FIRST_LOOK_PAYS)  # from here on it looks
     for rule in RULES:
-        if rule.get("dense"):
-            assert kinds_in(filled(rule["positive"])) == [rule["id"]]
+        assert kinds_in(filled(rule.positive)) == [rule.kind]
 
 
 def test_keys_are_known_by_their_providers_and_by_values_that_are_no_digest() -> None:
@@ -129,7 +130,7 @@ def test_the_beginning_of_a_secret_that_a_limit_has_cut_is_found(begun: str, mar
     assert (match.start, match.end) == (3, 3 + len(filled(begun)))
 
 
-SAMPLES = sorted(filled(rule["positive"]) for rule in RULES)
+SAMPLES = sorted(filled(rule.positive) for rule in RULES)
 
 
 @given(st.text(), st.text(), st.sampled_from(SAMPLES))
@@ -143,8 +144,8 @@ def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", [
-    *dict.fromkeys(keyword for rule in RULES for keyword in rule["keywords"]),
-    *dict.fromkeys(re.sub(r"\d", "7", keyword) + "7a" for rule in RULES for keyword in rule["keywords"]),
+    *dict.fromkeys(keyword for rule in RULES for keyword in rule.keywords),
+    *dict.fromkeys(re.sub(r"\d", "7", keyword) + "7a" for rule in RULES for keyword in rule.keywords),
     "eyJaaaaaaaaa.eyJ", "_eyJ", "token=", "token='", "password:", "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "secret.secret",
     "curl -u ", "curl -u a:", "curl" + " " * 296, "machine a.b login ", "password>", "secret\u0130", "Bearer ", "Basic AAAA",
     "token='" + "a" * 30, "pwd   ", '"private_key_id"   ', " ", "A", "token:a = ", "--token ", "value=", "name: a\nvalue: ",
@@ -156,14 +157,21 @@ def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:
 
 
 _AROUND = re.compile(r"\(\?<?[=!](?:[^()\[\]]|\[[^\]]*\])*\)")
-FORMS = [("has_form", rule.regex) for rule in scan._rules() if not rule.dense]
-FORMS += [("assigns", form) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS.values())]
+LOOKS = [
+    *(
+        (scan._expression(rule, rule.keywords[0]), scan._may_have((rule,)))
+        for rule in RULES
+        if "P<value>" in rule.regex
+    ),
+    *((form, scan._may_assign()) for form in (*scan._ASSIGNMENTS.values(), *scan._OTHER_FORMS.values())),
+    *((layer.shape, superset(layer.shape.pattern)) for layer in decoding._first_look()("")),
+]
 
 
-@pytest.mark.parametrize(("look", "form"), FORMS, ids=lambda value: getattr(value, "pattern", "")[:20])
-def test_the_first_look_lets_through_whatever_an_expression_matches(look: str, form: re.Pattern[str]) -> None:
-    lets_through = getattr(scan._first_looks(), look)
-    assert not lets_through(" " * scan.FIRST_LOOK_PAYS)  # from here on it looks
+@pytest.mark.parametrize(("form", "pattern"), LOOKS, ids=lambda value: getattr(value, "pattern", "")[:20])
+def test_the_first_look_lets_through_whatever_an_expression_matches(form: re.Pattern[str], pattern: str) -> None:
+    lets_through = searcher(pattern)
+    assert not lets_through(" ")
     matching = st.from_regex(
         re.compile(_AROUND.sub("", form.pattern), re.ASCII), alphabet=st.characters(max_codepoint=255)
     )

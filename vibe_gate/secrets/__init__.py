@@ -1,6 +1,6 @@
 """The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text enters.
 
-The rules are a table (`rules.toml`); `decoding` undoes what hides a secret, `redaction` knows what of an
+The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `redaction` knows what of an
 environment is secret, `allowlist` what other scanners' lists allow.
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
-from vibe_gate.secrets.scan import searcher
+from vibe_gate.secrets.first_look import searcher
 
 FILE = ".gitleaks.toml"
 MAX_BYTES = 1_000_000

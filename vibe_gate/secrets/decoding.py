@@ -26,6 +26,7 @@ from itertools import islice
 from msgspec import Struct
 
 from vibe_gate.domain.escape import expression
+from vibe_gate.secrets.first_look import FirstLook, superset
 
 DEPTH = 4
 """Layers that are taken off: JSON in JSON in JSON, or a URL encoded twice inside one, need no more."""
@@ -104,12 +105,27 @@ def views(text: str, below: DecodedView | None = None, depth: int = DEPTH) -> It
     """Every reading of `text` with one to `depth` layers taken off; nothing if it has no layer."""
     if not depth:
         return
-    for decode in (
-        _decode_escapes, _decode_continued, _decode_split_rows, _decode_runs, _decode_utf16, _decode_byte_lists
-    ):  # fmt: skip
-        for view in _joined(decode(text), below):
+    for layer in _first_look()(text):
+        for view in _joined(layer.decode(text), below):
             yield view
             yield from views(view.text, view, depth - 1)
+
+
+class _Layer(Struct, frozen=True):
+    """What takes a layer off, and an expression for every text that has it."""
+
+    decode: Callable[[str], Iterator[DecodedPart]]
+    shape: re.Pattern[str]
+
+
+@functools.cache
+def _first_look() -> FirstLook[_Layer]:
+    layers = (
+        _Layer(_decode_escapes, _ESCAPE), _Layer(_decode_continued, _LINE_BREAK),
+        _Layer(_decode_split_rows, _ROW_BREAK), _Layer(_decode_runs, _RUN), _Layer(_decode_utf16, _WIDE),
+        _Layer(_decode_byte_lists, _BYTES),
+    )  # fmt: skip
+    return FirstLook(layers, lambda layer: superset(layer.shape.pattern))
 
 
 def _joined(parts: Iterable[DecodedPart], below: DecodedView | None) -> Iterator[DecodedView]:
@@ -253,9 +269,10 @@ _BEGINNING = 15
 _INSIDE = bytes(range(0x80, 0xC0))
 _CONTROLS = bytes({*range(0x20), 0x7F} - {*b"\t\n\r\x1b"})
 _UNPRINTABLE = expression(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]")
-_RUN_CHARACTERS = (string.ascii_letters + string.digits + "+/-_").encode()
-_RUNS = bytes(0x78 if code in _RUN_CHARACTERS else 0x20 for code in range(256))
+_RUN_CHARACTERS = string.ascii_letters + string.digits + "+/_-"
+_RUNS = bytes(0x78 if chr(code) in _RUN_CHARACTERS else 0x20 for code in range(256))
 _NEEDLE = b"x" * CODED
+_RUN = expression(f"[{_RUN_CHARACTERS}]{{{CODED}}}")
 _WIDTHS = {1: 2, 3: 4, 5: 8}
 """Characters of a group in hex, base64 and base32, by the bytes that it stands for."""
 _TO_STANDARD = str.maketrans("-_", "+/")
@@ -396,7 +413,7 @@ def _pieces_of_groups(lines: list[_CodedLine], per_group: int, width: int, size:
             yield Piece(length, start, min(start + width, line.end))
 
 
-_WIDE = expression(r"(?:[\t\n\r -~]\0){16,}+[\t\n\r -~]?")
+_WIDE = expression(r"(?:[\t\n\r -~]\x00){16,}+[\t\n\r -~]?")
 
 
 def _decode_utf16(text: str) -> Iterator[DecodedPart]:

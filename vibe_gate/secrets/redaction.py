@@ -28,6 +28,7 @@ from urllib.parse import quote, unquote
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import scan
+from vibe_gate.secrets.first_look import FirstLook, literal
 from vibe_gate.secrets.scan import SecretMatch
 
 MIN_TAGGED = 20
@@ -55,7 +56,7 @@ class Redactor:
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
         starts = {form[:MIN_VALUE] for form in self._forms}
-        self._may_hold = scan.FirstLook("|".join(map(scan.literal, starts))) if starts else None
+        self._may_hold = FirstLook(["|".join(map(literal, starts))] if starts else [], str)
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()
@@ -165,7 +166,7 @@ class Redactor:
 
     def _known(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
-        if self._may_hold is not None and self._may_hold(text):
+        if self._may_hold(text):
             yield from self._held(text)
         for written, match in tuple(self._learned.items()):
             for start in _places(text, written):

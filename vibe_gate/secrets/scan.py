@@ -1,4 +1,4 @@
-"""Secrets in text: the table of known forms (`rules.toml`), private keys, and values under a secret's name.
+"""Secrets in text: the table of known forms (`rules.py`), private keys, and values under a secret's name.
 
 Shared by the check `no-secrets` and by redaction. The scanned text is hostile, so every rule is
 linear: its expression starts with a literal, which the search jumps to, and everything before a
@@ -16,17 +16,18 @@ import functools
 import itertools
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
+from vibe_gate.secrets.first_look import FirstLook, literal, superset
+from vibe_gate.secrets.rules import RULES, Rule
 
 
 class SecretMatch(Struct, frozen=True):
@@ -100,92 +101,59 @@ _PREFERRED, _LAST = ("private-key",), ("aws-secret-key", "secret-assignment")
 @functools.cache
 def _ranks() -> dict[str, int]:
     """The rank of each kind: if two kinds match the same text, the one of the lower rank names the match."""
-    by_form = [rule.kind for rule in _rules() if rule.kind not in _LAST]
+    by_form = [rule.kind for rule in RULES if rule.kind not in _LAST]
     return {kind: rank for rank, kind in enumerate(dict.fromkeys([*_PREFERRED, *by_form, *_LAST]))}
 
 
 def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> Iterator[SecretMatch]:
     if also is not None:
         yield from also(text)
-    looks = _first_looks()
-    found: list[SecretMatch] = [*_known(text, _dense_rules(text))]
-    if looks.has_form(text):
-        yield from _private_keys(text)
-        found += (
-            *_known(text, (rule for rule in _rules() if not rule.dense and rule.keyword in text)),
-            *_cut_short(text),
-        )
-    if looks.assigns(text):
-        found += _assigned(text)
+    yield from _private_keys(text)
+    found = (match for search in _first_look()(text) for match in search.find(text))
     for match in found:
         yield replace(match, value=text[match.start : match.end])
 
 
-FIRST_LOOK_PAYS = 200_000
-"""Characters of texts after which a first look at each has saved the 20 ms that loading its engine takes."""
+class _Search(Struct, frozen=True):
+    """A search for secrets, and what makes a pattern for every text in which it finds some."""
 
-
-class FirstLook:
-    """Tells whether a text may match a pattern anywhere, in the grammar of Rust's `regex`, the engine of pydantic.
-
-    It tries all alternatives in one pass of linear time, a hundred times as fast as one search for each. Loading it
-    pays for large changes only: until `FIRST_LOOK_PAYS` characters were asked about, the answer is yes.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern, self._seen = pattern, 0
-        self._holds: Callable[[str], bool] | None = None
-
-    def __call__(self, text: str) -> bool:
-        """Whether it may."""
-        self._seen += len(text)
-        if self._seen < FIRST_LOOK_PAYS:
-            return True
-        if self._holds is None:
-            self._holds = searcher(self._pattern)
-        return self._holds(text)
-
-
-def searcher(pattern: str) -> Callable[[str], bool]:
-    """Tells whether a pattern in the grammar of Rust's `regex` matches in a text, in linear time; ValueError if bad."""
-    from pydantic_core import SchemaError, SchemaValidator, core_schema
-
-    try:
-        return SchemaValidator(core_schema.str_schema(pattern=pattern)).isinstance_python
-    except SchemaError as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
-
-
-def literal(text: str) -> str:
-    """The pattern of a FirstLook for exactly this text."""
-    return "".join(char if char.isascii() and char.isalnum() else rf"\x{{{ord(char):x}}}" for char in text)
-
-
-class FirstLooks(Struct, frozen=True):
-    """Whether a text may hold a secret by its form, or a value under a name: most hold neither, and are done with.
-
-    `in_runs` is asked about the dense runs of a text alone.
-    """
-
-    has_form: FirstLook
-    in_runs: FirstLook
-    assigns: FirstLook
+    find: Callable[[str], Iterable[SecretMatch]]
+    pattern: Callable[[], str]
 
 
 @functools.cache
-def _first_looks() -> FirstLooks:
-    forms = ["PRIVATE KEY"]
-    dense: list[str] = []
-    for row in _table():
-        beginning = f"(?:{'|'.join(map(literal, row['keywords']))}){row.get('head', '')}"
-        (dense if row.get("dense") else forms).append(beginning)
-        forms += [f"{row['cut']}[A-Za-z0-9_.-]{{10}}"] if "cut" in row else []
+def _first_look() -> FirstLook[_Search]:
+    by_form = (_Search(functools.partial(_known, rules), functools.partial(_may_have, rules)) for rules in _batches())
+    others = _Search(_cut_short, _may_be_cut), _Search(_assigned, _may_assign)
+    return FirstLook((*by_form, *others), lambda search: search.pattern())
+
+
+def _may_have(rules: tuple[Rule, ...]) -> str:
+    begins = ("|".join(map(literal, rule.keywords)) for rule in rules)
+    return "|".join(f"(?:{begin})(?:{superset(rule.regex)})" for begin, rule in zip(begins, rules, strict=True))
+
+
+def _may_be_cut() -> str:
+    return "|".join(rf"{rule.cut}[A-Za-z0-9_.-]{{10}}" for rule in RULES if rule.cut)
+
+
+def _may_assign() -> str:
     name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
     value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{15})"
     assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
     values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
-    values += rf"|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"']"
-    return FirstLooks(FirstLook("|".join(forms)), FirstLook("|".join(dense)), FirstLook(f"(?i:{values})"))
+    return rf"(?i:{values}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
+
+
+_BATCH = 32
+"""Rules in one pattern. With many more the engine has no fast search for their keywords."""
+
+
+def _batches() -> list[tuple[Rule, ...]]:
+    """The rules, those apart whose keywords are so short that most texts have one."""
+    short = tuple(rule for rule in RULES if len(min(rule.keywords, key=len)) < 3)
+    others = tuple(rule for rule in RULES if rule not in short)
+    return [short, *(others[first : first + _BATCH] for first in range(0, len(others), _BATCH))]
 
 
 def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -250,103 +218,42 @@ def _in_characters(raw: bytes, matches: list[SecretMatch]) -> list[SecretMatch]:
 # The table of rules
 
 
-class Rule(Struct, frozen=True):
-    """One row of `rules.toml` for one keyword; see there."""
-
-    kind: str
-    keyword: str
-    regex: re.Pattern[str]
-    before: re.Pattern[str] | None
-    has_value: bool
-    entropy: float
-    proof: str
-    cut: str
-    dense: bool
-    test: re.Pattern[str] | None
-    harmless: Literal["", "documented example", "identifier"]
-
-
 @functools.cache
-def _rules() -> tuple[Rule, ...]:
-    """The rules by keyword; an expression is compiled when its keyword first stands in a text."""
-    return tuple(_rule(row, keyword) for row in _table() for keyword in row["keywords"])
-
-
-@functools.cache
-def _table() -> list[dict[str, Any]]:
-    """The rows of `rules.toml`."""
-    rows: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "rules.toml").read_text("utf-8"))["rule"]
-    return rows
-
-
-def _rule(row: dict[str, Any], keyword: str) -> Rule:
+def _expression(rule: Rule, keyword: str) -> re.Pattern[str]:
     lead = re.escape(keyword)
-    border = row.get("border", "A-Za-z0-9")
     # The look-behind stands after the keyword, so that the search can jump from keyword to keyword.
-    inside = f"(?<![{border}]{lead})" if border else ""
-    before = row.get("before")
-    return Rule(
-        kind=row["id"],
-        keyword=keyword,
-        regex=expression(f"{lead}{inside}{row['regex']}", re.ASCII),
-        before=expression(rf"(?:{before})\Z", re.ASCII) if before else None,
-        has_value="(?P<value>" in row["regex"],
-        entropy=row.get("entropy", 0),
-        proof=row.get("proof", ""),
-        cut=row.get("cut", ""),
-        dense=row.get("dense", False),
-        test=expression(row["test"]) if "test" in row else None,
-        harmless=row.get("harmless", ""),
-    )
+    inside = f"(?<![{rule.border}]{lead})" if rule.border else ""
+    return re.compile(f"{lead}{inside}{rule.regex}", re.ASCII)
+
+
+@functools.cache
+def _ending(before: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{before})\Z", re.ASCII)
 
 
 _BEFORE = 64
 """Characters before a keyword in which the rule's `before` is looked for."""
 
-# Most forms are a run of characters that words have seldom. One pass finds the runs, and only what stands there is
-# searched for the keywords: a hundred searches of a whole text would cost more than everything else.
-DENSE = 20
-"""Characters of the shortest run: the keyword and its token, or the token alone."""
-_DENSE_LEAD = 40
-"""Characters before a run that may belong to the keyword."""
-_DENSE_RUNS = bytes(0x78 if (chr(code).isalnum() and code < 128) or code in b"_-+/~" else 0x20 for code in range(256))
 
-
-def _dense_rules(text: str) -> list[Rule]:
-    """The `dense` rules whose keyword stands in a run, or right before it."""
-    marks = text.encode("latin-1", "replace").translate(_DENSE_RUNS)
-    runs: list[str] = []
-    start = marks.find(b"x" * DENSE)
-    while start >= 0:
-        end = marks.find(b" ", start)
-        end = end if end >= 0 else len(marks)
-        runs.append(text[max(0, start - _DENSE_LEAD) : end + 1])
-        start = marks.find(b"x" * DENSE, end)
-    may_have_form = _first_looks().in_runs
-    if not (runs and may_have_form("\n".join(runs))):
-        return []
-    dense = "\n".join(filter(may_have_form, runs))
-    return [rule for keyword, rule in _by_dense_keyword() if keyword in dense]
-
-
-@functools.cache
-def _by_dense_keyword() -> tuple[tuple[str, Rule], ...]:
-    return tuple((rule.keyword, rule) for rule in _rules() if rule.dense)
-
-
-def _known(text: str, rules: Iterable[Rule]) -> Iterator[SecretMatch]:
+def _known(rules: Iterable[Rule], text: str) -> Iterator[SecretMatch]:
     for rule in rules:
-        for match in rule.regex.finditer(text):
-            start, end = match.span("value") if rule.has_value else match.span()
-            if rule.before is not None:
-                head = rule.before.search(text, max(0, start - _BEFORE), start)
-                if head is None:
-                    continue
-                start = head.start()
-            value = text[start:end]
-            if rule.harmless == "documented example" or _is_proved(rule, match, value):
-                is_test = rule.test is not None and rule.test.search(value)
-                yield SecretMatch(rule.kind, start, end, harmless="test key" if is_test else rule.harmless)
+        for keyword in rule.keywords:
+            if keyword in text:
+                yield from _of_rule(text, rule, _expression(rule, keyword))
+
+
+def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMatch]:
+    for match in regex.finditer(text):
+        start, end = match.span("value" if "value" in regex.groupindex else 0)
+        if rule.before:
+            head = _ending(rule.before).search(text, max(0, start - _BEFORE), start)
+            if head is None:
+                continue
+            start = head.start()
+        value = text[start:end]
+        if rule.harmless == "documented example" or _is_proved(rule, match, value):
+            is_test = rule.test and re.search(rule.test, value)
+            yield SecretMatch(rule.kind, start, end, harmless="test key" if is_test else rule.harmless)
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
@@ -430,7 +337,7 @@ _TOKEN_BEFORE = expression(r"[A-Za-z0-9_-]{10}", re.ASCII)
 @functools.cache
 def _cut_rules() -> tuple[re.Pattern[str], dict[str, str]]:
     """What the beginning of a cut secret looks like, and the kinds by the expression's groups."""
-    leads = {f"k{number}": rule for number, rule in enumerate(_rules()) if rule.cut}
+    leads = {f"k{number}": rule for number, rule in enumerate(RULES) if rule.cut}
     names = "|".join(f"(?P<{name}>{rule.cut})" for name, rule in leads.items())
     regex = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?P<rest>[A-Za-z0-9_.-]{{10,300}})\Z", re.ASCII)
     return regex, {name: rule.kind for name, rule in leads.items()}
