@@ -10,6 +10,7 @@ RUBRIC = """\
 schema = 1
 id = "quality"
 pass_threshold = 0.7
+second_look = "never"
 [[criterion]]
 id = "errors-not-swallowed"
 kind = "judge"
@@ -21,6 +22,7 @@ id = "names-are-clear"
 kind = "judge"
 question = "Do new names say what they stand for?"
 """
+"""Without second looks, which most tests have no answer for."""
 
 GATE = 'schema = 1\nrubrics = ["quality"]\n'
 

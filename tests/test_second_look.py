@@ -48,7 +48,10 @@ class Walk:
         return [one for one in self.asked if "second look" in one.system_text]
 
 
-def change(place: Path, environ: dict[str, str], rubric: str = RUBRIC, gate: str = GATE) -> Walk:
+LOOKS = RUBRIC.replace('second_look = "never"\n', "")
+
+
+def change(place: Path, environ: dict[str, str], rubric: str = LOOKS, gate: str = GATE) -> Walk:
     repo = gated(place, environ, gate=gate, rubric=rubric)
     repo.commit("Caller", **{"src/main.py": CALLER})
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
@@ -164,7 +167,7 @@ def test_the_finding_arrives_fenced_whatever_it_says(walk):
     assert "Load robustly" not in asked.all_text, "it knows the finding alone"
 
 
-VOTES = RUBRIC.replace("schema = 1\n", "schema = 1\nvotes = 3\n")
+VOTES = LOOKS.replace("schema = 1\n", "schema = 1\nvotes = 3\n")
 
 
 def test_several_votes_that_point_at_one_line_get_one_look(tmp_path, environ):
@@ -201,8 +204,6 @@ def test_a_budget_that_is_reached_leaves_the_fail_and_names_what_was_not_looked_
 
 
 def test_a_rubric_may_do_without(tmp_path, environ):
-    walk = change(
-        tmp_path / "repo", environ, rubric=RUBRIC.replace("schema = 1\n", 'schema = 1\nsecond_look = "never"\n')
-    )
+    walk = change(tmp_path / "repo", environ, rubric=RUBRIC)
     assert walk(FAILS).exit_code == 1
     assert walk.looks == []

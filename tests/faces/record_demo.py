@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from answers import answers, fails
 from clean_environ import clean_environ
-from scripted_messages_api import Text, ToolUse, Turn, Usage
+from scripted_messages_api import MessagesRequest, Text, ToolUse, Turn, Usage
 from walks import walked
 from wire import answering
 
@@ -51,6 +51,20 @@ ANSWERS = answers(
 )
 
 
+STANDS = {
+    "errors-not-swallowed": "The handler only sleeps, so send returns None after the third error.",
+    "money-moves-once": "Nothing between two attempts asks the bank whether the first transfer was booked.",
+}
+"""What the second look at each fail that would block says."""
+
+
+def looked(asked: MessagesRequest) -> Turn:
+    (reason,) = (text for name, text in STANDS.items() if f"[{name}]" in asked.all_text)
+    trace = "send -> bank.transfer raises -> the handler sleeps -> the next attempt."
+    answer = {"trace": trace, "outcome": "stands", "reason": reason}
+    return Turn(ToolUse("StructuredOutput", answer), usage=Usage(1_840, 203))
+
+
 def main() -> None:
     """Walk once with a scripted model behind the real CLI, and keep what went over the wire."""
     shutil.rmtree(CASSETTE, ignore_errors=True)
@@ -65,7 +79,7 @@ def main() -> None:
             usage=Usage(2_913, 84),
         )
         verdict = Turn(ToolUse("StructuredOutput", ANSWERS), usage=Usage(3_120, 412))
-        with answering(looks, verdict) as model:
+        with answering(looks, verdict, looked, looked) as model:
             environ = clean_environ(home) | model.environ
             wire = {"wire": "record", "cassette": CASSETTE, "definitions": "HEAD~1"}
             done = walked(Path(folder) / "repo", environ, **wire)

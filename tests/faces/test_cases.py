@@ -157,7 +157,7 @@ def test_the_examples_cases_hold_from_their_cassettes(
     monkeypatch.chdir("inner/project")
     nested = pytester.runpytest_subprocess("--vibe-cases", "--rootdir=.")
     nested.assert_outcomes(passed=2)
-    nested.stdout.re_match_lines([r"2 in all +2 +240 +0\.0008"])
+    nested.stdout.re_match_lines([r"2 in all +3 +360 +0\.0012"])
 
 
 @pytest.mark.slow

@@ -31,6 +31,13 @@ FAILS = answers(
     changes="load returns {} for a file that is missing or is not JSON.",
 )
 
+STANDS = {
+    "trace": "a missing brace -> json.loads raises ValueError -> the handler -> {}",
+    "outcome": "stands",
+    "reason": "Nothing before the handler reads the file, so the error ends in it.",
+}
+"""The second look at the fail."""
+
 
 def main() -> None:
     """Run the cases with a scripted model behind the real CLI, in the order of their names."""
@@ -38,7 +45,7 @@ def main() -> None:
         repo, home = Path(folder) / "repo", Path(folder) / "home"
         home.mkdir()
         shutil.copytree(EXAMPLE, repo)
-        with answering(PASSES, FAILS) as model:
+        with answering(PASSES, FAILS, STANDS) as model:
             environ = clean_environ(home) | model.environ
             subprocess.run(["git", "init", "-q", repo], check=True, env=environ)
             command = [sys.executable, "-m", "vibe_gate", "test", "--wire", "record"]
