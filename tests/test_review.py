@@ -456,7 +456,10 @@ DOCUMENT = {
                  "criteria": [{"id": "", "kind": "", "must": False, "weight": 1, "outcome": "", "decided_by": "",
                                "votes": [], "reason": ""}]}],
     "findings": [], "policy_changes": [], "unreviewed": [], "agent_authored": {"decision": False, "hints": []},
-    "cost": {"usd": 0.0, "basis": "", "input_tokens": 0, "output_tokens": 0, "by_node": {}, "by_model": {}},
+    "cost": {
+        "usd": 0.0, "basis": "", "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "by_node": {},
+        "by_model": {},
+    },
     "cache": {"hits": 0, "misses": 0}, "duration_ms": 0,
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 
 from vibe_gate.domain.document import plain, read
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.judging.questions import RubricVotes, question_key
+from vibe_gate.judging.questions import CastVote, question_key
 
 ASKED = {
     "about": ("a" * 40, "b" * 40),
@@ -26,6 +26,7 @@ OTHERS = {
     "message": "Fix it",
     "versions": {"vibe-gate": "0.1.1", "claude-agent-sdk": "0.2.0"},
     "template": TEMPLATE_VERSION + 1,
+    "vote": 1,
 }
 
 
@@ -38,13 +39,13 @@ def test_the_key_is_sha_256_in_hex():
     assert re.fullmatch("[0-9a-f]{64}", question_key(**ASKED))
 
 
-def test_an_answer_that_state_db_keeps_has_the_keys_that_earlier_versions_wrote():
+def test_a_vote_that_state_db_keeps_has_these_keys():
     kept = {
-        "votes": {"clear": [{"outcome": "pass", "said": "pass", "reason": "so"}]},
-        "stopped": "",
+        "votes": {"clear": {"outcome": "pass", "said": "pass", "reason": "so"}},
+        "model": "claude-sonnet-5",
         "unreviewed": [],
         "used_tools": False,
     }
-    votes = read(RubricVotes, kept)
-    assert votes.by_criterion["clear"][0].reason == "so"
-    assert plain(votes).keys() == kept.keys()
+    vote = read(CastVote, kept)
+    assert vote.by_criterion["clear"].reason == "so"
+    assert plain(vote).keys() == kept.keys()

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 RUBRIC = """\
 schema = 1
 id = "quality"
+second_look = "never"
 [[criterion]]
 id = "errors-not-swallowed"
 kind = "judge"

@@ -30,6 +30,9 @@ ADVICE = {
     529: "the model's API is overloaded; try again later",
 }
 
+UNAVAILABLE_STATUS = (404, 429, 500, 502, 503, 504, 529)
+"""After these another model may answer."""
+
 OTHER_STATUS = "the model's API refused the request"
 
 
@@ -54,6 +57,12 @@ def conclude(seen: Observed, timeout_s: float, redact: Callable[[str], str]) -> 
     """The status and one sentence for people, redacted before it is cut."""
     status, detail = _conclude(seen, timeout_s)
     return status, plain(redact(detail))
+
+
+def is_unavailable(seen: Observed) -> bool:
+    """Whether the model stayed overloaded, or the API does not know it."""
+    status = (seen.result or {}).get("api_error_status")
+    return status in UNAVAILABLE_STATUS or _marked(seen.result, wire.UNAVAILABLE)
 
 
 def plain(text: str) -> str:

@@ -30,7 +30,7 @@ from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
 
 from vibe_gate.agent import servers, transcript
 from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
-from vibe_gate.agent.conclusion import Observed, conclude, plain
+from vibe_gate.agent.conclusion import Observed, conclude, is_unavailable, plain
 from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Conversation, ProgressKind, Recorder, Task, TurnProgress
 from vibe_gate.domain.turn import TodoChanges
@@ -422,6 +422,7 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -
         permission_denials=tuple(result.get("permission_denials") or ()),
         text=text,
         used_tools=used_tools,
+        is_unavailable=is_unavailable(seen),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     limit. `mcp_servers` are servers by name in the CLI's own form, with all of their tools unless `tools` names some:
     `mcp__NAME__TOOL`. `wall` is called with the agent's home and its program, and gives the beginning of a command
     line that runs the program behind a wall. `objection` says what is wrong with an answer that fits the schema, or "":
-    the model is told so once, and answers once more.
+    the model is told so once, and answers once more. `patience_s`: how long an overloaded API is waited for.
     """
 
     prompt: str
@@ -68,6 +69,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     conversation: Conversation | None = None
     wall: Callable[[Path, Path], Sequence[str]] | None = None
     objection: Callable[[Mapping[str, Any]], str] | None = None
+    patience_s: float = math.inf
 
     def __repr__(self) -> str:  # without environments and servers, which may hold credentials
         return f"<{type(self).__name__} {self.node or self.model}>"

@@ -65,8 +65,8 @@ class ModelAccess(Protocol):
     def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float) -> str:
         """The address of the model for one session; "" if agents reach their cloud themselves.
 
-        The session may spend `ceiling_usd` of the run's budget and lasts `timeout_s`. A `working` agent may go on after
-        a cut answer.
+        The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an overloaded API. A
+        `working` agent may go on after a cut answer.
         """
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
@@ -111,7 +111,8 @@ async def hold(
     opened = record.turn(turn.node)
     record.event("node.status", turn.node, status="RUNNING")
     ceiling = turn.max_cost_usd if turn.working else None
-    url = wire.url(turn.node, ceiling_usd=ceiling, working=turn.working, timeout_s=timeout_s)
+    patience_s = min(timeout_s, turn.patience_s)
+    url = wire.url(turn.node, ceiling_usd=ceiling, working=turn.working, timeout_s=patience_s)
     with tempfile.TemporaryDirectory(dir=homes, ignore_cleanup_errors=True) as home:
         task = Task(
             **asdict(turn), home=Path(home), base_url=url, cloud=wire.cloud, environ=environ, timeout_s=timeout_s,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -192,6 +194,12 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def digest(self) -> str:
         """sha-256, in hex, of what it demands: the same demands, the same digest."""
         return digest_of(self)
+
+    @property
+    def asked_digest(self) -> str:
+        """sha-256 of what a model is asked: the questions and how, not how often, nor what their answers come to."""
+        shown = [[one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria]
+        return hashlib.sha256(json.dumps([self.ask, *shown]).encode()).hexdigest()
 
     @property
     def judge_criteria(self) -> tuple[Criterion, ...]:

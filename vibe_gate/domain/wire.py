@@ -91,6 +91,7 @@ class Ending(Struct, frozen=True):
     `answer` fills the schema and is None unless `status` is "answered"; "done" is the end of an agent that no schema
     was given to. `text` is the last message as a whole, `detail` a sentence for people. `cost` is what the CLI counted;
     after `turns.hold`, what the run counted. `used_tools`: the model called a tool that is not the one to answer with.
+    `is_unavailable`: the model stayed overloaded, or the API does not know it; another may answer.
     """
 
     status: Status
@@ -102,6 +103,7 @@ class Ending(Struct, frozen=True):
     permission_denials: tuple[dict[str, Any], ...] = ()
     text: str = ""
     used_tools: bool = False
+    is_unavailable: bool = False
 
     @property
     def kind(self) -> EndKind:

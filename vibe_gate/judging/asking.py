@@ -17,14 +17,18 @@ from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.open_model import OpenedModel
-from vibe_gate.judging.questions import RubricBrief, RubricVotes
+from vibe_gate.judging.questions import CastVote, RubricBrief, RubricVotes
 from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
 
 class CastVotes(Struct, frozen=True):
-    """What was answered now: votes by key of the question, and whether the exported trees are still what they were."""
+    """What was answered: votes by key of the question, and whether the exported trees are still what they were.
+
+    `cast`: of these, by key and number, what was said now.
+    """
 
     by_key: Mapping[str, RubricVotes]
+    cast: Mapping[str, Mapping[int, CastVote]]
     cost: Cost
     notes: tuple[str, ...]
     intact: bool
@@ -32,13 +36,17 @@ class CastVotes(Struct, frozen=True):
 
 async def ask(
     briefs: Sequence[RubricBrief],
+    kept: Mapping[str, Mapping[int, CastVote]],
     facts: Facts,
     repository: Repository,
     run: RunContext,
     opened: AbstractContextManager[OpenedModel],
     tell: Callable[[str], object],
 ) -> CastVotes:
-    """Hold the conversations that answer what these briefs show. Raises GatewayError."""
+    """Hold the conversations that answer what these briefs show, as far as kept votes do not. Raises GatewayError.
+
+    `kept`: by key of the question and number, votes of earlier runs.
+    """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     with opened as model:
         model.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
@@ -47,14 +55,15 @@ async def ask(
         with run.deadline.interrupting():
             after, before = export_trees(facts.change, repository, folder / TREES)
         shared = VoteContext(facts, run, model, cache(repository.read), folder)
-        cast = await together(cast_votes(each, shared) for each in briefs)
-        votes = dict(zip((each.question.key for each in briefs), cast, strict=True))
+        new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
+        cast = dict(zip((each.question.key for each in briefs), new, strict=True))
+        votes = {key: one.votes for key, one in cast.items()}
         with run.deadline.interrupting():
             intact = after.unchanged() and before.unchanged()
         spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _tell_budget(run, model.limit_usd, spent, votes)
-    return CastVotes(votes, spent, tuple(model.notes()), intact)
+    return CastVotes(votes, {key: one.cast for key, one in cast.items()}, spent, tuple(model.notes()), intact)
 
 
 def export_trees(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:

@@ -8,6 +8,7 @@ prefix, so that it can neither end its fence nor begin a line of the brief.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -209,6 +210,18 @@ def parts(
         asked = tuple(c for c in rubric.judge_criteria if any(c.concerns(f) for f in change.files if f.path in files))
         made.append(BriefPart(asked, tuple(group), number, len(groups), message))
     return tuple(made), tuple(cut)
+
+
+def shuffled(change: Change, part: BriefPart, seed: str) -> tuple[Change, BriefPart]:
+    """Both with files and criteria in an order that follows from the seed; the pieces of a file stay in theirs."""
+
+    def place(name: str) -> bytes:
+        return hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()
+
+    files = tuple(sorted(change.files, key=lambda file: place(file.path)))
+    criteria = tuple(sorted(part.criteria, key=lambda criterion: place(criterion.id)))
+    pieces = tuple(sorted(part.pieces, key=lambda piece: place(piece.path)))
+    return replace(change, files=files), replace(part, criteria=criteria, pieces=pieces)
 
 
 def prompt(change: Change, part: BriefPart, facts: Iterable[str], nonce: str) -> str:

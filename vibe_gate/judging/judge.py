@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from vibe_gate.domain import in_ci
+from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.gateway import Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.questions import RubricBrief, RubricQuestion, RubricVotes, briefs_of, keys_of, questions_of
+from vibe_gate.judging.questions import (
+    CastVote,
+    RubricBrief,
+    RubricQuestion,
+    RubricVotes,
+    asked_of,
+    briefs_of,
+    keys_of,
+    questions_of,
+    settled,
+)
 
 if TYPE_CHECKING:
     from vibe_gate.judging.asking import CastVotes
@@ -50,7 +61,7 @@ async def judge(
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = questions_of(facts, facts.gate.default_model(run.environ))
-    kept = _KeptAnswers(repository, run, wire, force=request.force)
+    kept = _KeptVotes(facts.change, repository, run, wire, force=request.force)
     known = kept.known(questions)
     missing = [question for question in questions if question.key not in known]
     if not missing:
@@ -74,7 +85,7 @@ async def judge(
         from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
         opened = shared(wire, upstream)
-        asked = await ask(briefs, facts, repository, run, opened, tell)
+        asked = await ask(briefs, kept.cast, facts, repository, run, opened, tell)
         notes = kept.keep(asked, briefs)
     return _with_new(questions, known, asked, notes, final=kept.writes and asked.intact)
 
@@ -117,50 +128,78 @@ async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object
             answers.release(keys)
 
 
-class _KeptAnswers:
-    """The answers that this machine keeps, for a review in this repository.
+class _KeptVotes:
+    """The votes on a change's questions that this machine keeps, for a review in this repository.
 
     A recording must hold the conversation and a replay must show it: neither uses what is kept. With `force` nothing is
-    taken, only kept.
+    taken, only kept. `cast` are those that were found, by key of the question and number.
     """
 
-    def __init__(self, repository: Repository, run: RunContext, wire: Wire, *, force: bool) -> None:
+    def __init__(self, change: Change, repository: Repository, run: RunContext, wire: Wire, *, force: bool) -> None:
         self.writes = wire.mode == "live"
         self.reads = self.writes and not force
+        self.cast: dict[str, dict[int, CastVote]] = {}
+        self._change = change
         self._read = cache(repository.read)
         self._run = run
 
     def known(self, questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief] = ()) -> dict[str, RubricVotes]:
-        """By key of the question, what was answered about the same trees, or without tools to one of these briefs."""
+        """By key of the question, the answers that votes settle: about the same trees, or without tools to a brief."""
         if not self.reads:
             return {}
-        now = self._run.clock()
-        shown = ((each, self._votes(each.key, now)) for each in briefs)
-        same = {each.question.key: votes for each, votes in shown if votes and each.supports(votes, self._read)}
-        return same | {each.key: votes for each in questions if (votes := self._votes(each.key, now))}
+        briefs, now = list(briefs), self._run.clock()
+        for question in questions:
+            self._look_up(question, question.about, now)
+        for each in briefs:
+            self._look_up(each.question, (each.about,), now, each)
+        asked = {each.key: each for each in (*questions, *(one.question for one in briefs))}
+        answers = {key: self._settled(question) for key, question in asked.items()}
+        return {key: votes for key, votes in answers.items() if votes}
 
-    def _votes(self, key: str, now: datetime) -> RubricVotes | None:
+    def _settled(self, question: RubricQuestion) -> RubricVotes | None:
+        asked = asked_of(question, self._change)
+        return settled(asked, question.rubric.votes, self.cast.get(question.key, {}))
+
+    def _look_up(
+        self, question: RubricQuestion, about: Sequence[str], now: datetime, shown: RubricBrief | None = None
+    ) -> None:
+        """Take the kept votes on a question; what they say about the trees comes before what they say of a brief."""
+        found = self.cast.setdefault(question.key, {})
+        for number in range(1, question.rubric.votes + 1):
+            kept = filter(None, (self._vote(*one, now) for one in question.vote_keys(number, about).items()))
+            if (vote := next(kept, None)) and (shown is None or shown.supports(vote, self._read)):
+                found[number] = vote.joined(found[number]) if number in found else vote
+
+    def _vote(self, model: str, key: str, now: datetime) -> CastVote | None:
         answer = self._run.state.answers.get(key, now)
         with suppress(ValueError):  # written by another version, or by someone else: a miss
-            votes = None if answer is None else read(RubricVotes, answer)
-            return votes if votes and holds_all(votes, answer) else None
+            vote = None if answer is None else read(CastVote, answer)
+            return vote if vote and vote.model == model and holds_all(vote, answer) else None
         return None
 
     def keep(self, asked: CastVotes, briefs: Iterable[RubricBrief]) -> tuple[str, ...]:
-        """Keep the final answers for later reviews; what could not be kept comes back as a sentence."""
-        if not self.writes:
+        """Keep the votes for later reviews; what could not be kept comes back as a sentence."""
+        if not self.writes or not asked.intact:
             return ()
         run, now, problem = self._run, self._run.clock(), ""
         for each in briefs:
-            votes = asked.by_key[each.question.key]
-            if asked.intact and votes.is_final:
-                entry = run.redactor.value(plain(votes.from_bundle(run.record.relative)))
-                for key in (each.question.key,) if votes.used_tools else (each.question.key, each.key):
-                    problem = run.state.answers.put(key, entry, now) or problem
+            for number, cast in asked.cast[each.question.key].items():
+                vote = cast.kept_in(run.record.relative)
+                if earlier := self.cast.get(each.question.key, {}).get(number):
+                    vote = earlier.joined(vote)
+                if vote.by_criterion:
+                    problem = self._put(each, number, vote, now) or problem
         run.state.answers.prune(now)
         return (
             (f"The answers are kept nowhere, so the same question is paid for again ({problem}).",) if problem else ()
         )
+
+    def _put(self, shown: RubricBrief, number: int, vote: CastVote, now: datetime) -> str:
+        entry = self._run.redactor.value(plain(vote))
+        abouts = [shown.question.about] if vote.used_tools else [shown.question.about, (shown.about,)]
+        keys = [shown.question.vote_keys(number, about)[vote.model] for about in abouts]
+        problems = [self._run.state.answers.put(key, entry, now) for key in keys]
+        return next(filter(None, problems), "")
 
 
 def _with_new(
@@ -192,6 +231,6 @@ def _answers(
     complete = {name: keys for name, keys in by_rubric.items() if all(key in votes for key in keys)}
     return Answers(
         by_rubric={name: tuple(votes[key] for key in keys) for name, keys in complete.items()},
-        cached=frozenset(name for name, keys in complete.items() if not new.keys() >= {*keys}),
+        cached=frozenset(name for name, keys in complete.items() if any(votes[key].is_kept for key in keys)),
         asked=frozenset(name for name, keys in complete.items() if not new.keys().isdisjoint(keys)),
     )

@@ -26,7 +26,8 @@ class OpenedModel:
 
     `folder` is private, for exported trees and agents' homes; `nonce` names the run's fences; `slots` is how many
     conversations run at once; `places` are literals that a cassette must not depend on; `uncounted` says why spending
-    could not be added to the day's.
+    could not be added to the day's. `gone`: models that stayed overloaded or are not there, each with what was seen;
+    `replaced`: which of them another was asked instead of.
     """
 
     def __init__(self, gateway: Gateway, folder: Path, nonce: str, limit_usd: float, places: dict[str, str]) -> None:
@@ -34,11 +35,15 @@ class OpenedModel:
         self.places = places
         self.slots = asyncio.Semaphore(CONVERSATIONS_AT_ONCE)
         self.uncounted: set[str] = set()
+        self.gone: dict[str, str] = {}
+        self.replaced: set[tuple[str, str]] = set()
 
     def notes(self) -> Iterator[str]:
-        """Sentences for people: requests that the cassette lacks, spending that is not counted."""
+        """Sentences for people: requests that the cassette lacks, models replaced, spending that is not counted."""
         yield from self.gateway.unmatched
         yield from self.gateway.notes
+        for name, other in sorted(self.replaced):
+            yield f"{other} was asked instead of {name}: {self.gone[name]}"
         for why in filter(None, self.uncounted):
             yield f"What was spent is not counted on this day's budget ({why})."
 

@@ -1,4 +1,8 @@
-"""Questions: what a rubric's judge is asked about a change, the key of that, and the votes that answer it."""
+"""Questions: what a rubric's judge is asked about a change, the keys of that, and the votes that answer it.
+
+A question as a whole has a key, by which receipts name it. Each vote on it has a key of its own, by which it is kept:
+what the judge is shown, the number of the vote and the model that casts it, and not how many votes are planned.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from vibe_gate.domain.verdict import Vote
 from vibe_gate.git import Repository
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import TEMPLATE_VERSION, BriefPart
+from vibe_gate.judging.decide import settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.surroundings import Surroundings, surroundings
 
@@ -30,14 +35,16 @@ TOOLS = ("Read", "Grep", "Glob")
 
 def question_key(
     *, about: Sequence[str], rubric: str, model: str, message: str, versions: Mapping[str, str],
-    tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION,
+    tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION, vote: int = 0,
 ) -> str:  # fmt: skip
     """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
 
     `about`: the trees before and after, or the prompts that a judge is shown and the blobs that they are about.
-    `message` is "" unless it is shown; `versions` by program.
+    `rubric`: its digest, or of one `vote`, by its number from 1, that of what it asks. `message` is "" unless it is
+    shown; `versions` by program.
     """
     plain = {
+        "vote": vote,
         "about": about,
         "rubric": rubric,
         "template": template,
@@ -50,21 +57,42 @@ def question_key(
 
 
 class RubricQuestion(Struct, frozen=True):
-    """A rubric as it is asked once: with the author's `message`, or without it (""), of the language model `model`.
+    """A rubric as it is asked: with the author's `message`, or without it (""), of `models` that take turns.
 
-    `key` is that of both trees.
+    `about`: both trees. `key` is that of the question as a whole.
     """
 
     rubric: Rubric
     message: str
-    model: str
+    models: tuple[str, ...]
+    about: tuple[str, ...]
     key: str
+
+    def model_of(self, number: int) -> str:
+        """The model that casts the vote of that number, from 1."""
+        return self.models[(number - 1) % len(self.models)]
+
+    def vote_keys(self, number: int, about: Sequence[str]) -> dict[str, str]:
+        """By model, the key of the vote of that number: of the model whose turn it is, then of the fallback."""
+        models = filter(None, (self.model_of(number), self.rubric.fallback))
+        return {
+            model: question_key(
+                about=about,
+                rubric=self.rubric.asked_digest,
+                model=model,
+                message=self.message,
+                versions=_versions(),
+                vote=number,
+            )
+            for model in models
+        }
 
 
 class RubricBrief(Struct, frozen=True):
-    """All that a judge is shown for one question, and the `key` of that: the same for all trees that show the same.
+    """All that a judge is shown for one question. `about` is its sha-256, the same for all trees that show the same.
 
     `change` has the files that the rubric's judge criteria concern, no others. `unshown` is what of them no part shows.
+    `key` is that of the question as a whole, about what is shown.
     """
 
     question: RubricQuestion
@@ -72,56 +100,114 @@ class RubricBrief(Struct, frozen=True):
     around: Surroundings
     parts: tuple[BriefPart, ...]
     unshown: tuple[Unreviewed, ...]
+    about: str
     key: str
 
-    def prompt(self, part: BriefPart, nonce: str) -> str:
-        """The judge's prompt for a part, or for some of its criteria."""
-        return brief.prompt(self.change, part, self.around.facts(piece.path for piece in part.pieces), nonce)
+    def prompt(self, part: BriefPart, nonce: str, number: int = 0) -> str:
+        """The judge's prompt for a part, or for some of its criteria, in the order of the vote of that number.
 
-    def supports(self, votes: RubricVotes, read: Callable[[FileVersion], bytes]) -> bool:
-        """Whether what counted as evidence in these votes, given about other trees, stands in this change, too."""
+        Files and criteria change places from vote to vote, so that none is always the first. The order follows from
+        what is shown, so that a recording matches; 0 is the order of the rubric and of the paths.
+        """
+        change = self.change
+        if number:
+            change, part = brief.shuffled(change, part, f"{self.about} {number}")
+        return brief.prompt(change, part, self.around.facts(piece.path for piece in part.pieces), nonce)
+
+    def supports(self, vote: CastVote, read: Callable[[FileVersion], bytes]) -> bool:
+        """Whether what counted as evidence in a vote, given about other trees, stands in this change, too."""
         asked = {criterion.id: criterion for criterion in self.question.rubric.judge_criteria}
-        return votes.by_criterion.keys() <= asked.keys() and all(
+        return vote.by_criterion.keys() <= asked.keys() and all(
             kept.standing == "void" or quote_in_change(asked[name], kept, self.change, read).standing == "holds"
-            for name, cast in votes.by_criterion.items()
-            for vote in cast
-            for kept in vote.evidence
+            for name, one in vote.by_criterion.items()
+            for kept in one.evidence
         )
 
 
-class RubricVotes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
+class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One vote on one question: by criterion id what it says, and the model that cast it. state.db keeps it.
 
-    state.db keeps it, with the votes under the key `votes`.
-
-    `used_tools`: whether a judge looked beyond its brief, so that the answer may depend on all of both trees.
+    `unreviewed`: what the judge was not shown. `used_tools`: whether it looked beyond its brief, so that the answer may
+    depend on all of both trees.
     """
 
-    by_criterion: dict[str, tuple[Vote, ...]] = field(name="votes")
-    stopped: str = ""
+    by_criterion: dict[str, Vote] = field(name="votes")
+    model: str
     unreviewed: tuple[Unreviewed, ...] = ()
     used_tools: bool = True
 
-    @property
-    def is_final(self) -> bool:
-        """Whether asking again could only cost: every vote is an answer, and none is missing.
+    def joined(self, other: CastVote) -> CastVote:
+        """The same vote on the criteria of both: in one run it was asked about some, in another about the rest."""
+        return replace(
+            self,
+            by_criterion={**self.by_criterion, **other.by_criterion},
+            unreviewed=tuple(dict.fromkeys((*self.unreviewed, *other.unreviewed))),
+            used_tools=self.used_tools or other.used_tools,
+        )
+
+    def kept_in(self, bundle: str) -> CastVote:
+        """What a later run can take: real answers, and their turns named from the repository's root.
 
         A refusal, a lost answer or a fault is not kept: the next run may fare better.
         """
-        cast = [vote for votes in self.by_criterion.values() for vote in votes]
-        return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
-
-    def from_bundle(self, bundle: str) -> RubricVotes:
-        """The same for another run: the votes' turns are named from the repository's root, as those of others are."""
 
         def moved(turn: str) -> str:
             return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
 
-        votes = {
-            name: tuple(replace(vote, turn=moved(vote.turn)) for vote in votes)
-            for name, votes in self.by_criterion.items()
-        }
-        return replace(self, by_criterion=votes)
+        votes = {name: vote for name, vote in self.by_criterion.items() if vote.said is not None}
+        return replace(self, by_criterion={name: replace(one, turn=moved(one.turn)) for name, one in votes.items()})
+
+
+class RubricVotes(Struct, frozen=True, kw_only=True):
+    """The answer to one question: votes by criterion id, why voting stopped early, what no judge was shown.
+
+    `is_kept`: whether an earlier run cast any of the votes.
+    """
+
+    by_criterion: dict[str, tuple[Vote, ...]]
+    stopped: str = ""
+    unreviewed: tuple[Unreviewed, ...] = ()
+    is_kept: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether asking again could only cost: every vote is an answer, and none is missing."""
+        cast = [vote for votes in self.by_criterion.values() for vote in votes]
+        return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
+
+
+def asked_of(question: RubricQuestion, change: Change) -> list[str]:
+    """The ids of the question's criteria that concern a file of the change: those that get an answer."""
+    criteria = question.rubric.judge_criteria
+    return [criterion.id for criterion in criteria if any(criterion.concerns(file) for file in change.files)]
+
+
+def counted(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) -> dict[str, tuple[Vote, ...]]:
+    """The votes that count, by criterion id: in the order of their numbers, up to the one that settles the outcome.
+
+    `cast` by number. A vote that is missing, or says nothing of a criterion, ends the count of that criterion.
+    """
+
+    def of(name: str) -> tuple[Vote, ...]:
+        votes: list[Vote] = []
+        for number in range(1, planned + 1):
+            one = cast.get(number)
+            if settle(votes, planned) is not None or one is None or name not in one.by_criterion:
+                break
+            votes.append(one.by_criterion[name])
+        return tuple(votes)
+
+    return {name: of(name) for name in asked}
+
+
+def settled(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) -> RubricVotes | None:
+    """The answer to a question if these votes settle it, else None."""
+    votes = counted(asked, planned, cast)
+    if not votes or any(settle(one, planned) is None for one in votes.values()):
+        return None
+    numbers = range(1, max(map(len, votes.values())) + 1)
+    unreviewed = dict.fromkeys(item for number in numbers for item in cast[number].unreviewed)
+    return RubricVotes(by_criterion=votes, unreviewed=tuple(unreviewed), is_kept=True)
 
 
 def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
@@ -131,9 +217,10 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
     """
     trees, asked = (facts.change.before, facts.change.after), []
     for rubric in facts.rubrics_with_judge:
+        models = rubric.models or (rubric.model or model,)
         seen = facts.message if "message" in rubric.sees else ""
         for message in dict.fromkeys(("", seen)):
-            question = RubricQuestion(rubric, message, rubric.model or model, "")
+            question = RubricQuestion(rubric, message, models, trees, "")
             asked.append(replace(question, key=_key(question, trees, sdk)))
     return tuple(asked)
 
@@ -151,11 +238,14 @@ def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Rep
         near = around(change)
         change, hunks, large = _with_moved_in(change, question.rubric, facts.gate, repository)
         parts, unshown = brief.parts(change, question.rubric, {**near.hunks, **hunks}, question.message)
-        shown = RubricBrief(question, change, near, parts, (*unshown, *large), "")
+        if question.rubric.ask == "apart":
+            parts = tuple(replace(part, criteria=(criterion,)) for part in parts for criterion in part.criteria)
+        shown = RubricBrief(question, change, near, parts, (*unshown, *large), "", "")
         prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
         sides = (side for file in change.files for side in (file.before, file.after))
         blobs = [side.blob if side else "" for side in sides]
-        made.append(replace(shown, key=_key(question, [*blobs, *prompts])))
+        about = hashlib.sha256(json.dumps([blobs, prompts]).encode()).hexdigest()
+        made.append(replace(shown, about=about, key=_key(question, [about])))
     return made
 
 
@@ -181,7 +271,11 @@ def _key(question: RubricQuestion, about: Sequence[str], sdk: str | None = None)
     return question_key(
         about=about,
         rubric=question.rubric.digest,
-        model=question.model,
+        model=question.model_of(1),
         message=question.message,
-        versions={"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk},
+        versions=_versions(sdk),
     )
+
+
+def _versions(sdk: str | None = None) -> dict[str, str]:
+    return {"vibe-gate": __version__, "claude-agent-sdk": sdk_version() if sdk is None else sdk}

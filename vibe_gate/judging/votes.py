@@ -8,7 +8,8 @@ said: a part whose conversation gave no answer is listed as unreviewed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+import math
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,13 +31,16 @@ from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.open_model import OpenedModel
-from vibe_gate.judging.questions import TOOLS, RubricBrief, RubricVotes
+from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
 
 T = TypeVar("T")
 
 TREES = "trees"
 """The judges' working directory: `after`, the whole tree after the change, and `before`, the changed files before."""
+
+FALLBACK_AFTER_S = 30.0
+"""How long an overloaded model is waited for before the rubric's fallback is asked."""
 
 _STOPPING = frozenset({"broken", "limit"})
 """Ends of a conversation after which no further one is held."""
@@ -60,37 +64,83 @@ class _Reply(Struct, frozen=True):
     kind: EndKind | None  # None: it was not asked
     detail: str
     votes: dict[str, Vote]
+    model: str = ""
     used_tools: bool = False
 
 
-async def cast_votes(shown: RubricBrief, context: VoteContext) -> RubricVotes:
-    """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled."""
-    rubric, parts, used_tools = shown.question.rubric, shown.parts, False
-    nodes = _add_nodes(shown, context)
-    votes: dict[str, list[Vote]] = {criterion.id: [] for part in parts for criterion in part.criteria}
-    unanswered = dict.fromkeys(range(len(parts)), "not asked")
-    stopped, at_once = "", rubric.votes // 2 + 1  # fewer votes settle nothing, so that many are cast side by side
-    while not stopped and (undecided := {name for name, cast in votes.items() if settle(cast, rubric.votes) is None}):
-        asked = [_only(part, undecided) for part in parts]
-        for replies in await together(_ask_all(shown, asked, nodes, context) for _ in range(at_once)):
-            used_tools = used_tools or any(reply.used_tools for reply in replies)
-            for name in undecided:
-                votes[name].append(combine([reply.votes[name] for reply in replies if name in reply.votes]))
-            for index, reply in enumerate(replies):
-                if reply.kind == "finished":
-                    unanswered.pop(index, None)
-                elif index in unanswered and reply.detail:
-                    unanswered[index] = reply.detail
+class NewVotes(Struct, frozen=True):
+    """The answer to a question, and of its votes, by number, what this run's conversations said."""
+
+    votes: RubricVotes
+    cast: Mapping[int, CastVote]
+
+
+async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: VoteContext) -> NewVotes:
+    """Ask a rubric's judge criteria about the change, vote by vote, until their outcomes are settled.
+
+    `kept`: by number, the votes that earlier runs cast. Only what they leave open is asked.
+    """
+    rubric, parts, nodes = shown.question.rubric, shown.parts, _add_nodes(shown, context)
+    asked = dict.fromkeys(criterion.id for part in parts for criterion in part.criteria)
+    known = {name for vote in kept.values() for name in vote.by_criterion}
+    unanswered = {
+        index: "not asked" for index, part in enumerate(parts) if not known.issuperset(one.id for one in part.criteria)
+    }
+    cast, new, stopped = dict(kept), dict[int, CastVote](), ""
+    while not stopped and (wanted := _wanted(asked, rubric.votes, cast)):
+        rounds = [_ask_all(shown, number, names, nodes, context) for number, names in wanted.items()]
+        for (number, names), replies in zip(wanted.items(), await together(rounds), strict=True):
+            vote = _cast(names, replies, shown)
+            new[number] = new[number].joined(vote) if number in new else vote
+            cast[number] = cast[number].joined(vote) if number in cast else vote
+            _note_answered(unanswered, replies)
             limits = (reply.detail for reply in replies if reply.kind in _STOPPING)
             stopped = stopped or next(limits, "")
-        at_once = 1
     missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
-    return RubricVotes(
-        by_criterion={name: tuple(cast) for name, cast in votes.items()},
+    votes = RubricVotes(
+        by_criterion=counted(asked, rubric.votes, cast),
         stopped=stopped,
         unreviewed=tuple(dict.fromkeys((*shown.unshown, *missing))),
-        used_tools=used_tools,
+        is_kept=bool(kept),
     )
+    return NewVotes(votes, new)
+
+
+def _wanted(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) -> dict[int, set[str]]:
+    """By number, the votes to be cast now, each on the criteria that are open. {}: every outcome is settled.
+
+    Fewer votes than more than half settle nothing, so that many are cast side by side, then one at a time.
+    """
+    wanted: dict[int, set[str]] = {}
+    for name, votes in counted(asked, planned, cast).items():
+        if settle(votes, planned) is None:
+            first = len(votes) + 1
+            for number in range(first, max(first, planned // 2 + 1) + 1):
+                if number not in cast or name not in cast[number].by_criterion:
+                    wanted.setdefault(number, set()).add(name)
+    return wanted
+
+
+def _cast(names: Iterable[str], replies: Sequence[_Reply], shown: RubricBrief) -> CastVote:
+    models = {reply.model for reply in replies if reply.model}
+    other = shown.question.rubric.fallback
+    return CastVote(
+        by_criterion={
+            name: combine([reply.votes[name] for reply in replies if name in reply.votes]) for name in sorted(names)
+        },
+        model=other if other in models else next(iter(models), ""),
+        unreviewed=shown.unshown,
+        used_tools=any(reply.used_tools for reply in replies),
+    )
+
+
+def _note_answered(unanswered: dict[int, str], replies: Sequence[_Reply]) -> None:
+    """Take out the parts that were answered, and note of the others why not."""
+    for index, reply in enumerate(replies):
+        if reply.kind == "finished":
+            unanswered.pop(index, None)
+        elif index in unanswered and reply.detail:
+            unanswered[index] = reply.detail
 
 
 def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
@@ -112,13 +162,18 @@ def _only(part: BriefPart, names: set[str]) -> BriefPart:
     return replace(part, criteria=tuple(criterion for criterion in part.criteria if criterion.id in names))
 
 
-async def _ask_all(shown: RubricBrief, parts: list[BriefPart], nodes: list[str], context: VoteContext) -> list[_Reply]:
+async def _ask_all(
+    shown: RubricBrief, number: int, names: set[str], nodes: list[str], context: VoteContext
+) -> list[_Reply]:
+    """The replies of one vote's conversations, one for each part."""
+
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
             return _Reply(None, "", {})
         async with context.model.slots:
-            return await _ask(shown, part, node, context)
+            return await _ask(shown, number, part, node, context)
 
+    parts = (_only(part, names) for part in shown.parts)
     return await together(ask(part, node) for part, node in zip(parts, nodes, strict=True))
 
 
@@ -140,36 +195,58 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
     return f"{stage or 'judge'}-{rubric.id}{repeated(index)}"
 
 
-async def _ask(shown: RubricBrief, part: BriefPart, node: str, context: VoteContext) -> _Reply:
-    model, run = context.model, context.run
+async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext) -> _Reply:
+    """Hold one conversation: with the model whose turn it is, or with the fallback if that does not answer."""
+    question, model = shown.question, context.model
+    name, other = question.model_of(number), question.rubric.fallback
+    if other is None or name not in model.gone:
+        end = await _hold(shown, number, part, node, name, context)
+        if other in (None, name) or not end.ending.is_unavailable:
+            return _reply_of(part, end, name, shown.change, context)
+        model.gone.setdefault(name, context.run.redactor.text(end.ending.detail))
+    model.replaced.add((name, other))
+    end = await _hold(shown, number, part, node, other, context)
+    return _reply_of(part, end, other, shown.change, context)
+
+
+async def _hold(
+    shown: RubricBrief, number: int, part: BriefPart, node: str, name: str, context: VoteContext
+) -> agent.TurnEnd:
+    model, run, other = context.model, context.run, shown.question.rubric.fallback
     turn = agent.Turn(
         node=node,
-        prompt=shown.prompt(part, model.nonce),
+        prompt=shown.prompt(part, model.nonce, number),
         system_prompt=brief.SYSTEM_PROMPT,
         schema=brief.answer_schema(),
         objection=partial(sent_back, [criterion.id for criterion in part.criteria]),
         cwd=context.folder / TREES,
         tools=TOOLS,
-        model=shown.question.model,
+        model=name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
+        patience_s=math.inf if other in (None, name) else FALLBACK_AFTER_S,
     )
-    end = await agent.hold(
+    return await agent.hold(
         turn,
         record=run.record,
         wire=model.gateway,
         environ=run.environ,
-        redact=run.redactor.text,
         homes=context.folder,
+        redact=run.redactor.text,
         timeout_s=run.deadline.left(),
     )
-    if end.ending.status != "answered":
-        status = end.ending.status
-        limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${model.limit_usd:g} is reached."}
-        detail = limits.get(status) or run.redactor.text(end.ending.detail)
-        return _no_answer(part, status, detail, end.folder)
-    reply = _reply(part, end.ending.answer, shown.change, end.folder, context)
-    return replace(reply, used_tools=end.ending.used_tools)
+
+
+def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
+    status, run = end.ending.status, context.run
+    if status == "answered":
+        reply = _reply(part, end.ending.answer, change, end.folder, context)
+    else:
+        budget = f"The budget of ${context.model.limit_usd:g} is reached."
+        limits = {"timeout": run.deadline.reached, "budget": budget}
+        reply = _no_answer(part, status, limits.get(status) or run.redactor.text(end.ending.detail), end.folder)
+    votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
+    return replace(reply, votes=votes, model=model, used_tools=end.ending.used_tools)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:

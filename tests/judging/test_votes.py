@@ -1,0 +1,161 @@
+"""Votes: each is kept by itself, models take turns, and what stands where changes from vote to vote."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from answers import answers, fails, passes, said
+from repos import RUBRIC, Repo, swallowing
+from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn
+from walks import walked
+from wire import answer, answering
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Vote
+from vibe_gate.judging.questions import CastVote, counted, settled
+from vibe_gate.run.review import Review
+
+NAMES = ("errors-not-swallowed", "names-are-clear")
+PASSES, FAILS = passes(*NAMES), answers(fails(), said(NAMES[1]))
+
+
+class Votes:
+    """Reviews of one commit under a rubric of the working tree, whose keys change from review to review."""
+
+    def __init__(self, repo: Repo, environ: dict[str, str]) -> None:
+        self.repo, self.environ = repo, environ
+        self.asked: list[MessagesRequest] = []
+
+    def __call__(self, keys: str, *steps: Step | Callable[[MessagesRequest], Step] | dict, **request: object) -> Review:
+        """A review with these keys in the rubric; `asked` is what the model was asked for it."""
+        self.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n"))
+        with answering(*steps) as model:
+            done = walked(self.repo.path, self.environ | model.environ, definitions="worktree", **request)
+            self.asked = list(model.script.requests)
+            assert not model.script.unexpected
+        return done
+
+
+@pytest.fixture
+def votes(tmp_path: Path, environ: dict[str, str]) -> Votes:
+    return Votes(swallowing(tmp_path / "repo", environ), environ)
+
+
+def cast(summary: Summary) -> list[list[str]]:
+    return [[vote.outcome for vote in criterion.votes] for criterion in summary.rubrics[0].criteria]
+
+
+def in_turn(*given: dict) -> list[Callable[[MessagesRequest], Step]]:
+    """Steps that answer each request, whichever comes first."""
+    lock, left = threading.Lock(), list(given)
+
+    def step(_: MessagesRequest) -> Step:
+        with lock:
+            return answer(left.pop(0))
+
+    return [step] * len(given)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_raising_votes_from_one_to_three_pays_for_two_and_lowering_them_for_none(votes):
+    assert votes("votes = 1", FAILS).summary.exit_code == 1
+    summary = votes("votes = 3", PASSES, answers(fails())).summary  # the third is asked what is open
+    assert (len(votes.asked), cast(summary)) == (2, [["fail", "pass", "fail"], ["pass", "pass"]])
+    assert (summary.cache.hits, summary.cache.misses, summary.exit_code) == (2, 2, 1)
+    again = votes("votes = 3").summary
+    assert (cast(again), again.cost.usd) == (cast(summary), 0)
+    assert cast(votes("votes = 1").summary) == [["fail"], ["pass"]]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_what_two_votes_decide_asks_no_third_and_a_lost_answer_is_asked_for_again(votes):
+    refusal = Turn(Text("No."), stop_reason="refusal")
+    assert votes("votes = 3", *in_turn(PASSES, PASSES)).summary.exit_code == 0
+    other = 'model = "model-b"'
+    lost = votes(other, refusal).summary
+    assert (lost.exit_code, cast(lost)) == (3, [["abstain"], ["abstain"]])
+    assert votes(other, PASSES).summary.exit_code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_models_take_turns_and_a_vote_says_whose_it_is(votes):
+    by_model = {"model-a": FAILS, "model-b": PASSES}
+    steps = [lambda asked: answer(by_model[asked.body["model"]])] * 2
+    keys = 'votes = 3\nmodels = ["model-a", "model-b"]'
+    (first, second) = votes(keys, *steps, answers(fails())).summary.rubrics[0].criteria
+    assert [(vote.model, vote.outcome) for vote in first.votes] == [
+        ("model-a", "fail"),
+        ("model-b", "pass"),
+        ("model-a", "fail"),
+    ]
+    assert [vote.model for vote in second.votes] == ["model-a", "model-b"]
+    votes('model = "model-a"')
+    assert votes.asked == []  # its first vote is kept, whatever was planned
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept(votes):
+    def step(asked: MessagesRequest) -> Step:
+        return ApiError(404, "model: model-a") if asked.body["model"] == "model-a" else answer(PASSES)
+
+    keys = 'model = "model-a"\nfallback = "model-c"'
+    done = votes(keys, *[step] * 3)
+    assert (done.summary.exit_code, [asked.body["model"] for asked in votes.asked][-1]) == (0, "model-c")
+    assert [vote.model for vote in done.summary.rubrics[0].criteria[0].votes] == ["model-c"]
+    (note,) = (note for note in done.notes if "instead of" in note)
+    assert note.startswith("model-c was asked instead of model-a: HTTP 404: ")
+    assert votes(keys).summary.exit_code == 0
+    assert votes.asked == []
+    assert votes('model = "model-a"', *[step] * 2).summary.exit_code == 3  # no fallback is part of this question
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_asked_apart_each_question_has_a_conversation_of_its_own(votes):
+    def step(asked: MessagesRequest) -> Step:
+        (name,) = re.findall(r"\[([a-z-]+)\] D", asked.all_text)
+        return answer(answers(fails()) if name == NAMES[0] else passes(name))
+
+    summary = votes('ask = "apart"', step, step).summary
+    assert (len(votes.asked), cast(summary)) == (2, [["fail"], ["pass"]])
+    votes("", PASSES)
+    assert len(votes.asked) == 1  # together is another question
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(votes):
+    more = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
+    votes.repo.commit(**more)
+
+    def orders(requests: Iterable[MessagesRequest]) -> set[tuple[str, ...]]:
+        return {tuple(re.findall(r"==== (src/m\d.py)", asked.all_text)) for asked in requests}
+
+    votes("votes = 9", *in_turn(*[PASSES] * 5))
+    first, tops = orders(votes.asked), [re.findall(r"\[([a-z-]+)\] D", asked.all_text)[0] for asked in votes.asked]
+    assert len(first) == len(votes.asked) == 5
+    assert set(tops) == {*NAMES}
+    votes("votes = 9", *in_turn(*[PASSES] * 5), force=True)
+    assert orders(votes.asked) == first
+
+
+def vote(**outcomes: str) -> CastVote:
+    by_criterion = {name: Vote(outcome=one, said=one, reason="") for name, one in outcomes.items()}
+    return CastVote(by_criterion=by_criterion, model="m")
+
+
+def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome():
+    kept = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
+    outcomes = {name: [one.outcome for one in votes] for name, votes in counted(("a", "b"), 3, kept).items()}
+    assert outcomes == {"a": ["fail", "pass"], "b": ["pass", "pass"]}
+    assert settled(("a", "b"), 3, kept) is None
+    assert settled(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}
+    assert settled((), 1, kept) is None
