@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from answers import CHANGES, HANDLER, answers, fails, passes, said
+from msgspec import UNSET
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated, swallowing
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Text, ToolUse, Turn, Usage
 from walks import LAST, awaited, walked
@@ -22,9 +23,15 @@ from wire import answer, answering
 
 from vibe_gate import __version__
 from vibe_gate.agent import program_versions
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.domain.change import Selection
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.gate.trusted import own_gate
+from vibe_gate.gate.writing import baseline_toml
+from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
 
@@ -97,6 +104,51 @@ def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     assert (finding.path, finding.line, finding.end_line, finding.level) == ("src/load.py", 4, 4, "failure")
     assert finding.evidence[0].standing == "holds"
     assert len(finding.fingerprint) == 16
+
+
+def test_a_judge_blocks_when_it_has_earned_to_and_no_longer_when_a_person_says_that_it_was_wrong(walk):
+    def trusted(trust: str) -> Summary:
+        walk.repo.write(".vibe-gate/gate.toml", f"{GATE}[trust]\n{trust}\n")
+        return judged(walk, FAILS, definitions="worktree")
+
+    def stands(summary: Summary) -> tuple[int, str, Any]:
+        asked, (finding,) = summary.rubrics[0].criteria[0], summary.findings
+        return summary.exit_code, finding.level, asked.would_block
+
+    told = trusted('uncalibrated = "advise"')
+    assert stands(told) == (0, "warning", True)
+    [claim] = parse((walk.repo.path / told.bundle / "receipt.json").read_bytes()).receipt.rubrics
+    assert claim.advised == ("errors-not-swallowed",), "no receipt claims that it passed what it failed"
+    measured = {"id": "errors-not-swallowed", "clean": 78, "clean_blocked": 0, "defective": 9, "found": 9}
+    quality = told.rubrics[0]
+    known = CriterionBaseline(**measured), "claude-sonnet-5", TEMPLATE_VERSION
+    walk.repo.write(".vibe-gate/baseline/quality.toml", baseline_toml(Baseline(
+        schema=1, rubric="quality", digest=quality.digest, criterion=known[:1], model=known[1], template=known[2],
+        created_at="2026-11-27T00:00:00Z",
+    )))  # fmt: skip
+    assert stands(trusted('block = "earned"')) == (1, "failure", UNSET)
+    with open_state(str(walk.repo.path / ".git")) as state:
+        state.labels.append(Label(
+            ts=datetime(2026, 11, 27, tzinfo=UTC), finding=told.findings[0].fingerprint, rubric="quality", right=False,
+            criterion="errors-not-swallowed", digest=quality.digest, model=known[1], by="Ada <ada@x.org>", source="cli",
+        ))  # fmt: skip
+    back = trusted('block = "earned"')
+    assert stands(back) == (0, "warning", True)
+    assert back.rubrics[0].criteria[0].trust.sentence == "calibrated: 1 of 79 clean blocked, 9 of 9 found"
+
+
+def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
+    walk.repo.write(".vibe-gate/gate.toml", f'{GATE}[trust]\nuncalibrated = "advise"\n')
+    walk.repo.commit("Trust")
+    digest = own_gate(walk.repo.path).rubrics[0].digest
+    walk.repo.write(".vibe-gate/baseline/quality.toml", baseline_toml(Baseline(
+        schema=1, rubric="quality", digest=digest, model="claude-sonnet-5", template=TEMPLATE_VERSION,
+        created_at="2026-11-27T00:00:00Z",
+        criterion=(CriterionBaseline(id="errors-not-swallowed", clean=300, clean_blocked=0, defective=9, found=9),),
+    )))  # fmt: skip
+    for path, code, state in (("src/more.py", 4, "uncalibrated"), ("src/third.py", 0, "calibrated")):
+        told = change(walk, path)(judge=False).summary
+        assert (told.exit_code, told.rubrics[0].criteria[0].trust.state) == (code, state)
 
 
 def test_invented_evidence_turns_a_fail_into_an_abstention(walk):

@@ -108,14 +108,13 @@ def test_check_warns_of_what_has_no_effect(repo: Path, environ: dict[str, str]) 
     suppression = '[[suppression]]\ncriterion = "testet"\nreason = "why"\n'
     (repo / ".vibe-gate/suppressions.toml").write_text(f"schema = 1\n{suppression}")
     with (repo / ".vibe-gate/gate.toml").open("a") as gate:
-        gate.write('[policy]\nwarn = ["conftest.py"]\n[trust]\nuncalibrated = "advise"\n')
+        gate.write('[policy]\nwarn = ["conftest.py"]\n')
     (repo / "a.sql").write_text("")
     done = vibe_gate("config", "check", "--json", cwd=repo, environ=environ)
     told = json.loads(done.stdout)
     assert (done.returncode, told["exit_code"], told["mistakes"]) == (0, 0, [])
     assert [(one["file"][11:], one["line"], one["key"]) for one in told["warnings"]] == [
         ("gate.toml", 4, "scope[0].paths[0]"),
-        ("gate.toml", 8, "trust"),
         ("rubrics/conduct.toml", 1, ""),
         ("suppressions.toml", 3, "suppression[0].criterion"),
     ]

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import read
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, RubricResult, Vote
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Level,
+    Outcome,
+    RubricResult,
+    RunOutcome,
+    TrustBadge,
+    Vote,
+)
 from vibe_gate.judging.decide import (
     check_vote,
     combine,
@@ -207,6 +220,67 @@ def test_a_rubric_comes_out_by_weight_threshold_and_coverage(criteria, outcomes,
 def test_without_minimum_coverage_undecided_criteria_alone_still_do_not_pass():
     made = rubric(OPTIONAL, coverage=0.0)
     assert decide(made, results(made, "abstain")).outcome == "inconclusive"
+
+
+ADVISES = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
+
+
+def advised(of: Rubric, outcomes: Sequence[Outcome | None], *names: str) -> list[CriterionResult]:
+    """The results of criteria of which those with these names only advise."""
+    return [replace(one, trust=ADVISES) if one.id in names else one for one in results(of, *outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("criteria", "outcomes", "advising", "expected", "would"),
+    [
+        ([MUST, OPTIONAL], ["fail", "pass"], ["c0"], "pass", ["c0"]),
+        ([MUST, (True, 9)], ["fail", "fail"], ["c0"], "fail", ["c0"]),
+        ([MUST, MUST], ["fail", "fail"], ["c0", "c1"], "pass", ["c0", "c1"]),
+        # Through the score: what only advises takes nothing from it, and its pass counts as before.
+        ([OPTIONAL, OPTIONAL], ["fail", "pass"], ["c0"], "pass", ["c0"]),
+        ([OPTIONAL, (False, 9)], ["fail", "pass"], ["c0"], "pass", []),
+        ([OPTIONAL, OPTIONAL, (False, 3)], ["fail", "fail", "pass"], ["c0"], "pass", ["c0"]),
+        ([(False, 9), OPTIONAL], ["pass", "fail"], ["c0"], "pass", []),
+        ([(False, 9), OPTIONAL], ["fail", "fail"], ["c0"], "fail", ["c0"]),
+        # It could not tell: advice, too. But a question that no model answered stays open.
+        ([MUST, OPTIONAL], ["abstain", "pass"], ["c0"], "pass", []),
+        ([MUST], ["abstain"], ["c0"], "pass", []),
+        ([MUST, OPTIONAL], [None, "pass"], ["c0"], "inconclusive", []),
+        ([MUST, OPTIONAL], ["error", "pass"], ["c0"], "error", []),
+    ],
+)
+def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_done(
+    criteria, outcomes, advising, expected, would
+):
+    made = rubric(*criteria)
+    result = decide(made, advised(made, outcomes, *advising))
+    assert result.outcome == expected
+    assert [one.id for one in result.criteria if one.would_block is True] == would
+    assert all(one.would_block is UNSET for one in result.criteria if one.outcome != "fail" or not one.is_advice)
+    found = [Finding(path="", line=0, end_line=0, level="failure", criterion=one.id, message="")
+             for one in result.criteria if one.outcome == "fail" and one.is_advice]  # fmt: skip
+    assert {one.level for one in levelled([made], [result], found, [[made.id]] * len(found))} <= {"warning"}
+
+
+WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 9), st.sampled_from(OUTCOMES), st.booleans()), min_size=1,
+             max_size=5),
+)  # fmt: skip
+def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn):
+    made = rubric(*((must, weight) for must, weight, _, _ in drawn))
+    outcomes = [outcome for _, _, outcome, _ in drawn]
+    names = [f"c{index}" for index, (_, _, _, advises) in enumerate(drawn) if advises]
+    came_out = decide(made, advised(made, outcomes, *names)).outcome
+    if decide(made, results(made, *outcomes)).outcome == "pass":
+        assert came_out == "pass"
+    for index, outcome in enumerate(outcomes):
+        if outcome == "fail":
+            better = [*outcomes[:index], "pass", *outcomes[index + 1 :]]
+            assert WORSE_LAST.index(decide(made, advised(made, better, *names)).outcome) <= WORSE_LAST.index(came_out)
 
 
 @pytest.mark.parametrize(

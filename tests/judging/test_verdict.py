@@ -241,7 +241,7 @@ def test_a_waived_finding_stands_behind_those_that_block():
     ("check", "passes"), [("pass", True), ("not_applicable", True), ("fail", False), ("error", False)]
 )
 def test_answers_are_taken_over_only_where_the_checks_pass_by_themselves(check, passes):
-    assert passes_by_checks(rubric("clear"), CHANGE, checked(check)) is passes
+    assert passes_by_checks(rubric("clear"), facts_of(()), checked(check)) is passes
 
 
 FOUND = Finding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found")

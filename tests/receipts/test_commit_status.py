@@ -28,6 +28,7 @@ RECEIPT = Receipt(
     rubrics=(RubricClaim(id="tidy", digest="2", outcome="pass", score=1),), votes="", findings="", summary="",
     files={}, outcome="pass", exit_code=0,
 )  # fmt: skip
+ADVISED = {"rubrics": (replace(RECEIPT.rubrics[0], advised=("clear",)),)}
 REQUIRED = Requirements(rubrics={"tidy": "2"}, definitions={"gate": "1"}, today=date(2026, 3, 1))
 BOB = SignatureCheck("listed", "SHA256:bob", ("bob@example.org",))
 ADA = SignatureCheck("listed", "SHA256:ada", ("ada@example.org",))
@@ -114,12 +115,21 @@ def waiver(local: bool, expires: date | None = None) -> tuple[Waiver, ...]:
         ({"waivers": waiver(True, date(2026, 2, 28))}, BOB, {}, "failed"),
         ({"waivers": waiver(True, date(2026, 3, 1))}, BOB, {}, "overridden"),
         ({"waivers": waiver(False, date(2026, 2, 28))}, BOB, {"strict": True}, "failed"),
+        # A judge's fail that only advised there: CI relies on it only if it advises here, too.
+        (ADVISED, BOB, {}, "reviewed"),
+        (ADVISED, BOB, {"strict": True}, "unsigned"),
+        (ADVISED, BOB, {"strict": True, "advising": frozenset({("tidy", "clear")})}, "reviewed"),
     ],
 )
 def test_what_a_paper_says_of_a_commit(changes, signature, demands, status):
     paper = FoundReceipt("run", "place", receipt(**changes), signature)
     found = assess("commit", paper, COMMIT, replace(REQUIRED, **demands))
     assert (found.status, bool(found.why)) == (status, True)
+
+
+def test_a_pass_with_a_fail_that_only_advised_is_told_as_that():
+    paper = FoundReceipt("run", "place", receipt(**ADVISED), BOB)
+    assert assess("commit", paper, COMMIT, REQUIRED).why.endswith("(CI ignores it); would have blocked: clear")
 
 
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():

@@ -36,7 +36,8 @@ def weighed(*criteria: CriterionResult) -> RubricResult:
     """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not count."""
     asked = Criterion(id="any", kind="check", check="no-secrets")
     counted = [replace(one, outcome="not_applicable") if WAIVED.match(one.reason) else one for one in criteria]
-    return replace(decide(Rubric(schema=1, id="quality", criterion=(asked,)), counted), criteria=criteria)
+    decided = decide(Rubric(schema=1, id="quality", criterion=(asked,)), counted)
+    return replace(decided, criteria=decided.criteria if counted == [*criteria] else criteria)
 
 
 def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:

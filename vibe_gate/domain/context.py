@@ -16,7 +16,7 @@ from vibe_gate.domain.gate import Budget, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
-from vibe_gate.domain.verdict import NO_JUDGE, NOT_NOW
+from vibe_gate.domain.verdict import NO_JUDGE, NOT_NOW, TrustBadge
 
 if TYPE_CHECKING:
     from vibe_gate.run.deadline import Deadline
@@ -60,6 +60,7 @@ class ReviewRequest(Struct, frozen=True):
     judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not
     the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
     wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
+    `calibrating`: the judge itself is tested, so what is known of it has no effect.
     """
 
     selection: Selection
@@ -84,6 +85,7 @@ class ReviewRequest(Struct, frozen=True):
     why_not_needed: Callable[[], str] | None = None
     reuse: bool = False
     alone: bool = False
+    calibrating: bool = False
 
     def budget_in(self, gate: Gate) -> Budget:
         """The gate's, with the request's own limit in USD."""
@@ -109,7 +111,8 @@ class Facts(Struct, frozen=True):
     what its author says (`message`), signs of agents.
 
     `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
-    agents that it comes after, oldest first, each with its stage.
+    agents that it comes after, oldest first, each with its stage. `trust`: by ids of rubric and criterion, what is
+    known of the gate's judges.
     """
 
     change: Change
@@ -119,6 +122,7 @@ class Facts(Struct, frozen=True):
     authored: AgentAuthored
     stage: str = ""
     agents: Mapping[str, str] = MappingProxyType({})
+    trust: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
 
     @property
     def checks_node(self) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from vibe_gate.domain.document import decode, first_mistake, holds_all, plain
 from vibe_gate.domain.escape import expression
@@ -61,12 +61,21 @@ class Waiver(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RubricClaim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The outcome of one rubric; `digest` is that of its definition."""
+    """The outcome of one rubric; `digest` is that of its definition.
+
+    `advised`: criteria that failed and would have blocked, had their judges earned to block; absent if there are none.
+    """
 
     id: str
     digest: str
     outcome: RunOutcome
     score: float
+    advised: tuple[str, ...] | UnsetType = UNSET
+
+    @property
+    def advice(self) -> list[tuple[str, str]]:
+        """What only advised, by ids of rubric and criterion."""
+        return [] if self.advised is UNSET else [(self.id, name) for name in self.advised]
 
 
 class Receipt(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

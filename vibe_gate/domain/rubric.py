@@ -195,6 +195,10 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """sha-256, in hex, of what it demands: the same demands, the same digest."""
         return digest_of(self)
 
+    def judged_by(self, default: str) -> str:
+        """The model that is asked, or models; `default` if it names none."""
+        return ", ".join(self.models) or self.model or default
+
     @property
     def asked_digest(self) -> str:
         """sha-256 of what a model is asked: the questions and how, not how often, nor what their answers come to."""

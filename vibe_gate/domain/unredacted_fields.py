@@ -32,7 +32,11 @@ _EVIDENCE = {"side": True, "standing": True}
 _LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
 _PROOF: Own = {"status": True, "obligation": _EVIDENCE}
 _VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
-_CRITERION: Own = {**dict.fromkeys(("id", "kind", "outcome", "decided_by"), True), "votes": _VOTE}
+_CRITERION: Own = {
+    **dict.fromkeys(("id", "kind", "outcome", "decided_by"), True),
+    "votes": _VOTE,
+    "trust": {"state": True, "recall": True},
+}
 
 SUMMARY: Own = {
     **dict.fromkeys(("run_id", "key", "workflow", "outcome", "bundle"), True),

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from vibe_gate.domain.calibration import Interval
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.rubric import Identifier
 
@@ -192,20 +193,14 @@ TrustState = Literal["calibrated", "unsteady", "stale", "uncalibrated"]
 the calibration is of another rubric, model or template."""
 
 
-class Bounds(Struct, frozen=True):
-    """The 95 % interval of a share between 0 and 1."""
-
-    low: float
-    high: float
-
-
 class TrustBadge(Struct, frozen=True, kw_only=True):
     """How often a judge criterion was right where people know the answer, and whether its fail may block.
 
-    `clean`: changes without the defect that it was asked about, `blocked` of them it failed (a finding that a person
-    labelled wrong is one of both); `defective` with the defect, `found` of them it failed; `repeated` cases were asked
-    more than once, `flipped` of them got different answers. `false_blocks` and `recall` bound these shares,
-    absent without such changes. `blocks`: False if its fail only advises.
+    `clean`: changes without the defect that it was asked about, `blocked` of them it failed. A change on which a person
+    called its findings wrong is one of both, and of the `wrong`. `defective`: changes with the defect, `found` of them
+    it failed. `flips`: cases whose repeats differ. `at_most`: the largest share of clean changes blocked, at 95 %;
+    `recall`: the share found; both absent without such changes. `blocks`: False if its fail only advises; then `needed`
+    says how many clean changes earn blocking, if that can be earned.
     """
 
     state: TrustState
@@ -215,10 +210,11 @@ class TrustBadge(Struct, frozen=True, kw_only=True):
     blocked: int = 0
     defective: int = 0
     found: int = 0
-    repeated: int = 0
-    flipped: int = 0
-    false_blocks: Bounds | UnsetType = UNSET
-    recall: Bounds | UnsetType = UNSET
+    wrong: int = 0
+    flips: int = 0
+    at_most: float | UnsetType = UNSET
+    recall: Interval | UnsetType = UNSET
+    needed: int | UnsetType = UNSET
 
 
 class CriterionResult(Struct, frozen=True, kw_only=True):
@@ -240,9 +236,10 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     would_block: bool | UnsetType = UNSET
 
     @property
-    def advises(self) -> bool:
-        """Whether its fail is only told: its judge has not earned to block."""
-        return self.trust is not UNSET and not self.trust.blocks
+    def is_advice(self) -> bool:
+        """Whether it is only told: it did not pass, and its judge has not earned to block."""
+        advises = self.trust is not UNSET and not self.trust.blocks
+        return advises and self.outcome in ("fail", "abstain", "error") and not self.unanswered
 
     @property
     def unanswered(self) -> bool:

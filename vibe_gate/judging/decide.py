@@ -180,21 +180,37 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     score = passed weight / decided weight; coverage = decided weight / applicable
     weight, where not_applicable leaves the count. Nothing applicable passes. `min_coverage` is about what judges and
     checks could not tell: a question without an answer never passes, must or not.
+
+    Of a criterion that only advises a pass counts. Its fail counts for coverage alone, and that it could not tell not
+    at all: advice keeps no rubric from passing. `would_block` then says what its fail would have done.
     """
-    applicable = [result for result in results if result.outcome != "not_applicable"]
-    decided = [result for result in applicable if result.outcome in ("pass", "fail")]
-    passed = sum(result.weight for result in decided if result.outcome == "pass")
-    decided_weight = sum(result.weight for result in decided)
-    applicable_weight = sum(result.weight for result in applicable)
-    score = passed / decided_weight if decided_weight else float(not applicable)
-    coverage = decided_weight / applicable_weight if applicable_weight else 1.0
-    musts = {result.outcome for result in applicable if result.must or result.unanswered}
+    decided = _decided(rubric, results)
+    if not any(one.is_advice for one in results):
+        return decided
+    blocking = _blocking(rubric, decide(rubric, [replace(one, trust=UNSET) for one in results]))
+    marked = (
+        replace(one, would_block=one.id in blocking) if one.is_advice and one.outcome == "fail" else one
+        for one in results
+    )
+    return replace(decided, criteria=tuple(marked))
+
+
+def _decided(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
+    applicable = [one for one in results if one.outcome != "not_applicable" and not one.is_advice]
+    scored = [one for one in applicable if one.outcome in ("pass", "fail")]
+    passed = sum(one.weight for one in scored if one.outcome == "pass")
+    scored_weight = sum(one.weight for one in scored)
+    score = passed / scored_weight if scored else float(not applicable)
+    advised = sum(one.weight for one in results if one.outcome == "fail" and one.is_advice)
+    applicable_weight = sum(one.weight for one in applicable) + advised
+    coverage = (scored_weight + advised) / applicable_weight if applicable_weight else 1.0
+    musts = {one.outcome for one in applicable if one.must or one.unanswered}
     outcome: RunOutcome = "pass"
-    if "fail" in musts or (decided and score < rubric.pass_threshold):
+    if "fail" in musts or (scored and score < rubric.pass_threshold):
         outcome = "fail"
     elif "error" in musts:
         outcome = "error"
-    elif "abstain" in musts or coverage < rubric.min_coverage or (applicable and not decided):
+    elif "abstain" in musts or coverage < rubric.min_coverage or (applicable and not scored):
         outcome = "inconclusive"
     return RubricResult(
         id=rubric.id,
@@ -234,7 +250,8 @@ def levelled(
 
 def _blocking(rubric: Rubric, result: RubricResult) -> set[str]:
     """The failed criteria that make the rubric fail: its musts, and all of them if its score is under the threshold."""
-    failed = [one for one in result.criteria if one.outcome == "fail"] if result.outcome == "fail" else []
+    fails = result.outcome == "fail"
+    failed = [one for one in result.criteria if fails and one.outcome == "fail" and not one.is_advice]
     musts = {one.id for one in failed if one.must}
     return musts if musts and result.score >= rubric.pass_threshold else {one.id for one in failed}
 
@@ -304,11 +321,14 @@ def _without(rubric: Rubric, result: RubricResult, spared: dict[tuple[str, str],
     if not waived:
         return result
     counted = [replace(one, outcome="not_applicable") if one.id in waived else one for one in result.criteria]
+    decided = decide(rubric, counted)
     shown = [
-        replace(one, reason=short(f"{spared[rubric.id, one.id]} | {one.reason}")) if one.id in waived else one
-        for one in result.criteria
+        replace(one, reason=short(f"{spared[rubric.id, one.id]} | {one.reason}"), would_block=UNSET)
+        if one.id in waived
+        else now
+        for one, now in zip(result.criteria, decided.criteria, strict=True)
     ]
-    return replace(decide(rubric, counted), criteria=tuple(shown))
+    return replace(decided, criteria=tuple(shown))
 
 
 def _noticed(finding: Finding, waiver: Waiver) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
@@ -70,7 +70,7 @@ def verdict_of(
 ) -> RunVerdict:
     """The verdict: what checks and judges answered, without what `waivers` let pass."""
     change, rubrics = facts.change, facts.rubrics
-    results = tuple(_rubric_result(rubric, change, checks, answers) for rubric in rubrics)
+    results = tuple(_rubric_result(rubric, facts, checks, answers) for rubric in rubrics)
     named, by_rubrics = _named_findings(rubrics, results, checks, impact)
     waived = apply_overrides(rubrics, results, refuted_noticed(named), waivers)
     approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
@@ -99,7 +99,7 @@ def fails_to_look_at(
     facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers
 ) -> tuple[OpenFail, ...]:
     """The fails that get a second look, as far as the answers decide until now."""
-    results = tuple(_rubric_result(rubric, facts.change, checks, answers) for rubric in facts.rubrics)
+    results = tuple(_rubric_result(rubric, facts, checks, answers) for rubric in facts.rubrics)
     named, _ = _named_findings(facts.rubrics, results, checks, impact)
     pairs = zip(facts.rubrics, results, strict=True)
     return tuple(fail for rubric, result in pairs for fail in open_fails(rubric, result, named, waivers))
@@ -114,11 +114,14 @@ def _named_findings(
     return told_apart(rubrics, fingerprinted(found), by_rubrics), by_rubrics
 
 
-def _rubric_result(rubric: Rubric, change: Change, checks: CheckResults, answers: Answers) -> RubricResult:
+def _rubric_result(rubric: Rubric, facts: Facts, checks: CheckResults, answers: Answers) -> RubricResult:
     results = [
         checks.results[rubric.id, criterion.id]
         if criterion.kind == "check"
-        else _judge_result(rubric, criterion, change, answers)
+        else replace(
+            _judge_result(rubric, criterion, facts.change, answers),
+            trust=facts.trust.get((rubric.id, criterion.id), UNSET),
+        )
         for criterion in rubric.criterion
     ]
     decided = decide(rubric, results)
@@ -158,6 +161,6 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
     )
 
 
-def passes_by_checks(rubric: Rubric, change: Change, checks: CheckResults) -> bool:
+def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:
     """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
-    return _rubric_result(rubric, change, checks, Answers(chosen=True)).outcome == "pass"
+    return _rubric_result(rubric, facts, checks, Answers(chosen=True)).outcome == "pass"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate import __version__
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.context import RunContext
     from vibe_gate.domain.gate import Gate
     from vibe_gate.domain.summary import Summary
+    from vibe_gate.domain.verdict import RubricResult
     from vibe_gate.git import Repository
     from vibe_gate.judging.answers import Answers
 
@@ -81,10 +82,7 @@ class ReceiptIssuer(Struct, frozen=True):
             trusted_revision=summary.trusted.revision,
             bootstrap=summary.trusted.bootstrap,
             definitions=dict(self.gate.digests),
-            rubrics=tuple(
-                RubricClaim(id=rubric.id, digest=rubric.digest, outcome=rubric.outcome, score=rubric.score)
-                for rubric in summary.rubrics
-            ),
+            rubrics=tuple(map(_claim, summary.rubrics)),
             votes=votes,
             findings=findings,
             summary=whole,
@@ -113,6 +111,13 @@ class ReceiptIssuer(Struct, frozen=True):
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""
         redact = self.run.redactor.text
         return replace(waiver, reason=redact(waiver.reason), by=redact(waiver.by))
+
+
+def _claim(rubric: RubricResult) -> RubricClaim:
+    advised = tuple(one.id for one in rubric.criteria if one.would_block is True)
+    return RubricClaim(
+        id=rubric.id, digest=rubric.digest, outcome=rubric.outcome, score=rubric.score, advised=advised or UNSET
+    )
 
 
 def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[bytes]]) -> str:

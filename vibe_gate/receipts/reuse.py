@@ -52,5 +52,8 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
 
 
 def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
+    """Whether it answers everything that would be asked, and passes by that: of what only advised it has no finding."""
+    if any(claim.advice for claim in receipt.rubrics):
+        return False
     wanted = keys_of(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())

@@ -130,7 +130,8 @@ class Requirements(Struct, frozen=True):
     """What the gate requires of a change today: digests of rubrics by id and of definitions by path ("": no file).
 
     `judge`: when a judge must be asked; `hints`: signs that an agent wrote the change. `strict`: as in CI, only a
-    listed signer who is not the author counts.
+    listed signer who is not the author counts. `advising`: criteria, by ids of rubric and criterion, whose fail does
+    not block here either.
     """
 
     rubrics: Mapping[str, str]
@@ -139,6 +140,7 @@ class Requirements(Struct, frozen=True):
     judge: JudgeWhen = "agent-authored"
     hints: tuple[str, ...] = ()
     strict: bool = False
+    advising: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(
@@ -149,6 +151,7 @@ class Requirements(Struct, frozen=True):
         *,
         judge: JudgeWhen | None = None,
         strict: bool = False,
+        advising: frozenset[tuple[str, str]] = frozenset(),
     ) -> Requirements:
         """What `gate` requires with these rubrics; without `judge` one must be asked if any has judge criteria."""
         digests = dict(gate.digests)
@@ -159,6 +162,7 @@ class Requirements(Struct, frozen=True):
             today=today,
             judge=judge or ("always" if any(rubric.judge_criteria for rubric in rubrics) else "never"),
             strict=strict,
+            advising=advising,
         )
 
     def judge_for(self, receipt: Receipt) -> bool:
@@ -280,7 +284,9 @@ def _passed(
     if local := [waiver.sentence for waiver in receipt.waivers if waiver.local]:
         return "overridden", "; ".join(local)
     why = f"{weakness} (CI ignores it)" if weakness else f"signed by {', '.join(signature.principals)}"
-    return "reviewed", why + ("; no judge asked" if receipt.unasked else "")
+    advised = ", ".join(name for claim in receipt.rubrics for _, name in claim.advice)
+    told = f"; would have blocked: {advised}" if advised else ""
+    return "reviewed", why + ("; no judge asked" if receipt.unasked else "") + told
 
 
 _NOT_LISTED: dict[SignatureState, str] = {
@@ -301,6 +307,8 @@ def _weakness(signature: SignatureCheck, receipt: Receipt, identity: ChangeIdent
         return f"its signer, {', '.join(signature.principals)}, may be its author, {author}"
     if any(waiver.local for waiver in receipt.waivers):
         return "passed by an override"
+    if blocking := [name for claim in receipt.rubrics for name in claim.advice if name not in required.advising]:
+        return f"{blocking[0][1]} failed and only advised there; here it blocks"
     judge = required.judge_for(receipt)
     if judge and receipt.unasked:
         return f"no judge was asked: {receipt.unasked}"

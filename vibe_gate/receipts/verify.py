@@ -28,6 +28,7 @@ from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import MAX_COMMITS, Repository, open_repository
+from vibe_gate.judging.trust import badges
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.earlier import EarlierForms, EarlierReview, reviews_before
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
@@ -233,7 +234,10 @@ class _Verifier:
         self.signers = allowed_signers(repository, self._whole, environ, **named)
         self.finder = ReceiptFinder(repository, environ, now, self.signers, other_worktrees=True)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
-        self._authorship = Authorship(repository, {}, open_state(repository.common_dir), now)
+        state = open_state(repository.common_dir)
+        self._authorship = Authorship(repository, {}, state, now)
+        known = badges(self.gate, state.labels.all(), self.gate.default_model(environ))
+        self._advising = frozenset(name for name, badge in known.items() if not badge.blocks)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)
         # Only a receipt could be about a commit by its patch-id.
@@ -329,7 +333,9 @@ class _Verifier:
         names = tuple(rubric.id for rubric in rubrics)
         if names not in self._requirements:
             judge = self.gate.file.hooks.get(self._request.stage, HookRule()).judge
-            made = Requirements.of(self.gate, rubrics, self._today, judge=judge, strict=self.strict)
+            made = Requirements.of(
+                self.gate, rubrics, self._today, judge=judge, strict=self.strict, advising=self._advising
+            )
             self._requirements[names] = made
         commit = self._repository.commit(change.head_commit)
         return replace(self._requirements[names], hints=self._authorship.of(change, (commit,)).hints)

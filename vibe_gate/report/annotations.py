@@ -75,6 +75,8 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     against = queries.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
+    if advice := queries.advice_behind(finding, report.summary):
+        details.append(f"Would have blocked: {safe(sentences.badge(advice))}")
     return CheckAnnotation(
         path=path,
         start_line=line,
@@ -200,6 +202,8 @@ def _body(finding: Finding, report: Report) -> str:
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
+    if advice := queries.advice_behind(finding, report.summary):
+        parts.append(f"Would have blocked: {prose(sentences.badge(advice))}")
     parts.append(_THUMBS)
     return f"{FINDING_MARKER}{identity(finding)} -->\n" + "\n\n".join(filter(None, parts)) + "\n"
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar, get_args
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate import __version__
@@ -203,12 +204,17 @@ def _criterion(one: CriterionResult, rubric: str, before: str, summary: Summary)
     """Its row. `before`: the reason in the row above, which is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
     outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
+    if one.would_block is True:
+        outcome = "would have blocked"
     if one.outcome == "fail" and queries.is_waived(rubric, one.id, summary.findings):
         outcome = "accepted"
+    if queries.is_unsteady(one):
+        outcome = f"unsteady: {outcome}"
     reason = (
         "as above" if one.reason and one.reason == before else prose(sentences.reason(rubric, one, summary.findings))
     )
-    return code(one.id, 64) + (" (must)" if one.must else ""), outcome, reason
+    badge = f"<br>{prose(sentences.badge(one))}" if one.trust is not UNSET else ""
+    return code(one.id, 64) + (" (must)" if one.must else "") + badge, outcome, reason
 
 
 def _findings(report: Report, *, held: bool = False, without: Collection[str] = ()) -> Iterator[Block]:
@@ -241,7 +247,9 @@ def _item(equal: Sequence[Finding], report: Report) -> str:
     asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
     said = prose(sentences.said(finding))
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
-    told = f"- **{finding.level}**{back} {places}: {said}" + (f" ({asked})" if asked else "")
+    advice = queries.advice_behind(finding, report.summary)
+    would = f" (would have blocked: {sentences.why_advice(advice)})" if advice else ""
+    told = f"- **{finding.level}**{would}{back} {places}: {said}" + (f" ({asked})" if asked else "")
     against = queries.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"

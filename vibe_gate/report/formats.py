@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from msgspec import UNSET
+
 from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import ended, safe
@@ -85,8 +87,12 @@ def _rules(summary: Summary) -> dict[str, dict[str, Any]]:
 def _rule(criterion: CriterionResult, rubric: str) -> dict[str, Any]:
     how = "A model judges it, with evidence" if criterion.kind == "judge" else "Deterministic code checks it"
     binds = "it blocks whatever the score" if criterion.must else "it counts towards the score"
-    text = f"Criterion {_id(criterion.id)} of the rubric {safe(rubric)}. {how}; {binds}."
-    return _described(_id(criterion.id), text, "error" if criterion.must else "warning", criterion.kind)
+    advises = criterion.trust is not UNSET and not criterion.trust.blocks
+    binds = "its fail only advises" if advises else binds
+    known = f" {_plain(ended(sentences.badge(criterion)))}" if criterion.trust is not UNSET else ""
+    text = f"Criterion {_id(criterion.id)} of the rubric {safe(rubric)}. {how}; {binds}.{known}"
+    level = "error" if criterion.must and not advises else "warning"
+    return _described(_id(criterion.id), text, level, criterion.kind)
 
 
 def _described(name: str, text: str, level: str, kind: str) -> dict[str, Any]:
@@ -207,7 +213,10 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.is_of(rubric.id, one.id)]
     kind, type_ = _kind(one, rubric, own)
-    return _testcase(one.id, kind, type_, one.reason, "\n".join(sentences.one_line(finding) for finding in own))
+    case = _testcase(one.id, kind, type_, one.reason, "\n".join(sentences.one_line(finding) for finding in own))
+    if badge := sentences.badge(one):
+        ElementTree.SubElement(case, "system-out").text = safe(badge)
+    return case
 
 
 def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) -> tuple[str, str]:
@@ -218,6 +227,8 @@ def _kind(one: CriterionResult, rubric: RubricResult, own: Sequence[Finding]) ->
         return "skipped", "not applicable"
     if queries.is_waived(rubric.id, one.id, own):
         return "skipped", "let pass"
+    if one.would_block is True:
+        return "skipped", "would have blocked"
     if one.outcome == "fail" and own and all(finding.level != "failure" for finding in own):
         return "skipped", "warning"
     if rubric.outcome == "pass":

@@ -125,8 +125,19 @@ def applies(rubric: RubricResult) -> bool:
 
 
 def has_score(rubric: RubricResult) -> bool:
-    """Whether the score of the rubric says something: there is a verdict, of at least one criterion."""
-    return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and applies(rubric)
+    """Whether the score of the rubric says something: there is a verdict, of at least one criterion that counts."""
+    counts = any(one.outcome != "not_applicable" and not one.is_advice for one in rubric.criteria)
+    return rubric.outcome in ("pass", "fail") and rubric.coverage > 0 and counts
+
+
+def would_block(summary: Summary) -> list[CriterionResult]:
+    """The criteria that failed and would have blocked, had their judges earned to block."""
+    return [one for one in criteria(summary) if one.would_block is True]
+
+
+def is_unsteady(criterion: CriterionResult) -> bool:
+    """Whether its judge is known to answer differently when it is asked again, and answered here."""
+    return criterion.trust is not UNSET and criterion.trust.state == "unsteady" and bool(criterion.votes)
 
 
 def score(summary: Summary) -> float | None:
@@ -230,6 +241,11 @@ def counterexample(finding: Finding, summary: Summary) -> str:
     """The input that goes wrong, as the vote behind the finding has it; "" where there is none."""
     votes = (vote for _, one in sources(finding, summary) for vote in one.votes)
     return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
+
+
+def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
+    """The criterion that would have blocked with this finding, had its judge earned to block; else None."""
+    return next((one for _, one in sources(finding, summary) if one.would_block is True), None)
 
 
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult
@@ -16,6 +18,9 @@ SHORT_ID = 12
 
 SHORT_FINGERPRINT = 8
 """Characters of a finding's fingerprint: enough for `override` and `suppress`."""
+
+MAX_NAMES = 3
+"""Criteria that a sentence names; it counts the others."""
 
 _OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
 """How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
@@ -59,10 +64,14 @@ def concise(summary: Summary) -> list[str]:
 
 
 def why(summary: Summary, *, sentence: bool = False) -> str:
-    """What decided, as a part of a sentence; "" if there is nothing to add.
+    """What decided, as a part of a sentence, and what only advised; "" if there is nothing to add.
 
     `sentence`: as a sentence of its own, below a verdict that names who approved.
     """
+    return "; ".join(filter(None, [_decided_by(summary, sentence=sentence), advised(summary)]))
+
+
+def _decided_by(summary: Summary, *, sentence: bool) -> str:
     if summary.exit_code == POLICY_CHANGED:
         if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
             return f"{gate(summary)}; its own outcome: {summary.outcome}"
@@ -89,6 +98,35 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
         return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
     causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive)
     return queries.fact(queries.shared_error(summary)) or (f"rubric {causes}" if sentence else causes)
+
+
+def advised(summary: Summary) -> str:
+    """How many criteria would have blocked, and which, had their judges earned to block; "" if none."""
+    found = queries.would_block(summary)
+    names = [f"{one.id} ({why_advice(one)})" for one in found[:MAX_NAMES]]
+    more = f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else ""
+    number = counted(len(found), "criterion", "criteria")
+    return f"{number} would have blocked: {', '.join(names)}{more}" if found else ""
+
+
+def why_advice(criterion: CriterionResult) -> str:
+    """Why the criterion only advises, in a word or two: "uncalibrated", "stale", "not earned"."""
+    state = criterion.trust.state if criterion.trust is not UNSET else ""
+    return state if state in ("uncalibrated", "stale") else "not earned"
+
+
+def badge(criterion: CriterionResult, *, short: bool = False) -> str:
+    """What is known of the criterion's judge; "" if nothing is said. `short`: without the figures at 95 %."""
+    trust = criterion.trust
+    if trust is UNSET:
+        return ""
+    figures = [f"at most {trust.at_most:.1%} of clean changes blocked" if trust.at_most is not UNSET else ""]
+    if trust.recall is not UNSET:
+        figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
+    at_95 = ", ".join(filter(None, figures))
+    until = f" until {trust.needed} clean changes are labelled" if trust.needed is not UNSET else ""
+    parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
+    return "".join(parts) + ("" if trust.blocks else f"; only advises{until}")
 
 
 def joined(names: Sequence[str]) -> str:
@@ -125,8 +163,8 @@ def _cause(rubric: RubricResult, findings: Sequence[Finding], *, reason: bool) -
 
 
 def _names(criteria: Sequence[CriterionResult]) -> str:
-    more = f" and {len(criteria) - 3} more" if len(criteria) > 3 else ""
-    return ", ".join(one.id for one in criteria[:3]) + more
+    more = f" and {len(criteria) - MAX_NAMES} more" if len(criteria) > MAX_NAMES else ""
+    return ", ".join(one.id for one in criteria[:MAX_NAMES]) + more
 
 
 def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:

@@ -132,10 +132,12 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     rows, before = [header], ""
     for one in rubric.criteria:
         number = below[one.id, one.reason]
-        told = "as above" if one.reason == before else sentences.reason(rubric.id, one, findings)
+        told = "as above" if one.reason and one.reason == before else sentences.reason(rubric.id, one, findings)
         told = f"{counted(number, 'finding')} below" if number else told
+        known = sentences.badge(one, short=True) if one.outcome != "not_applicable" else ""
+        told = " · ".join(filter(None, [told, known]))
         waived = one.outcome == "fail" and queries.is_waived(rubric.id, one.id, findings)
-        rows.append(_criterion(one, told if one.reason else "", waived, widest=widest))
+        rows.append(_criterion(one, told, waived, widest=widest))
         before = one.reason
     return rows
 
@@ -146,10 +148,14 @@ def _is_plain(criterion: CriterionResult) -> bool:
 
 
 def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> ScreenRow:
-    mark, style = _MARKS["not_applicable" if waived else criterion.outcome]
+    mark, style = _LEVELS["warning"] if criterion.is_advice else _MARKS[criterion.outcome]
+    if waived:
+        mark, style = _MARKS["not_applicable"]
     name = _crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = "accepted" if waived else criterion.outcome.replace("not_applicable", "n/a")
+    if queries.is_unsteady(criterion):
+        outcome, told = "unsteady", ": ".join(filter(None, [outcome, told]))
     columns = f"{'must' if criterion.must else '    '}  {outcome:<7}"
     reason = (safe(told), "dim" if criterion.outcome in ("pass", "not_applicable") else "")
     line = Text.assemble((f"  {mark} ", style), padded, f"  {columns}  ", reason)
@@ -167,7 +173,8 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
         place += f":{finding.line}"
     name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
     where = Text.assemble((f"{mark} ", style), (place, "bold"))
-    what = Text.assemble(safe(finding.criterion), (name, "dim"))
+    would = " (would have blocked)" if queries.advice_behind(finding, summary) else ""
+    what = Text.assemble(safe(finding.criterion + would), (name, "dim"))
     if cell_len(where.plain) > columns:  # broken, as a place that is cut would lose its line number
         pieces = chop_cells(where.plain, columns)
         if len(pieces) > 4:

@@ -93,6 +93,7 @@ class CaseSet(Struct, frozen=True):
                 max_cost_usd=max_cost_usd,
                 wire=wire,
                 cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
+                calibrating=True,
             )
             with (
                 self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,

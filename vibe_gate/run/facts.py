@@ -11,6 +11,7 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository
+from vibe_gate.judging.trust import badges
 from vibe_gate.store import captures
 
 
@@ -29,7 +30,8 @@ def facts_of(
         commits = (repository.pending_commit(request.message),)
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-    return Facts(change, gate, rubrics, message, authored)
+    trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
+    return Facts(change, gate, rubrics, message, authored, trust={} if request.calibrating else trust)
 
 
 def catch_up(repository: Repository, world: World) -> str:

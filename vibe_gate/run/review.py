@@ -236,7 +236,7 @@ def _reused(
     """A pass that somebody else signed for exactly this question, if the request takes one over."""
     if not request.reuse or request.force:
         return None
-    if not all(passes_by_checks(rubric, facts.change, checks) for rubric in facts.rubrics_with_judge):
+    if not all(passes_by_checks(rubric, facts, checks) for rubric in facts.rubrics_with_judge):
         return None
     from vibe_gate.receipts.reuse import reused  # few repositories share receipts
 

@@ -170,6 +170,12 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     blocking = "blocks alone" if criterion.must else f"weight {criterion.weight:g}"
     by = {"check": "check", "cache": "judge, answered in an earlier run", "none": f"{criterion.kind}, no answer"}
     about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
+    if known := sentences.badge(criterion):
+        about += f" · {known}"
+    if criterion.would_block is True:
+        outcome = "would have blocked"
+    if queries.is_unsteady(criterion):
+        outcome = f"unsteady: {outcome}"
     votes = [_vote(vote, number, view) for number, vote in enumerate(criterion.votes, start=1)]
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""

@@ -1,0 +1,143 @@
+"""What a judge has earned stands wherever its criterion stands: in every document of a run, told by one sentence."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+import pytest
+import reports
+from msgspec.structs import replace
+from summaries import HEAD, criterion, finding, summary, weighed
+
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline
+from vibe_gate.domain.document import to_json
+from vibe_gate.domain.gate import Gate, GateFile, ModelChoice, Trust
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Vote
+from vibe_gate.judging.brief import TEMPLATE_VERSION
+from vibe_gate.judging.trust import badges
+from vibe_gate.report import sentences
+from vibe_gate.report.anchors import anchors
+from vibe_gate.report.annotations import annotation, check_run, review_comments
+from vibe_gate.report.comment import comment, job_summary
+from vibe_gate.report.formats import junit, sarif
+from vibe_gate.report.html import verdict_page
+from vibe_gate.report.terminal import render
+
+NAME = "errors-not-swallowed"
+QUALITY = Rubric(schema=1, id="quality", criterion=(
+    Criterion(id="no-secrets", kind="check", check="no-secrets"),
+    Criterion(id=NAME, kind="judge", question="Is every error handled?", must=True),
+))  # fmt: skip
+REWORDED = replace(QUALITY, criterion=(QUALITY.criterion[0], replace(QUALITY.criterion[1], question="Really?")))
+MEASURED = CriterionBaseline(id=NAME, clean=60, clean_blocked=1, defective=30, found=27)
+WRONG = Label(ts=datetime(2026, 11, 27, tzinfo=UTC), finding="0" * 16, rubric="quality", criterion=NAME, right=False,
+              by="Ada <ada@x.org>", digest=QUALITY.digest, model="m", source="cli")  # fmt: skip
+
+
+def told(
+    of: Rubric = QUALITY, measured: CriterionBaseline | None = MEASURED, *labels: Label, **trust: object
+) -> Summary:
+    """A run in which the question failed, with what was measured of QUALITY."""
+    baseline = Baseline(schema=1, rubric="quality", digest=QUALITY.digest, model="m", template=TEMPLATE_VERSION,
+                        created_at="2026-11-27T00:00:00Z", criterion=(measured,) if measured else ())  # fmt: skip
+    file = GateFile(schema=1, trust=Trust(**trust), model=ModelChoice(default="m"))
+    [badge] = badges(Gate(file, (of,), "trusted", "", baselines=(baseline,)), labels, "m").values()
+    why = "the handler hides the error"
+    vote = Vote(outcome="fail", said="fail", reason=why)
+    asked = criterion(NAME, "fail", kind="judge", decided_by="unanimous", reason=why, votes=(vote,), trust=badge)
+    result = weighed(criterion(), asked)
+    level = "failure" if result.outcome == "fail" else "warning"
+    return summary(
+        outcome=result.outcome, exit_code=int(result.outcome == "fail"), rubrics=(result,),
+        findings=(finding(why, level=level, fingerprint="3f9a1c2b4d5e6f70"),),
+    )  # fmt: skip
+
+
+def documents(made: Summary) -> dict[str, str]:
+    """Every document in which a criterion stands, as text."""
+    report = reports.told(made)
+    rows = [case.findtext("system-out") for case in ElementTree.fromstring(junit(made)).iter("testcase")]
+    return {
+        "terminal": " ".join(render(made, (), 200).plain.split()),
+        "comment": comment(report),
+        "markdown": job_summary(report),
+        "check run": check_run(report).summary,
+        "html": verdict_page(made),
+        "json": to_json(made),
+        "junit": "\n".join(filter(None, rows)),
+        "sarif": json.loads(sarif(made))["runs"][0]["tool"]["driver"]["rules"][1]["fullDescription"]["text"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("made", "badge"),
+    [
+        (told(), "calibrated: 1 of 60 clean blocked, 27 of 30 found"),
+        (told(REWORDED), "stale (calibrated before the rubric changed)"),
+        (told(measured=None), "uncalibrated"),
+        (told(QUALITY, replace(MEASURED, flips=2, repeats=3)),
+         "unsteady: 2 of 90 cases flipped, 1 of 60 clean blocked, 27 of 30 found"),
+    ],
+    ids=["calibrated", "reworded", "no case", "flips"],
+)  # fmt: skip
+def test_a_reworded_question_makes_its_badge_stale_in_every_document(made, badge):
+    for name, text in documents(made).items():
+        assert badge in text, name
+        has_figures = badge.startswith(("calibrated", "unsteady")) and name not in ("terminal", "json")
+        assert ("at most 7.7% of clean changes blocked, 73% to 98% found" in text) is has_figures, name
+
+
+def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
+    made = told(measured=None, uncalibrated="advise")
+    said = f"1 criterion would have blocked: {NAME} (uncalibrated)"
+    assert sentences.headline(made) == f"PASS with 1 warning · quality; {said}"
+    report = reports.told(made)
+    assert said in comment(report).partition("<details>")[0].replace("\\", "").replace("`", "")
+    assert said in check_run(report).title
+    assert "would have blocked (uncalibrated" not in documents(made)["terminal"]
+    [result] = made.rubrics
+    assert json.loads(to_json(made))["rubrics"][0]["criteria"][1]["would_block"] is True
+    assert "skipped" in junit(made) and 'type="would have blocked"' in junit(made)
+    placed = annotation(made.findings[0], report)
+    assert placed is not None and placed.annotation_level == "warning"
+    assert "Would have blocked: uncalibrated; only advises" in placed.raw_details
+    assert result.score == 1.0, "what advises takes nothing from the score"
+
+
+def test_what_has_not_earned_to_block_says_what_is_missing():
+    made = told(QUALITY, replace(MEASURED, clean_blocked=0), block="earned")
+    assert made.outcome == "pass"
+    assert "only advises until 78 clean changes are labelled" in documents(made)["comment"]
+    assert f"{NAME} (not earned)" in sentences.headline(made)
+    # A person's word counts as a clean change that was blocked: the bound moves.
+    earned = replace(MEASURED, clean=78, clean_blocked=0)
+    assert told(QUALITY, earned, block="earned").outcome == "fail"
+    again = told(QUALITY, earned, WRONG, block="earned")
+    assert again.outcome == "pass"
+    assert "1 of 79 clean blocked" in documents(again)["comment"]
+
+
+def test_an_unsteady_judge_is_an_outcome_of_its_own_where_criteria_are_listed():
+    shown = documents(told(QUALITY, replace(MEASURED, flips=2, repeats=3)))
+    assert "must unsteady fail: 1 finding below" in shown["terminal"]
+    assert "| unsteady: **fail** |" in shown["comment"]
+    assert ">unsteady: fail</span>" in shown["html"]
+    assert '"outcome":"fail"' in shown["json"].replace(" ", ""), "what it answered stays"
+
+
+def test_a_line_comment_says_that_its_finding_would_have_blocked():
+    made = told(measured=None, uncalibrated="advise")
+    patch = b"--- a/src/a.py\n+++ b/src/a.py\n@@ -40,1 +40,2 @@\n a\n+b\n"
+    [one] = review_comments(reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch))
+    assert one.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in one.body
+    assert "Would have blocked: uncalibrated; only advises" in one.body
+
+
+def test_without_definitions_nobody_is_told_that_a_judge_is_uncalibrated():
+    shown = documents(summary(key=HEAD, rubrics=(weighed(criterion(), criterion(NAME, kind="judge")),)))
+    assert not any("calibrated" in text for text in shown.values())
