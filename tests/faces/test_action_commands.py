@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from command import vibe_gate
 from contract.github import loopback_github
 from contract.state import Comment
 from faces import events
 from faces.jobs import Project, project, todos
-from repos import RUBRIC, SWALLOWS
+from repos import RUBRIC, SWALLOWS, Repo
 from test_review import FAILS
 from wire import KEY, answering
 
@@ -264,6 +265,12 @@ def test_what_writers_say_of_findings_is_read_at_each_run_and_what_readers_say_i
     assert labels() == [(second, True, "@carol", "reaction", "")]
     github.permissions["bob"] = "write"
     github.add_comment(7, "bob", f"/vibe-gate override {second} wrong: a format's marker")
+    assert made.review_pull(head, VIBE_GATE_INPUT_ARTIFACT="full").code == 1
+    archive = Path(made.outputs["artifact-path"], "bundle.tar.gz")
+    place = Repo(made.place / "other", made.environ).path
+    assert vibe_gate("bundles", "import", str(archive), cwd=place, environ=made.environ).code == 0
+    (row,) = vibe_gate("stats", "--json", cwd=place, environ=made.environ).json["criteria"]
+    assert (row["criterion"], row["found"], row["right"], row["wrong"]) == ("no-todo", 2, 0, 2)
     later = made.push("topic", **{"src/a.py": "x = 1\n"})
     made.pull(later)
     assert made.review_pull(later).code == 0
