@@ -8,12 +8,14 @@ fall well below that for rates near 0 and 1, which are those of a good judge. Of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from vibe_gate.domain.rubric import Identifier, Schema
+from vibe_gate.domain.verdict import Outcome
 
 ALPHA = 0.05
 """Intervals and the rule that earns blocking err in at most this share of judges."""
@@ -58,6 +60,26 @@ class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether asking again gave another answer."""
         return self.flips > 0
 
+    @property
+    def false_blocks(self) -> Interval | None:
+        """The share of clean cases that it fails."""
+        return share(self.clean_blocked, self.clean)
+
+    @property
+    def recall(self) -> Interval | None:
+        """The share of defective cases that it fails."""
+        return share(self.found, self.defective)
+
+    @property
+    def precision(self) -> Interval | None:
+        """The share of defective ones among the cases that it fails."""
+        return share(self.found, self.found + self.clean_blocked)
+
+    @property
+    def kappa(self) -> Interval | None:
+        """The agreement of judge and labels beyond chance."""
+        return kappa(self.found, self.defective, self.clean_blocked, self.clean)
+
 
 class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`baseline/ID.toml`: what `vibe-gate calibrate` measured of a rubric, and of which judge."""
@@ -85,6 +107,46 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def of(self, criterion: str) -> CriterionBaseline | None:
         """The counts of a criterion; None if no case has a label for it."""
         return next((one for one in self.criterion if one.id == criterion), None)
+
+
+# Counts
+
+
+class LabelledAnswers(Struct, frozen=True):
+    """What a criterion was found to be in a labelled case, each time that it was asked; never empty."""
+
+    is_clean: bool
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def is_flip(self) -> bool:
+        """Whether the criterion failed one time and did not another."""
+        return len({outcome == "fail" for outcome in self.outcomes}) > 1
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it counts as failed: a clean case by any fail, a defective one if it failed each time."""
+        fails = [outcome == "fail" for outcome in self.outcomes]
+        return any(fails) if self.is_clean else all(fails)
+
+
+def count(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline:
+    """The counts of a criterion; each of its cases was asked equally often."""
+    clean = [case for case in cases if case.is_clean]
+    defective = [case for case in cases if not case.is_clean]
+    blocked, found = (sum(case.is_failed for case in kind) for kind in (clean, defective))
+    agreed = kappa(found, len(defective), blocked, len(clean))
+    return CriterionBaseline(
+        id=criterion,
+        clean=len(clean),
+        clean_blocked=blocked,
+        defective=len(defective),
+        found=found,
+        abstained=sum("abstain" in case.outcomes for case in cases),
+        flips=sum(case.is_flip for case in cases),
+        repeats=max(len(case.outcomes) for case in cases),
+        agreement=None if agreed is None else round(agreed.value, 4),
+    )
 
 
 # The rule that earns blocking
@@ -186,3 +248,15 @@ def _kappa(part: float, recall: float, false: float) -> float:
     blocked = part * recall + (1 - part) * false
     by_chance = part * blocked + (1 - part) * (1 - blocked)
     return (part * recall + (1 - part) * (1 - false) - by_chance) / (1 - by_chance)
+
+
+def mean(values: Sequence[float]) -> Interval | None:
+    """The mean with Student's interval; None of fewer than two values."""
+    if len(values) < 2:
+        return None
+    value, free = statistics.fmean(values), len(values) - 1
+    normal = statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
+    # Two terms of Student's quantile by the normal one: exact to 1 % from 5 values on, and to wide below.
+    quantile = normal + (normal**3 + normal) / (4 * free) + (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96 / free**2
+    half = quantile * statistics.stdev(values) / math.sqrt(len(values))
+    return Interval(value, max(value - half, 0.0), value + half)

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import CASES
-from vibe_gate.domain.rubric import Identifier, Rubric, Schema
+from vibe_gate.domain.rubric import Criterion, Identifier, Rubric, Schema
 from vibe_gate.domain.tables import quoted, suggestion
 from vibe_gate.gate.source import DefinitionTree, Mistake, Source, is_identifier, missing, read_toml, validated
 
@@ -54,6 +54,15 @@ class Case(Struct, frozen=True):
     name: str
     folder: str
     file: CaseFile
+
+    def is_clean(self, criterion: Criterion) -> bool | None:
+        """Whether the change is right by this criterion, which then must not fail it; None if the case does not say.
+
+        If the rubric as a whole must pass, none of its `must` criteria may fail.
+        """
+        by_rubric = "pass" if self.file.outcome == "pass" and criterion.must else "abstain"
+        expected = self.file.expect.get(criterion.id, by_rubric)
+        return None if expected == "abstain" else expected != "fail"
 
 
 def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Case], list[Mistake]]:

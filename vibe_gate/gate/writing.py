@@ -13,7 +13,7 @@ from vibe_gate.domain.document import plain, without_none
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.gate.baseline import BASELINES
 
-_HEAD = "# Measured by `vibe-gate calibrate`; do not edit.\n"
+_HEAD = "# Measured by `vibe-gate calibrate`; do not edit. docs/guides/calibration.md\n"
 
 
 def write_definition(root: Path, path: str, content: bytes) -> str:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from vibe_gate import scratch
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import Progress, ReviewRequest
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.tables import did_you_mean
 from vibe_gate.domain.verdict import RubricResult
@@ -37,13 +38,17 @@ NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
 
 class CaseResult(Struct, frozen=True):
-    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if there was one."""
+    """How a case came out: `reasons` say why it is not ok, one for each criterion; the review, if there was one.
+
+    `cli`: the version of Claude Code, if a model was asked.
+    """
 
     case: Case
     status: Status
     reasons: tuple[str, ...] = ()
     summary: Summary | None = None
     used: Used | None = None
+    cli: str = ""
 
     @property
     def usd(self) -> float:
@@ -58,13 +63,18 @@ class CaseResult(Struct, frozen=True):
 
 
 class CaseSet(Struct, frozen=True):
-    """The cases of the folder `root`, its files being `tree` when they were read; the gate's limit of a review."""
+    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what these define."""
 
     repository: Repository
     root: Path
     tree: Tree
     cases: tuple[Case, ...]
-    max_cost_usd: float
+    gate: Gate
+
+    @property
+    def max_cost_usd(self) -> float:
+        """The gate's limit of a review."""
+        return self.gate.file.budget.max_cost_usd
 
     async def run(
         self,
@@ -75,13 +85,16 @@ class CaseSet(Struct, frozen=True):
         clock: Callable[[], datetime],
         progress: Progress,
         max_cost_usd: float | None = None,
+        repeat: int = 0,
+        ask_anyway: bool = False,
     ) -> CaseResult:
-        """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit.
+        """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit; `repeat` counts from 0.
+        `ask_anyway`: the judge is asked although a check fails.
 
         A recording replaces the cassette only if every expected criterion was decided. Raises GateError: UsageError
         for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
         """
-        cassette = self._cassette(case)
+        cassette = self._cassette(case, repeat)
         trees = self.sides(case)
         if isinstance(trees, str):
             return CaseResult(case, "undecided", (trees,))
@@ -91,6 +104,7 @@ class CaseSet(Struct, frozen=True):
                 rubrics=(case.file.rubric,),
                 definitions="HEAD~2",
                 max_cost_usd=max_cost_usd,
+                ask_anyway=ask_anyway,
                 wire=wire,
                 cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
                 calibrating=True,
@@ -108,12 +122,13 @@ class CaseSet(Struct, frozen=True):
                     if wire != "replay" or any(cassette.glob("*.json")):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
-                used = await used_in(read_bundle(stand_in.root / summary.bundle))
+                bundle = read_bundle(stand_in.root / summary.bundle)
+                used, cli = await used_in(bundle), bundle.about["versions"].get("claude-code", "")
             failed, undecided = compare(case, summary.rubrics[0])
             if wire == "record" and not undecided:
                 _replace(cassette, Path(folder, "cassette"))
         status: Status = "failed" if failed else "undecided" if undecided else "ok"
-        return CaseResult(case, status, failed or undecided, summary, used)
+        return CaseResult(case, status, failed or undecided, summary, used, cli)
 
     def sides(self, case: Case) -> tuple[str, str] | str:
         """The trees before and after the change, or the sentence why they cannot be had."""
@@ -132,9 +147,10 @@ class CaseSet(Struct, frozen=True):
             return f"{PATCH} does not apply to commit {base[:12]}"
         return (before, after) if before != after else f"nothing differs from commit {base[:12]}"
 
-    def _cassette(self, case: Case) -> Path:
-        """The case's own folder of recordings. UsageError if a link would lead elsewhere."""
+    def _cassette(self, case: Case, repeat: int) -> Path:
+        """The folder of the case's recording, or of its repeat. UsageError if a link would lead elsewhere."""
         place = self.root.resolve() / case.folder / "cassette"
+        place = place / f"repeat-{repeat + 1}" if repeat else place
         if place.resolve() != place:
             raise UsageError(f"{case.folder}/cassette: a symbolic link is on the way; put the folder itself here.")
         return place
@@ -168,7 +184,7 @@ def read_case_set(
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
         chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(repository, root, tree, chosen, gate.file.budget.max_cost_usd)
+        yield CaseSet(repository, root, tree, chosen, gate)
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

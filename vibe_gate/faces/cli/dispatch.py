@@ -20,7 +20,7 @@ from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
 MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
 
-PLANNED = ("replay", "calibrate")
+PLANNED = ("replay",)
 """Commands that the product names and a later version brings."""
 
 PIPE_CLOSED = 141
@@ -54,6 +54,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.test import TEST as found
         case "cases":
             from vibe_gate.faces.cli.cases import CASES as found
+        case "calibrate":
+            from vibe_gate.faces.cli.calibrate import CALIBRATE as found
         case "completion":
             from vibe_gate.faces.cli.completion import completion
 

@@ -10,6 +10,7 @@ COMMANDS = {
     "config": "show the gate in force, or check its definitions",
     "test": "run the labelled cases of your rubrics",
     "cases": "make a labelled case of a finding or a run",
+    "calibrate": "measure your rubrics' judges on labelled cases",
     "completion": "print a completion script for bash, zsh or fish",
     "bundles": "list, show, verify, repair, keep, clean, export or import runs",
     "stats": "add up stored runs: outcomes, cost, findings, how many are right",

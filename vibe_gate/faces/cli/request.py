@@ -43,8 +43,8 @@ class Spelling(Struct, frozen=True):
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that limit cost and time."""
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-cost-usd", type=_positive, metavar="X", help="spend at most X US dollars")
-    limits.add_argument("--deadline", type=_positive, metavar="SECONDS", help="time limit of the whole run")
+    limits.add_argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars")
+    limits.add_argument("--deadline", type=positive, metavar="SECONDS", help="time limit of the whole run")
     return limits
 
 
@@ -143,7 +143,8 @@ def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[WireMod
     return cast(WireMode | None, wire), Path(cassette) if cassette else None
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """The value of an option that is a number above zero."""
     try:
         value = float(text)
     except ValueError:

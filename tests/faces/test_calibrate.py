@@ -1,0 +1,206 @@
+"""`vibe-gate calibrate`: judges measured on labelled cases, at the wire, on real repositories."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from answers import answers, fails, passes
+from command import Done, vibe_gate
+from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
+from scripted_messages_api import Hang, MessagesRequest, Step
+from wire import answer, answering
+
+from vibe_gate.domain.calibration import Interval, LabelledAnswers, count
+from vibe_gate.domain.rubric import Criterion
+from vibe_gate.faces.cli.calibrate import table
+from vibe_gate.gate.cases import Case, CaseFile
+from vibe_gate.gate.loading import FolderFiles, load_gate
+from vibe_gate.run.calibrate import CriterionMeasure
+
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
+CASES = ".vibe-gate/cases"
+BASELINE = ".vibe-gate/baseline/quality.toml"
+CRITERION = "errors-not-swallowed"
+ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0].replace("0.7", '0.7\nsecond_look = "never"')
+PASSES, FAILS = passes(CRITERION), answers(fails())
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    """A gate with one question, and no case."""
+    return gated(tmp_path / "repo", environ, rubric=ONE_QUESTION)
+
+
+def case(repo: Repo, name: str, expected: str, after: str) -> Path:
+    about = f'schema = 1\nrubric = "quality"\n[expect]\n{CRITERION} = "{expected}"\n'
+    repo.write(f"{CASES}/{name}/before/src/load.py", GOOD)
+    repo.write(f"{CASES}/{name}/after/src/load.py", after)
+    return repo.write(f"{CASES}/{name}/case.toml", about).parent
+
+
+def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
+    return vibe_gate("calibrate", *argv, cwd=repo.path, environ=repo.environ | environ)
+
+
+def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
+    """A judge that sees every handler, and blocks whatever names this, too."""
+    return lambda request: answer(
+        FAILS if "except OSError" in request.all_text or wrong in request.all_text else PASSES
+    )
+
+
+MEASURED = """\
+quality · claude-sonnet-5 · 90 cases · rubric dabe7735
+  errors-not-swallowed (must)                      95 % interval
+    false blocks           1 of 60    1.7%   0.0% to 8.9%
+    found                 27 of 30   90.0%   73.5% to 97.9%
+    precision             27 of 28   96.4%   81.7% to 99.9%
+    agreement (kappa)                 0.90   0.62 to 0.99
+    abstained              0 of 90    0.0%   0.0% to 4.0%
+    tokens a case                      120   120 to 120
+    USD a case                      0.0004   0.0004 to 0.0004
+    clean cases: 60, 1 blocked: at most 7.7% false blocks (95 %)
+    does not earn blocking yet: 115 clean cases with 1 blocked would
+  written: .vibe-gate/baseline/quality.toml
+"""
+
+
+@pytest.mark.slow  # 90 reviews
+def test_sixty_clean_and_thirty_defective_cases_are_measured_from_their_cassettes(repo: Repo) -> None:
+    """Cases of a kind are the same change, so one recording serves them all."""
+    kinds = {"clean": (59, "pass", GOOD.replace("path", "name"), PASSES), "found": (27, "fail", SWALLOWS, FAILS)}
+    kinds |= {"blocked": (1, "pass", SWALLOWS.replace("pass", "return ''"), FAILS)}
+    kinds |= {"missed": (3, "fail", SWALLOWS.replace("OSError", "KeyError"), PASSES)}
+    for kind, (number, expected, after, judged) in kinds.items():
+        made = case(repo, f"{kind}-0", expected, after)
+        with answering(judged) as model:
+            vibe_gate("test", "--wire", "record", cwd=repo.path, environ=repo.environ | model.environ)
+        (repo.path / CASES / f"{kind}-0").rename(repo.path / f"{kind}-0")
+        for each in range(number):
+            shutil.copytree(repo.path / f"{kind}-0", made.with_name(f"{kind}-{each}"))
+        (repo.path / CASES).rename(repo.path / kind)
+    for kind in kinds:
+        shutil.copytree(repo.path / kind, repo.path / CASES, dirs_exist_ok=True)
+    done = calibrate(repo, "--wire", "replay")
+    assert (done.code, done.out.split()) == (0, MEASURED.split())
+    counts = tomllib.loads((repo.path / BASELINE).read_text())["criterion"][0]
+    assert counts == {
+        "id": CRITERION, "clean": 60, "clean_blocked": 1, "defective": 30, "found": 27, "abstained": 0, "flips": 0,
+        "repeats": 1, "agreement": 0.8983,
+    }  # fmt: skip
+
+
+@pytest.mark.slow  # reviews
+def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_makes_them_stale(repo: Repo) -> None:
+    for name in ("one", "two", "three"):
+        case(repo, f"clean-{name}", "pass", GOOD.replace("path", name))
+    case(repo, "defect", "fail", SWALLOWS)
+    with answering(blocking("load(two)"), repeat_last=True) as model:
+        recorded = calibrate(repo, "--wire", "record", "--repeat", "2", **model.environ)
+        live = calibrate(repo, "--json", "--repeat", "2", **model.environ)
+        assert len(model.script.requests) == 16
+        written = (repo.path / BASELINE).read_bytes()
+        again = calibrate(repo, "--json", "--repeat", "2", **model.environ)
+        assert len(model.script.requests) == 16
+    assert (repo.path / BASELINE).read_bytes() == written
+    assert again.json["paid_usd"] == 0 < live.json["paid_usd"]
+    assert again.json["rubrics"] == live.json["rubrics"]
+    replayed = calibrate(repo, "--wire", "replay", "--repeat", "2")
+    assert replayed.out == recorded.out
+    assert "Replaying 8 reviews of cases from their cassettes." in replayed.err
+    more = calibrate(repo, "--wire", "replay", "--repeat", "3")
+    assert (more.code, more.out.count("undecided: ")) == (3, 4)
+    rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
+    rubric.write_text(rubric.read_text().replace("say why not?", "say why?"))
+    stale = calibrate(repo, "--wire", "replay")
+    assert (stale.code, (repo.path / BASELINE).read_bytes()) == (3, written)
+    assert "4 cases undecided, so no baseline was written; run it again." in stale.out
+    gate = load_gate(FolderFiles(repo.path), revision="", origin="trusted")
+    assert gate is not None
+    (now,), (measured,) = gate.rubrics, gate.baselines
+    assert not measured.is_of(now.digest, measured.model, measured.template)
+
+
+@pytest.mark.slow  # processes
+def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(repo: Repo) -> None:
+    for name in ("one", "two", "three"):
+        case(repo, name, "pass", GOOD.replace("path", name))
+    with answering(PASSES, Hang()) as model:
+        command = [sys.executable, "-m", "vibe_gate", "calibrate", "--jobs", "1"]
+        environ = repo.environ | model.environ
+        running = subprocess.Popen(command, cwd=repo.path, env=environ, stderr=subprocess.PIPE, text=True)
+        while len(model.script.requests) < 2 and running.poll() is None:
+            pass
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert err.splitlines() == [
+        "Asking: 3 reviews of cases, at most $1.50.",
+        "vibe-gate: interrupted; 1 of 3 answers are kept. The same command goes on from there.",
+    ]
+    with answering(PASSES, repeat_last=True) as model:
+        poor = calibrate(repo, "--max-cost-usd", "0.0011", "--jobs", "1", **model.environ)
+        assert poor.code == 3
+        assert "Asking: 2 reviews of cases (1 of 3 answered before), at most $0.0011." in poor.err
+        assert "The budget of $0.0011 is reached." in poor.out
+        rest = calibrate(repo, **model.environ)
+    assert (rest.code, len(model.script.requests)) == (0, 2), rest.out
+
+
+@pytest.mark.slow  # processes
+def test_without_a_key_or_a_labelled_question_nothing_is_asked(repo: Repo) -> None:
+    case(repo, "open", "abstain", SWALLOWS)
+    nothing = calibrate(repo)
+    assert (nothing.code, "no labelled case says how a judge's criterion must come out" in nothing.err) == (2, True)
+    case(repo, "defect", "fail", SWALLOWS)
+    assert calibrate(repo).err == (
+        "vibe-gate: No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.\n"
+    )
+
+
+QUESTION = Criterion(id="a", kind="judge", must=True, question="Is it?")
+
+
+def test_a_case_counts_by_the_worst_of_its_repeats_and_flips_make_a_criterion_unsteady() -> None:
+    cases = [
+        LabelledAnswers(True, ("pass", "pass")),
+        LabelledAnswers(True, ("pass", "fail")),
+        LabelledAnswers(True, ("abstain", "not_applicable")),
+        LabelledAnswers(False, ("fail", "fail")),
+        LabelledAnswers(False, ("fail", "abstain")),
+    ]
+    counts = count("a", cases)
+    assert (counts.clean, counts.clean_blocked, counts.defective, counts.found) == (3, 1, 2, 1)
+    assert (counts.abstained, counts.flips, counts.repeats, counts.is_unsteady) == (2, 2, 2, True)
+
+
+def test_the_table_tells_unsteady_criteria_and_what_the_second_look_changed() -> None:
+    first = count("a", [LabelledAnswers(True, ("fail", "pass")), LabelledAnswers(False, ("fail", "fail"))])
+    final = count("a", [LabelledAnswers(True, ("pass", "pass")), LabelledAnswers(False, ("fail", "fail"))])
+    measure = CriterionMeasure(QUESTION, final, first, Interval(6400, 6100, 6700), None)
+    assert next(table(measure, 0.05)).split() == ["a", "(must)", "95", "%", "interval"]
+    assert "    without second look: 1 of 1 clean blocked, 1 of 1 found" in table(measure, 0.05)
+    measure = CriterionMeasure(QUESTION, first, first, None, None)
+    assert next(table(measure, 0.05)).startswith("  a (must): unsteady ")
+
+
+def test_a_case_labels_criteria_by_what_it_expects_and_must_criteria_by_the_rubrics_pass() -> None:
+    other = Criterion(id="b", kind="judge", question="Is it?")
+
+    def label(criterion: Criterion, **file: object) -> bool | None:
+        return Case("x", "", CaseFile(schema=1, rubric="quality", **file)).is_clean(criterion)  # type: ignore[arg-type]
+
+    assert label(QUESTION, outcome="pass") is True
+    assert label(other, outcome="pass") is None
+    assert label(QUESTION, outcome="fail") is None
+    assert [label(other, expect={"b": said}) for said in ("pass", "not_applicable", "fail", "abstain")] == [
+        True, True, False, None,
+    ]  # fmt: skip

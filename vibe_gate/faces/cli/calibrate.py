@@ -1,0 +1,236 @@
+"""`vibe-gate calibrate`: measure the judges of the repository's rubrics on its labelled cases."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline, Interval, at_most, clean_needed, earned, share
+from vibe_gate.domain.document import plain
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
+from vibe_gate.faces.cli.output import complain, emit_result, now
+from vibe_gate.faces.cli.request import WIRES, positive
+from vibe_gate.gate.writing import write_baseline
+from vibe_gate.gateway import find_upstream
+from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
+from vibe_gate.run.cases import CaseSet, read_case_set
+
+JOBS = 4
+"""Cases asked side by side: each has an agent's process of its own, some 200 MB."""
+
+_UNDECIDED_SHOWN = 5
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
+        calibration = planned(cases, args.wire, args.repeat, environ, now())
+        if not calibration.askings:
+            raise UsageError(
+                "no labelled case says how a judge's criterion must come out; write [expect] into "
+                ".vibe-gate/cases/NAME/case.toml (docs/guides/calibration.md)."
+            )
+        if calibration.missing and args.wire != "replay" and find_upstream(environ) is None:
+            raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
+        _ask(args, calibration, environ)
+        measured = [_written(measure, cases) for measure in calibration.measures(now())]
+    code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
+    bound = cases.gate.file.trust.max_false_blocks
+    document = {
+        "exit_code": code,
+        "rubrics": [_row(*one, bound) for one in measured],
+        "paid_usd": sum(calibration.paid),
+    }
+    lines = [line for one in measured for line in _lines(*one, bound)]
+    return emit_result(args, document, lines, code)
+
+
+def _ask(args: argparse.Namespace, calibration: Calibration, environ: Mapping[str, str]) -> None:
+    """Ask what is missing, having said what it can cost; Ctrl-C keeps what is done, and says so."""
+    missing = len(calibration.missing)
+    if not missing:
+        return
+    complain(_plan(calibration, args.max_cost_usd))
+    with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
+
+        def tell(asking: Asking) -> None:
+            done = missing - len(calibration.missing)
+            display.show("judge", f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})")
+
+        walk = calibration.run(jobs=args.jobs, max_cost_usd=args.max_cost_usd, environ=environ, clock=now, tell=tell)
+        try:
+            progress.looped(walk)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_interrupted(calibration)) from None
+
+
+def _plan(calibration: Calibration, max_cost_usd: float | None) -> str:
+    asked, missing = len(calibration.askings), len(calibration.missing)
+    kept = f" ({asked - missing} of {asked} answered before)" if missing < asked else ""
+    if calibration.wire == "replay":
+        return f"Replaying {counted(missing, 'review')} of cases from their cassettes."
+    most = calibration.most_usd(max_cost_usd)
+    return f"Asking: {counted(missing, 'review')} of cases{kept}, at most {_usd(most)}."
+
+
+def _usd(usd: float) -> str:
+    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}"
+
+
+def _interrupted(calibration: Calibration) -> str:
+    done, asked = len(calibration.answers), len(calibration.askings)
+    if calibration.wire == "live":
+        return f"interrupted; {done} of {asked} answers are kept. The same command goes on from there."
+    return f"interrupted after {done} of {asked} answers; nothing is measured."
+
+
+def _written(measure: RubricMeasure, cases: CaseSet) -> tuple[RubricMeasure, str]:
+    """The measure as its baseline has it, and the path of that; "" if it is not complete and so not written.
+
+    Figures that are those of the baseline that is there keep its time, and so the file its bytes.
+    """
+    if measure.undecided or not measure.measures:
+        return measure, ""
+    for old in cases.gate.baselines:
+        if replace(old, created_at=measure.baseline.created_at) == measure.baseline:
+            return replace(measure, baseline=old), write_baseline(cases.root, old)
+    return measure, write_baseline(cases.root, measure.baseline)
+
+
+# As JSON
+
+
+def _row(measure: RubricMeasure, path: str, bound: float) -> dict[str, Any]:
+    about: Baseline = measure.baseline
+    head = {name: getattr(about, name) for name in ("rubric", "digest", "model", "template", "cli", "created_at")}
+    undecided = [{"case": name, "reason": reason} for name, reason in measure.undecided.items()]
+    criteria = [_criterion(one, bound) for one in measure.measures]
+    return head | {"baseline": path, "cases": measure.cases, "undecided": undecided, "criteria": criteria}
+
+
+def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
+    counts = measure.counts
+    return {
+        **plain(counts),
+        "must": measure.criterion.must,
+        "unsteady": counts.is_unsteady,
+        "false_blocks": plain(counts.false_blocks),
+        "false_blocks_at_most": at_most(counts.clean_blocked, counts.clean) if counts.clean else None,
+        "earned": earned(counts.clean, counts.clean_blocked, bound),
+        "recall": plain(counts.recall),
+        "precision": plain(counts.precision),
+        "agreement": plain(counts.kappa),
+        "flip_rate": plain(share(counts.flips, counts.cases)),
+        "abstention_rate": plain(share(counts.abstained, counts.cases)),
+        "tokens": plain(measure.tokens),
+        "usd": plain(measure.usd),
+        "without_second_look": plain(measure.without_second_look),
+    }
+
+
+# As text
+
+
+def _lines(measure: RubricMeasure, path: str, bound: float) -> Iterator[str]:
+    about = measure.baseline
+    repeats = max((one.counts.repeats for one in measure.measures), default=1)
+    times = f" x {repeats}" if repeats > 1 else ""
+    yield f"{about.rubric} · {about.model} · {counted(measure.cases, 'case')}{times} · rubric {about.digest[:8]}"
+    for one in measure.measures:
+        yield from table(one, bound)
+    shown = list(measure.undecided.items())[:_UNDECIDED_SHOWN]
+    yield from (f"  undecided: {name}: {reason}" for name, reason in shown)
+    if more := len(measure.undecided) - len(shown):
+        yield f"  undecided: {more} more"
+    if measure.undecided:
+        yield f"  {counted(len(measure.undecided), 'case')} undecided, so no baseline was written; run it again."
+    elif path:
+        yield f"  written: {path}"
+
+
+def table(measure: CriterionMeasure, bound: float) -> Iterator[str]:
+    """What was measured of a criterion, line by line; `bound`: the false blocks that blocking allows."""
+    counts, first = measure.counts, measure.without_second_look
+    name = f"{counts.id}{' (must)' if measure.criterion.must else ''}{': unsteady' * counts.is_unsteady}"
+    yield f"  {name:<42} 95 % interval"
+    yield _share("false blocks", counts.clean_blocked, counts.clean, counts.false_blocks)
+    yield _share("found", counts.found, counts.defective, counts.recall)
+    yield _share("precision", counts.found, counts.found + counts.clean_blocked, counts.precision)
+    yield _figure("agreement (kappa)", counts.kappa, "{:.2f}")
+    if counts.repeats > 1:
+        yield _share("flips", counts.flips, counts.cases, share(counts.flips, counts.cases))
+    yield _share("abstained", counts.abstained, counts.cases, share(counts.abstained, counts.cases))
+    yield _figure("tokens a case", measure.tokens, "{:,.0f}")
+    yield _figure("USD a case", measure.usd, "{:.4f}")
+    if first != counts:
+        yield (
+            f"    without second look: {first.clean_blocked} of {first.clean} clean blocked, "
+            f"{first.found} of {first.defective} found"
+        )
+    yield f"    {_clean(counts)}"
+    if measure.criterion.must:
+        yield f"    {_blocking(counts, bound)}"
+
+
+def _share(name: str, hits: int, cases: int, found: Interval | None) -> str:
+    figures = f"{found.value:8.1%}   {found.low:.1%} to {found.high:.1%}" if found else "       -"
+    return f"    {name:<18}{f'{hits} of {cases}':>12}{figures}"
+
+
+def _figure(name: str, found: Interval | None, form: str) -> str:
+    value, low, high = map(form.format, (found.value, found.low, found.high)) if found else ("-", "", "")
+    return f"    {name:<18}{value:>20}" + (f"   {low} to {high}" if found else "")
+
+
+def _clean(counts: CriterionBaseline) -> str:
+    """How often it can block a clean change, at the most."""
+    if not counts.clean:
+        return "no clean case, so nothing is known about false blocks"
+    blocked = f"{counts.clean_blocked} blocked" if counts.clean_blocked else "none blocked"
+    most = at_most(counts.clean_blocked, counts.clean)
+    return f"clean cases: {counts.clean}, {blocked}: at most {most:.1%} false blocks (95 %)"
+
+
+def _blocking(counts: CriterionBaseline, bound: float) -> str:
+    """Whether these cases alone earn blocking, or how many more would."""
+    if earned(counts.clean, counts.clean_blocked, bound):
+        return f"earns blocking: false blocks are under {bound:.0%}"
+    needed = clean_needed(counts.clean_blocked, bound)
+    return f"does not earn blocking yet: {needed} clean cases with {counts.clean_blocked} blocked would"
+
+
+CALIBRATE = Command(
+    "Measure the judges of rubrics on the labelled cases in .vibe-gate/cases/: how often they block clean changes, "
+    "what they find, how steady they are and what they cost; write the figures to .vibe-gate/baseline/.",
+    (
+        argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
+        argument("--repeat", type=whole_number, default=1, metavar="N", help="ask each case N times (default: 1)"),
+        argument("--jobs", type=whole_number, default=JOBS, metavar="N", help=f"cases at a time (default: {JOBS})"),
+        argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
+        argument(
+            "--wire",
+            choices=WIRES,
+            default="live",
+            help="ask the model, or record its answers into the cases' cassettes, or replay these (default: live)",
+        ),
+        JSON,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate calibrate                          every rubric with labelled cases
+  vibe-gate calibrate quality --repeat 3       and how often answers flip
+  vibe-gate calibrate --max-cost-usd 5         stop before 5 dollars are spent
+
+Answers are kept: after Ctrl-C, or a budget that was used up, the same command
+goes on, and asking the same again costs nothing.
+
+exit codes: 0 measured, 2 a mistake in a case, 3 a case that was not decided
+""",
+)

@@ -1,0 +1,302 @@
+"""Calibrate: ask the labelled cases of rubrics, each several times, and count what their judges answered.
+
+Each answer is kept in state.db as soon as it is there. So an interrupted calibration goes on where it was, and one of
+the same cases, rubric, model and versions gives the same figures and pays nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from vibe_gate import __version__
+from vibe_gate.agent import sdk_version
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline, Interval, LabelledAnswers, count, mean
+from vibe_gate.domain.document import iso, plain, read
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import Outcome
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.gate.cases import Case
+from vibe_gate.gateway import Mode
+from vibe_gate.judging.brief import TEMPLATE_VERSION
+from vibe_gate.run.cases import CaseResult, CaseSet
+from vibe_gate.store import State, open_state
+
+SOON_USED_UP = 0.001
+"""USD: with less than this no conversation is begun."""
+
+
+class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one review of a case came to, as state.db keeps it: by judge criterion how it came out.
+
+    `refuted`: criteria that passed because a second look refuted what their votes found. `tokens` and `usd` are of all
+    criteria together, when the model was asked.
+    """
+
+    outcomes: dict[str, Outcome]
+    refuted: tuple[str, ...] = ()
+    tokens: int = 0
+    usd: float = 0.0
+    cli: str = ""
+
+    def without_second_look(self, criterion: str) -> Outcome:
+        """How the criterion would have come out."""
+        return "fail" if criterion in self.refuted else self.outcomes[criterion]
+
+
+class Asking(Struct, frozen=True, eq=False):
+    """One review of a case: its `repeat` counts from 0. `key`: of its answer; "" if that is not kept."""
+
+    case: Case
+    repeat: int
+    key: str
+
+
+class CriterionMeasure(Struct, frozen=True):
+    """What was measured of a criterion. `tokens` and `usd`: its share of a case's cost, the rubric's divided by its
+    judge criteria; None of fewer than two cases."""
+
+    criterion: Criterion
+    counts: CriterionBaseline
+    without_second_look: CriterionBaseline
+    tokens: Interval | None
+    usd: Interval | None
+
+
+class RubricMeasure(Struct, frozen=True):
+    """What was measured of a rubric; `undecided` says by case why its answers are not complete."""
+
+    rubric: Rubric
+    baseline: Baseline
+    measures: tuple[CriterionMeasure, ...]
+    cases: int
+    undecided: Mapping[str, str]
+
+
+class Calibration(Struct, frozen=True):
+    """The askings of a calibration, and the answers that are known so far; `paid` USD by this one. `model`: the gate's.
+
+    `answers` grows while it runs, one at a time, and `reasons` with it: why an asking has no answer.
+    """
+
+    cases: CaseSet
+    model: str
+    wire: Mode
+    askings: tuple[Asking, ...]
+    answers: dict[Asking, KeptAnswer]
+    reasons: dict[Asking, str]
+    paid: list[float]
+
+    @property
+    def missing(self) -> tuple[Asking, ...]:
+        """What is still to be asked."""
+        return tuple(asking for asking in self.askings if asking not in self.answers)
+
+    def most_usd(self, max_cost_usd: float | None) -> float:
+        """What it can cost: the gate's limit of a review for each that is missing, or the limit of all together."""
+        most = len(self.missing) * self.cases.max_cost_usd if self.wire != "replay" else 0.0
+        return most if max_cost_usd is None else min(most, max_cost_usd)
+
+    async def run(
+        self,
+        *,
+        jobs: int,
+        max_cost_usd: float | None,
+        environ: Mapping[str, str],
+        clock: Callable[[], datetime],
+        tell: Callable[[Asking], object],
+    ) -> None:
+        """Ask what is missing, `jobs` cases at a time, the repeats of a case one after the other.
+
+        `tell` hears of each answer. Raises GateError for what no other case would fare better with.
+        """
+        budget = _Allowance(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        places = asyncio.Semaphore(jobs)
+        by_case: dict[str, list[Asking]] = {}
+        for asking in self.missing:
+            by_case.setdefault(asking.case.name, []).append(asking)
+
+        async def ask_all(askings: Iterable[Asking], state: State) -> None:
+            async with places:
+                for asking in askings:
+                    await self._ask(asking, budget, state, environ, clock)
+                    tell(asking)
+
+        with open_state(self.cases.repository.common_dir) as state:
+            await asyncio.gather(*(ask_all(askings, state) for askings in by_case.values()))
+
+    async def _ask(
+        self,
+        asking: Asking,
+        budget: _Allowance,
+        state: State,
+        environ: Mapping[str, str],
+        clock: Callable[[], datetime],
+    ) -> None:
+        limit = await budget.reserve(self.cases.max_cost_usd)
+        if limit < SOON_USED_UP:
+            self.reasons[asking] = "not asked: the budget is used up"
+            return
+        usd = 0.0
+        try:
+            result = await self.cases.run(
+                asking.case,
+                self.wire,
+                environ=environ,
+                clock=clock,
+                progress=_unheard,
+                max_cost_usd=limit,
+                repeat=asking.repeat,
+                ask_anyway=True,
+            )
+            usd = result.usd
+            self._keep(asking, result, state, clock())
+        except InfrastructureError as error:
+            self.reasons[asking] = str(error)
+        finally:
+            self.paid.append(usd)
+            await budget.release(limit, usd)
+
+    def _keep(self, asking: Asking, result: CaseResult, state: State, now: datetime) -> None:
+        answer, why = answered(result)
+        if answer is None:
+            self.reasons[asking] = why
+            return
+        self.answers[asking] = answer
+        if asking.key:
+            state.answers.put(asking.key, plain(answer), now)
+
+    def measures(self, now: datetime) -> list[RubricMeasure]:
+        """What the answers come to, by rubric in the gate's order."""
+        named = {asking.case.file.rubric for asking in self.askings}
+        return [self._measure(rubric, now) for rubric in self.cases.gate.rubrics if rubric.id in named]
+
+    def _measure(self, rubric: Rubric, now: datetime) -> RubricMeasure:
+        askings = [asking for asking in self.askings if asking.case.file.rubric == rubric.id]
+        undecided = {each.case.name: self.reasons[each] for each in askings if each in self.reasons}
+        by_case: dict[str, list[Asking]] = {}
+        for asking in askings:
+            if asking.case.name not in undecided:
+                by_case.setdefault(asking.case.name, []).append(asking)
+        answered_cases = [(each[0].case, [self.answers[asking] for asking in each]) for each in by_case.values()]
+        found = (_measure_of(criterion, rubric, answered_cases) for criterion in rubric.judge_criteria)
+        measures = tuple(filter(None, found))
+        cli = sorted({answer.cli for _, answers in answered_cases for answer in answers if answer.cli})
+        baseline = Baseline(
+            schema=1,
+            rubric=rubric.id,
+            digest=rubric.digest,
+            model=rubric.model or self.model,
+            template=TEMPLATE_VERSION,
+            cli=", ".join(cli),
+            created_at=iso(now),
+            criterion=tuple(measure.counts for measure in measures),
+        )
+        return RubricMeasure(rubric, baseline, measures, len({each.case.name for each in askings}), undecided)
+
+
+def planned(cases: CaseSet, wire: Mode, repeats: int, environ: Mapping[str, str], now: datetime) -> Calibration:
+    """What is to be asked of the cases, `repeats` times each, with the answers that are kept already."""
+    askings, answers, model = [], {}, cases.gate.default_model(environ)
+    rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
+    with open_state(cases.repository.common_dir) as state:
+        for case in cases.cases:
+            rubric = rubrics[case.file.rubric]
+            if not any(case.is_clean(criterion) is not None for criterion in rubric.judge_criteria):
+                continue
+            for repeat in range(repeats):
+                asking = Asking(
+                    case, repeat, _key(cases, case, rubric, rubric.model or model, repeat) if wire == "live" else ""
+                )
+                askings.append(asking)
+                if asking.key and (kept := _kept(state, asking.key, now)):
+                    answers[asking] = kept
+    return Calibration(cases, model, wire, tuple(askings), answers, {}, [])
+
+
+def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:
+    """What a review of a case came to; None, and why, if a question of its judge has no answer."""
+    if result.summary is None:
+        return None, "; ".join(result.reasons)
+    criteria = [one for one in result.summary.rubrics[0].criteria if one.kind == "judge"]
+    for one in criteria:
+        if one.unanswered or one.outcome == "error":
+            return None, f"{one.id}: {one.reason}"
+    return KeptAnswer(
+        outcomes={one.id: one.outcome for one in criteria},
+        refuted=tuple(one.id for one in criteria if one.decided_by == "refuted"),
+        tokens=result.used.tokens if result.used else 0,
+        usd=round(result.used.usd, 6) if result.used else 0.0,
+        cli=result.cli,
+    ), ""
+
+
+def _measure_of(
+    criterion: Criterion, rubric: Rubric, cases: Sequence[tuple[Case, Sequence[KeptAnswer]]]
+) -> CriterionMeasure | None:
+    labelled = [(clean, answers) for case, answers in cases if (clean := case.is_clean(criterion)) is not None]
+    if not labelled:
+        return None
+    name, share = criterion.id, len(rubric.judge_criteria)
+    final = [LabelledAnswers(clean, tuple(one.outcomes[name] for one in answers)) for clean, answers in labelled]
+    first = [
+        LabelledAnswers(clean, tuple(one.without_second_look(name) for one in answers)) for clean, answers in labelled
+    ]
+    every = [one for _, answers in labelled for one in answers]
+    return CriterionMeasure(
+        criterion,
+        count(name, final),
+        count(name, first),
+        mean([one.tokens / share for one in every]),
+        mean([one.usd / share for one in every]),
+    )
+
+
+def _key(cases: CaseSet, case: Case, rubric: Rubric, model: str, repeat: int) -> str:
+    """The sha-256 of all that the answer depends on; "" if the case's change cannot be had."""
+    sides = cases.sides(case)
+    about = ["calibrate", *sides, rubric.digest, model, TEMPLATE_VERSION, cases.gate.reach(rubric.id)]
+    text = json.dumps([*about, repeat, __version__, sdk_version()])
+    return "" if isinstance(sides, str) else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _kept(state: State, key: str, now: datetime) -> KeptAnswer | None:
+    try:
+        answer = state.answers.get(key, now)
+        return None if answer is None else read(KeptAnswer, answer)
+    except ValueError:  # written by another version, or by someone else
+        return None
+
+
+def _unheard(stage: str, text: str) -> None:
+    """What the review of a case is doing, which nobody is shown."""
+
+
+class _Allowance:
+    """USD that are left for reviews that run side by side; each reserves what it may cost at most."""
+
+    def __init__(self, usd: float) -> None:
+        self._left = usd
+        self._running = 0
+        self._changed = asyncio.Condition()
+
+    async def reserve(self, most: float) -> float:
+        """What the next review may cost: `most`, or when none runs that could leave some over, what is left."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._left >= most or not self._running)
+            limit = min(most, self._left)
+            self._left -= limit
+            self._running += 1
+            return limit
+
+    async def release(self, limit: float, usd: float) -> None:
+        """The review that reserved `limit` cost `usd`."""
+        async with self._changed:
+            self._left += limit - usd
+            self._running -= 1
+            self._changed.notify_all()
