@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
 
+from vibe_gate.domain.calibration import Interval
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, Vote
+from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, TrustBadge, Vote
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, next_round
@@ -164,6 +165,26 @@ def passed() -> Report:
     return Report(made, (), first_round((), FIRST), links=links(FIRST))
 
 
+CALIBRATED = TrustBadge(
+    state="calibrated", sentence="calibrated: 1 of 60 clean blocked, 27 of 30 found", clean=60, blocked=1, defective=30,
+    found=27, at_most=0.0767, recall=Interval(0.9, 0.735, 0.979),
+)  # fmt: skip
+
+
+def advised() -> Report:
+    """A judge that has not earned to block has failed a `must`, and one that was never measured another."""
+    waits = replace(CALIBRATED, blocks=False, needed=107)
+    unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
+    found = (finding(SWALLOWED, level="warning", path="src/ledger/transfer.py", line=43,
+                     fingerprint="3f9a1c2b4d5e6f70"),
+             finding("A new name says little.", level="warning", criterion="names-are-clear",
+                     fingerprint="dcbadcbadcbadcba"))  # fmt: skip
+    asked = (judged("errors-not-swallowed", "fail", SWALLOWED, said="fail", trust=waits),
+             judged("names-are-clear", "fail", "A new name says little.", said="fail", trust=unknown),
+             judged("retries-are-safe", "pass", "No retry changed.", said="pass", trust=CALIBRATED))  # fmt: skip
+    return told(summary(findings=found, rubrics=(weighed(criterion(), *asked),)))
+
+
 def told(made: Summary, **more: Any) -> Report:
     """The first comment about a summary."""
     change = replace(made.change, head_commit=FIRST, base_commit=BASE)
@@ -221,6 +242,7 @@ CASES = {
             rubrics=(weighed(criterion(weight=3), criterion("errors-not-swallowed", "fail", must=False)),),
         )
     ),
+    "passed, and judges only advised": advised,
     "passed by checks": lambda: told(_unasked(NO_JUDGE)),
     "passed, in a clone without a key": lambda: told(_unasked(NO_KEY)),
     "nothing to review": lambda: told(summary(run_id="", rubrics=())),

@@ -38,6 +38,7 @@ LOST = ("The check run was refused (403): this token may not write checks.",)
 RENDERED = {
     "first-round.md": lambda: comment(reports.first()),
     "second-round.md": lambda: comment(reports.second(), LOST),
+    "advised.md": lambda: comment(reports.advised()),
     "passed.md": lambda: comment(reports.passed()),
     "openings.md": lambda: "\n\n".join(f"<!-- {name} -->\n{opened(made())}" for name, made in reports.CASES.items()),
     "job-summary.md": lambda: job_summary(reports.second(), LOST),

@@ -99,6 +99,8 @@ def next_step(report: Report) -> str:
 
 def _after_pass(summary: Summary) -> str:
     warnings = sum(finding.level == "warning" for finding in summary.findings)
+    if queries.would_block(summary):
+        return "nothing has to change; read what would have blocked, and say whether it is right"
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
     left = queries.unasked(summary)

@@ -242,6 +242,10 @@ def _next(summary: Summary) -> str:
         left = queries.unasked(summary)
         if left and left[0].reason == NO_KEY:
             return "set ANTHROPIC_API_KEY and review again to ask them"
+        advice = [one for one in summary.findings if queries.advice_behind(one, summary)]
+        if advice:
+            name = advice[0].fingerprint[: sentences.SHORT_FINGERPRINT]
+            return f"read what would have blocked, and say whether it is right: vibe-gate label {name} right|wrong"
         if summary.key.startswith("tree-") and summary.run_id and summary.workflow == "review":
             return "git commit"
         return "nothing to do; the votes are in the bundle" if queries.judges(summary) and not left else "nothing to do"
