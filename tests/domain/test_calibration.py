@@ -7,7 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from vibe_gate.domain.calibration import CriterionBaseline, Interval, at_most, clean_needed, earned, kappa, share
+from vibe_gate.domain.calibration import CriterionBaseline, at_most, clean_needed, earned, kappa, share
+from vibe_gate.domain.interval import Interval
 
 BOUND = 0.05
 

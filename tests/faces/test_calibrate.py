@@ -17,7 +17,8 @@ from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from scripted_messages_api import Hang, MessagesRequest, Step
 from wire import answer, answering
 
-from vibe_gate.domain.calibration import Interval, LabelledAnswers, count
+from vibe_gate.domain.calibration import LabelledAnswers, count
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.faces.cli.calibrate import table
 from vibe_gate.gate.cases import Case, CaseFile

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
 
-from vibe_gate.domain.calibration import Interval
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
 from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, TrustBadge, Vote
 from vibe_gate.report.links import Links

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Identifier, Schema
 from vibe_gate.domain.verdict import Outcome
 
@@ -181,14 +182,6 @@ def clean_needed(blocked: int, max_false_blocks: float) -> int:
 
 
 # Intervals
-
-
-class Interval(Struct, frozen=True):
-    """A figure with the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def share(hits: int, cases: int, alpha: float = ALPHA) -> Interval | None:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from vibe_gate.domain.calibration import Interval
 from vibe_gate.domain.change import Side
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Identifier
 
 NO_KEY = "not asked: no API key"

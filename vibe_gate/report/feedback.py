@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from vibe_gate.domain.calibration import Interval, share
+from vibe_gate.domain.calibration import share
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label, newest
 
 NAME_COLUMNS = 32

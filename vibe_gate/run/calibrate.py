@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
-from vibe_gate.domain.calibration import Baseline, CriterionBaseline, Interval, LabelledAnswers, count, mean
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
 from vibe_gate.domain.document import iso, plain, read
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import Outcome
 from vibe_gate.errors import InfrastructureError

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.calibration import Baseline, CriterionBaseline, Interval, at_most, clean_needed, earned, share
+from vibe_gate.domain.calibration import Baseline, CriterionBaseline, at_most, clean_needed, earned, share
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.interval import Interval
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
