@@ -121,5 +121,13 @@ def test_a_wrong_finding_is_a_clean_change_that_was_blocked_and_a_right_one_is_n
     assert (made.wrong, made.blocked, made.clean) == (counted, 1 + counted, 60 + counted)
 
 
+def test_models_that_take_turns_are_one_judge():
+    turns = replace(CLEAR, models=("m", "n"))
+    measured = baseline(counts(60), digest=turns.digest, model="m, n")
+    labels = tuple(wrong(index, digest=turns.digest, model=name) for index, name in enumerate(("n", "m, n", "other")))
+    made = badge(measured, labels=labels, of=turns)
+    assert (made.state, made.clean, made.wrong) == ("calibrated", 62, 2)
+
+
 def test_what_is_built_in_has_no_badge():
     assert badges(Gate(GateFile(schema=1), (CLEAR,), "built-in", ""), [], "m") == {}

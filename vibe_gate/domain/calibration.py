@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Identifier, Schema
-from vibe_gate.domain.verdict import Outcome
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.verdict import Outcome  # which has intervals
 
 ALPHA = 0.05
 """Intervals and the rule that earns blocking err in at most this share of judges."""

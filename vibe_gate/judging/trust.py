@@ -89,7 +89,7 @@ def _known(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[La
         label
         for label in labels
         if (label.rubric, label.criterion, label.digest) == (rubric.id, criterion.id, rubric.digest)
-        and label.model in (judge, *rubric.models)
+        and {*label.model.split(", ")} <= {*judge.split(", ")}  # of those that take turns, the ones that voted
     ]
     baseline = next((one for one in gate.baselines if one.rubric == rubric.id), None)
     measured = baseline.of(criterion.id) if baseline else None

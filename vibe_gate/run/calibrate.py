@@ -192,7 +192,7 @@ class Calibration(Struct, frozen=True):
             schema=1,
             rubric=rubric.id,
             digest=rubric.digest,
-            model=rubric.model or self.model,
+            model=rubric.judged_by(self.model),
             template=TEMPLATE_VERSION,
             cli=", ".join(cli),
             created_at=iso(now),
@@ -212,7 +212,7 @@ def planned(cases: CaseSet, wire: Mode, repeats: int, environ: Mapping[str, str]
                 continue
             for repeat in range(repeats):
                 asking = Asking(
-                    case, repeat, _key(cases, case, rubric, rubric.model or model, repeat) if wire == "live" else ""
+                    case, repeat, _key(cases, case, rubric, rubric.judged_by(model), repeat) if wire == "live" else ""
                 )
                 askings.append(asking)
                 if asking.key and (kept := _kept(state, asking.key, now)):
