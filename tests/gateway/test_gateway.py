@@ -113,6 +113,16 @@ def test_an_upstream_never_shows_its_secrets():
     assert "secret" not in repr(upstream) + str(upstream) + repr(cloud) + repr(local)
 
 
+def test_tokens_that_the_prompt_cache_gave_are_counted_apart_too():
+    ledger = Ledger(1.0)
+    account = ledger.account("judge")
+    leave = ledger.reserve(account, "claude-sonnet-5", Tokens(input=1), 100, 10)
+    ledger.settle(leave, account, Tokens(input=10, cache_read=90, output=5))
+    spent = ledger.spent()
+    assert (spent.input_tokens, spent.cache_read_tokens, spent.output_tokens) == (100, 90, 5)
+    assert account.cost.cache_read_tokens == 90
+
+
 def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws" / "credentials").write_text("[default]")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from answers import answers, fails, passes, said
 from repos import RUBRIC, Repo, swallowing
-from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn
-from walks import walked
+from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn, Usage
+from walks import LAST
 from wire import answer, answering
 
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.questions import CastVote, counted, settled
-from vibe_gate.run.review import Review
+from vibe_gate.report import sentences
+from vibe_gate.run.review import Review, review
 
 NAMES = ("errors-not-swallowed", "names-are-clear")
 PASSES, FAILS = passes(*NAMES), answers(fails(), said(NAMES[1]))
@@ -29,15 +34,26 @@ class Votes:
     def __init__(self, repo: Repo, environ: dict[str, str]) -> None:
         self.repo, self.environ = repo, environ
         self.asked: list[MessagesRequest] = []
+        self.told: list[str] = []
 
     def __call__(self, keys: str, *steps: Step | Callable[[MessagesRequest], Step] | dict, **request: object) -> Review:
         """A review with these keys in the rubric; `asked` is what the model was asked for it."""
         self.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n"))
         with answering(*steps) as model:
-            done = walked(self.repo.path, self.environ | model.environ, definitions="worktree", **request)
+            done = self.walk(self.environ | model.environ, **request)
             self.asked = list(model.script.requests)
             assert not model.script.unexpected
         return done
+
+    def walk(self, environ: dict[str, str], **request: object) -> Review:
+        asked = ReviewRequest(LAST, definitions="worktree", **request)
+        start = self.repo.path
+        return asyncio.run(
+            review(asked, start=start, environ=environ, clock=lambda: datetime.now(UTC), progress=self._tell)
+        )
+
+    def _tell(self, stage: str, text: str) -> None:
+        self.told.append(text)
 
 
 @pytest.fixture
@@ -145,6 +161,41 @@ def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_agai
     assert set(tops) == {*NAMES}
     votes("votes = 9", *in_turn(*[PASSES] * 5), force=True)
     assert orders(votes.asked) == first
+
+
+@pytest.mark.slow
+def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds_it(votes):
+    """Tools, the form of the answer and the system prompt come first; the CLI marks them to be kept."""
+    beginnings = []
+    for keys, changed in (("", ""), ('ask = "apart"', "Q")):
+        rubric = RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n").replace("Does every", f"{changed}Does every")
+        votes.repo.write(".vibe-gate/rubrics/quality.toml", rubric)
+        with answering(*[answer(PASSES, usage=Usage(10, 5, 0, 90))] * 4) as model:
+            summary = votes.walk(votes.environ | model.environ, max_cost_usd=1.0).summary
+        for asked in model.script.requests:
+            assert asked.body["system"][-1]["cache_control"]
+            beginnings.append(json.dumps([asked.body["tools"], asked.body["system"][1:]]))  # the CLI's version before
+    assert len(beginnings) >= 3
+    assert len(set(beginnings)) == 1
+    cached = summary.cost.cache_read_tokens
+    assert cached == 90 * summary.cost.input_tokens // 100 > 0
+    assert f" tokens in ({cached} from the prompt cache), " in sentences.cost(summary)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_what_may_be_many_or_dear_is_said_before_it_is_paid(votes):
+    def told(keys: str, *steps: dict, **request: object) -> str:
+        votes.told.clear()
+        votes(keys, *steps, **request)
+        (line,) = (text for text in votes.told if text.startswith("asking about"))
+        return line
+
+    assert told("votes = 1", PASSES) == "asking about quality"
+    dear = "asking about quality: at most 2 conversations, at most $1.50"
+    assert told("votes = 3", PASSES, max_cost_usd=1.5) == dear  # one vote is kept
+    many = "asking about quality: at most 18 conversations, at most $0.00"
+    assert told('votes = 9\nask = "apart"', max_cost_usd=0.0001) == many  # which pays for none of them
 
 
 def vote(**outcomes: str) -> CastVote:

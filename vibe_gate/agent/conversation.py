@@ -435,4 +435,5 @@ def _cost(result: dict[str, Any]) -> SessionCost:
         plain(name): ModelCost(float(of.get("costUSD") or 0.0), "known" if of.get("costBasis") == "list" else "unknown")
         for name, of in models.items()
     }
-    return SessionCost(read + written + rest, used.get("output_tokens") or 0, by_model)
+    output = used.get("output_tokens") or 0
+    return SessionCost(read + written + rest, output, by_model, cache_read_tokens=read)

@@ -45,13 +45,15 @@ class ModelCost(Struct, frozen=True):
 class SessionCost(Struct, frozen=True):
     """What a session cost, by the model's name; tokens of input include those read from and written to the cache.
 
-    `replayed`: that is what it cost when it was recorded, and nothing was paid this time.
+    `replayed`: that is what it cost when it was recorded, and nothing was paid this time. `cache_read_tokens`: of the
+    input, what was read from the cache.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     by_model: Mapping[str, ModelCost] = {}
     replayed: bool = False
+    cache_read_tokens: int = 0
 
     @property
     def usd(self) -> float:

@@ -57,6 +57,7 @@ class Account:
         self.until = until
         self.input_tokens = 0
         self.output_tokens = 0
+        self.cache_read_tokens = 0
         self.by_model: dict[str, ModelCost] = {}
         self.ended = ""
         self.limit = wire.BUDGET_REACHED
@@ -67,7 +68,8 @@ class Account:
     @property
     def cost(self) -> SessionCost:
         """What it has cost, as it is told."""
-        return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model))
+        cached = self.cache_read_tokens
+        return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model), cache_read_tokens=cached)
 
     @property
     def left(self) -> float:
@@ -87,6 +89,7 @@ class Account:
         self.by_model[model] = ModelCost(usd + (before.usd if before else 0.0), basis)
         self.input_tokens += used.all_input
         self.output_tokens += used.output
+        self.cache_read_tokens += used.cache_read
 
     def take_prices(self, counted: SessionCost) -> dict[str, float]:
         """Replace prices that are not known by those of `counted` that are; how they compare to what was assumed."""
@@ -214,6 +217,7 @@ class Ledger:
         with self._changed:
             account.by_model.update(counted.by_model)
             account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
+            account.cache_read_tokens = counted.cache_read_tokens
             self.reached = self.reached or self._left() <= 0
         self._on_settled(counted.usd, node_id)
         return counted
@@ -231,11 +235,13 @@ class Ledger:
             bases = {used.basis for account in self._accounts for used in account.by_model.values()}
             read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
             written = earlier.output_tokens + sum(account.output_tokens for account in self._accounts)
+            cached = earlier.cache_read_tokens + sum(account.cache_read_tokens for account in self._accounts)
             basis = least_certain([earlier.basis, *bases])
             usd = round(sum(by_node.values(), 0.0), 6)
             return Cost(
-                usd=usd, basis=basis, input_tokens=read, output_tokens=written, by_node=by_node, by_model=by_model
-            )
+                usd=usd, basis=basis, input_tokens=read, output_tokens=written, cache_read_tokens=cached,
+                by_node=by_node, by_model=by_model,
+            )  # fmt: skip
 
     def close(self, patience_s: float) -> None:
         """No request waits any longer; for those under way to be settled, this waits so many seconds at most."""

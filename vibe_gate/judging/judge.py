@@ -15,6 +15,7 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.gateway import Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 """Between two looks whether another review has its answer."""
+
+MANY_CONVERSATIONS, MANY_USD = 10, 1.0
+"""More than this is said before it is paid."""
 
 ADVICE = (
     "No API key: {count} judge questions skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
@@ -81,7 +85,8 @@ async def judge(
         known |= kept.known(missing, briefs)  # what another review was answered meanwhile
         if not (briefs := _unanswered(briefs, known)):
             return _answers(questions, known)
-        tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}")
+        told = most_of(briefs, kept.cast, request.budget_in(facts.gate).max_cost_usd) if kept.writes else ""
+        tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}{told}")
         from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
         opened = shared(wire, upstream)
@@ -92,6 +97,20 @@ async def judge(
 
 def _unanswered(briefs: Iterable[RubricBrief], known: Mapping[str, RubricVotes]) -> list[RubricBrief]:
     return [each for each in briefs if each.question.key not in known]
+
+
+def most_of(briefs: Iterable[RubricBrief], kept: Mapping[str, Mapping[int, CastVote]], limit_usd: float) -> str:
+    """`: at most N conversations, at most $X`, if it may be many or dear, else "".
+
+    `limit_usd` is the run's budget, which nothing passes. `kept`: by key of the question and number, what is not asked.
+    """
+    wanted = [(each.question, len(each.parts)) for each in briefs]
+    most = sum(parts * (each.rubric.votes - len(kept.get(each.key, {}))) for each, parts in wanted)
+    if most <= MANY_CONVERSATIONS and limit_usd <= MANY_USD:
+        return ""
+    looks = any(each.rubric.second_look != "never" for each, _ in wanted)
+    more = " and a second look at each fail" if looks else ""
+    return f": at most {counted(most, 'conversation')}{more}, at most ${limit_usd:.2f}"
 
 
 def _is_optional(facts: Facts, run: RunContext) -> bool:

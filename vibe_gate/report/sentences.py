@@ -226,7 +226,8 @@ def cost(summary: Summary) -> str:
     spent = summary.cost
     if spent.basis == "none":
         return price(summary) + cached
-    return f"{price(summary)} · {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cached}"
+    read = f" ({spent.cache_read_tokens:,} from the prompt cache)" if spent.cache_read_tokens else ""
+    return f"{price(summary)} · {spent.input_tokens:,} tokens in{read}, {spent.output_tokens:,} out{cached}"
 
 
 def passed_by(summary: Summary) -> str:
