@@ -104,12 +104,12 @@ def test_a_fail_whose_refutation_holds_passes_with_a_notice_that_has_both_sides(
         (
             looked("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"}),
             "undecided",
-            'answered "refuted", but the quoted text is not in the file: main leaves first.',
+            'Answered "refuted", but the quoted text is not in the file: main leaves first.',
         ),
         (
             looked("refuted", PREVENTS | {"path": "/etc/passwd", "quote": "root:x:0:0:root:/root:/bin/bash"}),
             "undecided",
-            'answered "refuted", but there is no such file: main leaves first.',
+            'Answered "refuted", but there is no such file: main leaves first.',
         ),
         (Turn("No.", stop_reason="refusal"), "undecided", None),
     ],
@@ -126,7 +126,7 @@ def test_everything_but_a_refutation_that_holds_leaves_the_fail(walk, seen, outc
 def test_a_refutation_without_evidence_goes_back_once_and_then_leaves_the_fail(walk):
     summary = walk(FAILS, looked("refuted"), looked("refuted"))
     assert summary.exit_code == 1
-    assert look_of(summary).reason == 'answered "refuted", but no evidence was given: main leaves first.'
+    assert look_of(summary).reason == 'Answered "refuted", but no evidence was given: main leaves first.'
 
 
 def test_the_same_look_is_not_paid_for_twice_unless_forced(walk):

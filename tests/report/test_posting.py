@@ -11,7 +11,7 @@ from contract.github import LoopbackGitHub, loopback_github
 from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.forge import open_forge
 from vibe_gate.report.annotations import commands, finding_of
 from vibe_gate.report.links import Links
@@ -141,6 +141,18 @@ def test_an_accepted_findings_comment_says_by_whom_and_its_thread_is_resolved_un
     assert comment.resolved
     assert (other.body, other.resolved) == (untouched, False)
     assert len(github.review_comments) == 2
+
+
+def test_a_refuted_findings_comment_says_so_and_its_thread_is_resolved_until_it_is_raised_again(github, environ):
+    say(github, environ, [finding(1)])
+    (comment,) = github.review_comments
+    first, look = comment.body, SecondLook(outcome="refuted", said="refuted", reason="`main` leaves.")
+    for _ in range(2):
+        say(github, environ, [replace(finding(1), level="notice", second_look=look)], HEADS[1])
+        assert comment.body.splitlines()[1] == "**Refuted** by a second look: `main` leaves."
+        assert comment.resolved
+    say(github, environ, [finding(1)], HEADS[2])
+    assert (comment.body.strip(), comment.resolved) == (first.strip(), False)
 
 
 def test_a_token_that_may_not_resolve_threads_edits_the_comments_and_the_next_run_tries_again(github, environ):

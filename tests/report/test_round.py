@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, RubricResult, SecondLook, Vote
 from vibe_gate.report import queries
 from vibe_gate.report.round import (
     MAX_STATE,
@@ -88,6 +88,19 @@ def test_what_nobody_could_look_for_is_not_fixed():
     told = follow(first_round([found("1"), found("2")], A), [], answered=lambda seen: seen.fingerprint[0] == "1")
     assert (names(told.fixed), names(told.unanswered)) == ("1", "2")
     assert names(follow(told, [found("2")], C).open) == "2"
+
+
+def refuted(name: str) -> Finding:
+    return found(name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard"))
+
+
+def test_a_refuted_finding_is_never_called_fixed():
+    second = follow(first_round([found("1"), refuted("2")], A), [refuted("1"), refuted("2")])
+    assert (names(second.open), second.fixed) == ("12", ()), "neither when it is refuted"
+    third = follow(second, [], C)
+    assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), "nor when it is not raised again"
+    back = follow(second, [found("1"), refuted("2")], C)
+    assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), "and it can come back"
 
 
 def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():

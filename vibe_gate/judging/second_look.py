@@ -285,7 +285,7 @@ def check_refutation(look: SecondLook) -> SecondLook:
     if look.outcome != "refuted" or (look.evidence and not whys):
         return look
     why = "; ".join(whys) or "no evidence was given"
-    return replace(look, outcome="undecided", reason=short(f'answered "refuted", but {why}: {look.reason}'))
+    return replace(look, outcome="undecided", reason=short(f'Answered "refuted", but {why}: {look.reason}'))
 
 
 def _checked(line: QuotedLine, trees: Mapping[Side, Export]) -> CheckedEvidence:

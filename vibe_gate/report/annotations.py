@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from msgspec import UNSET
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.verdict import Finding
@@ -74,6 +76,9 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     line, end = queries.lines_after(finding)
     against = queries.counterexample(finding, report.summary)
     details = [f"Counterexample: {safe(against)}"] if against else []
+    if finding.second_look is not UNSET:
+        details.append(safe(sentences.second_look(finding.second_look)))
+        details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in finding.second_look.evidence]
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     if advice := queries.advice_behind(finding, report.summary):
         details.append(f"Would have blocked: {safe(sentences.badge(advice))}")
@@ -110,15 +115,16 @@ MAX_LINES = 100
 _MARKED = re.compile(FINDING_MARKER + r"([0-9a-f]{16}) -->\Z")
 _FIXED = "**Fixed** at "
 _ACCEPTED = "**Accepted** "
+_REFUTED = "**Refuted** "
 _LEVEL = r"(\*\*(?:failure|warning|notice)\*\*)"
 _THUMBS = "<sub>👍 right · 👎 wrong</sub>"
 _PENDING = "<!-- vibe-gate:thread -->"
 
 
 def review_comments(report: Report, anchors: Anchors) -> tuple[LineComment, ...]:
-    """The new findings that stand at lines of the diff; what somebody let pass is left out."""
+    """The new findings that stand at lines of the diff; what somebody let pass, or was refuted, needs no thread."""
     ordered = queries.worst_first(report.round.new, report.summary)
-    made = (_comment(finding, report, anchors) for finding in ordered if not queries.waiver(finding))
+    made = (_comment(one, report, anchors) for one in ordered if not (queries.waiver(one) or one.is_refuted))
     return tuple(comment for comment in made if comment is not None)
 
 
@@ -148,13 +154,19 @@ def accepted_body(old_body: str, waived: str) -> str:
     return re.sub(level, shown, _with_state(old_body, state), count=1, flags=re.MULTILINE)
 
 
+def refuted_body(old_body: str, why: str) -> str:
+    """The comment of a finding that a second look refuted: says so first and keeps what it said."""
+    state = f"{_REFUTED}by a second look: {prose(why)}"
+    return old_body if is_fixed(old_body) else _with_state(accepted_body(old_body, ""), state)
+
+
 def is_fixed(body: str) -> bool:
     """Whether a comment of ours says already that its finding is gone."""
     return _state(body).startswith(_FIXED)
 
 
 def is_settled(body: str) -> bool:
-    """Whether a comment of ours says that its finding is fixed or accepted: then its thread is to be resolved."""
+    """Whether a comment of ours says that its finding is fixed, accepted or refuted: then its thread is resolved."""
     return bool(_state(body))
 
 
@@ -171,9 +183,9 @@ def with_pending(body: str, pending: bool) -> str:
 
 
 def _state(body: str) -> str:
-    """The second line of a comment about a finding if it says that this is fixed or accepted; else ""."""
+    """The second line of a comment about a finding if it says that this is fixed, accepted or refuted; else ""."""
     lines = [line.rstrip() for line in body.splitlines()]
-    return lines[1] if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED)) else ""
+    return lines[1] if finding_of(body) and lines[1:] and lines[1].startswith((_FIXED, _ACCEPTED, _REFUTED)) else ""
 
 
 def _with_state(body: str, state: str) -> str:
@@ -202,6 +214,8 @@ def _body(finding: Finding, report: Report) -> str:
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
+    if finding.second_look is not UNSET:
+        parts.append(prose(sentences.second_look(finding.second_look)))
     if advice := queries.advice_behind(finding, report.summary):
         parts.append(f"Would have blocked: {prose(sentences.badge(advice))}")
     parts.append(_THUMBS)

@@ -16,7 +16,7 @@ from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.links import Links
@@ -51,6 +51,9 @@ MAX_EQUAL = 5
 MAX_PLACES = 10
 """Places that share a reason or a message and are named one by one; summary.json has all."""
 
+REFUTED, ACCEPTED = "Raised and refuted", "Accepted"
+"""Titles of findings about which there is nothing to do."""
+
 Thing = TypeVar("Thing")
 
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
@@ -68,8 +71,9 @@ def _opening(report: Report) -> Block:
 
 def _headline(report: Report) -> str:
     name = f" ({prose(report.name, 100)})" if report.name else ""
-    let_pass = sentences.passed_by(report.summary)
-    approved = f" · {prose(let_pass)}" if let_pass else ""
+    passed = report.summary.exit_code == PASS
+    told = [sentences.passed_by(report.summary), sentences.refuted(report.summary) if passed else ""]
+    approved = "".join(f" · {prose(each)}" for each in told if each)
     free = f" · {unblocked(report)}" if unblocked(report) else ""
     return f"### vibe-gate{name}: {sentences.verdict(report.summary)}{approved}{free}"
 
@@ -90,7 +94,8 @@ def _why(report: Report) -> str:
 def decided(report: Report) -> list[str]:
     """Who let it pass, and why it ended so, as plain text for one line behind the verdict."""
     reason = _what_decided(report).removeprefix("Passed the ").removesuffix(".").replace(" (must)", "")
-    return list(filter(None, [sentences.passed_by(report.summary), reason]))
+    refuted = sentences.refuted(report.summary) if report.summary.exit_code == PASS else ""
+    return list(filter(None, [sentences.passed_by(report.summary), refuted, reason]))
 
 
 def _what_decided(report: Report) -> str:
@@ -149,9 +154,11 @@ def _round_line(told: Round) -> str:
     fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
     if not (told.held or told.unanswered or (told.number > 1 and (told.new or told.open or fixed_now))):
         return ""
-    new, still = (sum(not queries.waiver(one) for one in group) for group in (told.new, told.open))
+    new, still = (sum(_kind(one) == "" for one in group) for group in (told.new, told.open))
     parts = [f"{new} new", f"{still} still open", f"{fixed_now} fixed"]
-    parts += [f"{len(told.shown) - new - still} accepted"] if len(told.shown) > new + still else []
+    for name in (ACCEPTED, REFUTED):
+        number = sum(_kind(one) == name for one in told.shown)
+        parts += [f"{number} {name.lower()}"] if number else []
     parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
@@ -225,14 +232,16 @@ def _findings(report: Report, *, held: bool = False, without: Collection[str] = 
     told = report.round
     held_back = told.held if held else ()
     first = [("Findings", told.shown)] if told.number == 1 else [("New findings", told.new), ("Still open", told.open)]
-    for title, group in (*first, ("Held back", held_back), ("Accepted", (*told.shown, *held_back))):
+    settled = [(name, (*told.shown, *held_back)) for name in (REFUTED, ACCEPTED)]
+    for title, group in (*first, ("Held back", held_back), *settled):
         wanted = [one for one in group if identity(one) not in without]
-        kept = [one for one in wanted if bool(queries.waiver(one)) is (title == "Accepted")]
+        kept = [one for one in wanted if _kind(one) == (title if title in (REFUTED, ACCEPTED) else "")]
         alike: dict[object, list[Finding]] = {}
         for finding in queries.worst_first(kept, report.summary):
             against = queries.counterexample(finding, report.summary)
             back = identity(finding) in told.reappeared
-            alike.setdefault((finding.level, finding.criterion, finding.message, against, back), []).append(finding)
+            what = (finding.level, finding.criterion, finding.message, against, back, finding.second_look)
+            alike.setdefault(what, []).append(finding)
         for index, equal in enumerate(alike.values()):
             head = f"#### {title} ({len(kept):,})\n\n" if index == 0 else ""
             rank = 2 if equal[0].level == "failure" else 3
@@ -253,7 +262,26 @@ def _item(equal: Sequence[Finding], report: Report) -> str:
     against = queries.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
+    if finding.second_look is not UNSET:
+        told += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
     return told
+
+
+def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
+    """What a second look came to, unless the finding says it, and the lines that prevent it."""
+    if look.outcome != "refuted":
+        yield prose(sentences.second_look(look))
+        return
+    for one in look.evidence:
+        address = links.permalink(one.path, one.line, one.end_line, before=one.side == "before") if links else ""
+        yield f"{link(sentences.place_of(one), address)}: {code(one.quote.strip(), 200)}"
+
+
+def _kind(finding: Finding) -> str:
+    """The title under which it stands if there is nothing to do about it; else ""."""
+    if queries.waiver(finding):
+        return ACCEPTED
+    return REFUTED if finding.is_refuted else ""
 
 
 def _where(finding: Finding, links: Links | None) -> str:

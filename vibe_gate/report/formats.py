@@ -213,9 +213,11 @@ def _verdict_case(summary: Summary) -> ElementTree.Element:
 def _case(one: CriterionResult, rubric: RubricResult, summary: Summary) -> ElementTree.Element:
     own = [finding for finding in summary.findings if finding.is_of(rubric.id, one.id)]
     kind, type_ = _kind(one, rubric, own)
-    case = _testcase(one.id, kind, type_, one.reason, "\n".join(sentences.one_line(finding) for finding in own))
-    if badge := sentences.badge(one):
-        ElementTree.SubElement(case, "system-out").text = safe(badge)
+    details = "\n".join(sentences.one_line(finding) for finding in own)
+    case = _testcase(one.id, kind, type_, one.reason, details)
+    told = [*(details.split("\n") if own and not kind else ()), sentences.badge(one)]  # raised and refuted
+    if any(told):
+        ElementTree.SubElement(case, "system-out").text = "\n".join(map(safe, filter(None, told)))
     return case
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted
@@ -28,6 +28,7 @@ from vibe_gate.report.annotations import (
     is_fixed,
     is_pending,
     is_settled,
+    refuted_body,
     review_comments,
     with_pending,
 )
@@ -237,11 +238,11 @@ class _Poster:
         return wanted if len(wanted) <= MAX_COMMENTS else []
 
     def _settle(self, number: int, own: list[Comment]) -> None:
-        """Let each comment say whether its finding is fixed or accepted, and resolve its thread or open it again."""
+        """Let each comment say what became of its finding, and resolve its thread or open it again."""
         report = self._posted.report
         fixed = {seen.fingerprint: seen.fixed for seen in report.round.fixed}
-        waived = {identity(finding): queries.waiver(finding) for finding in report.round.shown}
-        texts = {one.id: _settled(one.body, fixed, waived, report.links) for one in own}
+        here = {identity(finding): finding for finding in report.round.shown}
+        texts = {one.id: _settled(one.body, fixed, here, report.links) for one in own}
         moved = [one for one in own if texts[one.id] != one.body or is_pending(one.body)]
         if not moved:
             return
@@ -302,9 +303,14 @@ class _Poster:
         self._posted.downgrades.append(f"{what}: {why}")
 
 
-def _settled(body: str, fixed: Mapping[str, str], waived: Mapping[str, str], links: Links | None) -> str:
-    """What the comment says now. `fixed`: commits, and `waived`: who let it pass or "", by the finding's identity."""
+def _settled(body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None) -> str:
+    """What the comment says now. `fixed`: commits, and `here`: what is still found, by the finding's identity."""
     name = finding_of(body)
     if name in fixed:
         return fixed_body(body, fixed[name], links)
-    return accepted_body(body, waived[name]) if name in waived else body
+    if (finding := here.get(name)) is None:
+        return body
+    waived = queries.waiver(finding)
+    if finding.second_look is not UNSET and finding.is_refuted and not waived:
+        return refuted_body(body, finding.second_look.reason)
+    return accepted_body(body, waived)

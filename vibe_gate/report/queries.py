@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, Struct
 
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
 from vibe_gate.domain.verdict import DETAILS, WAITS, CriterionResult, Finding, RubricResult, Vote
@@ -154,7 +155,8 @@ def recorded(summary: Summary) -> bool:
 
 def asked_votes(summary: Summary) -> list[Vote]:
     """The votes of this run, without those of earlier verdicts."""
-    return [vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes]
+    votes = (vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes)
+    return [vote for vote in votes if not vote.turn.startswith(STORE)]
 
 
 def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:

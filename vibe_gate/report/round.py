@@ -74,7 +74,7 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
     `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room. `found_by`: the
-    rubrics that found it last, for labels.
+    rubrics that found it last, for labels. `refuted`: it was a notice that a second look had refuted.
     """
 
     fingerprint: Fingerprint
@@ -88,6 +88,7 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     quote: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     counterexample: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     votes: Annotated[tuple[ReportedVote, ...], Meta(max_length=MAX_VOTES)] = ()
+    refuted: bool = False
     found_by: Annotated[tuple[FindingSource, ...], Meta(max_length=MAX_SOURCES)] = ()
 
 
@@ -156,8 +157,13 @@ def next_round(
     """
     known = {seen.fingerprint: seen for seen in previous.findings} if previous else {}
     here = {identity(finding): finding for finding in findings if not is_approval(finding)}  # which can lapse
-    still = {name for name, seen in known.items() if not seen.fixed and name in here}
-    gone = [seen for name, seen in known.items() if not seen.fixed and name not in here]
+    still = {
+        name
+        for name, seen in known.items()
+        if not seen.fixed and name in here and (here[name].is_refuted or not seen.refuted)
+    }
+    # What was refuted is not there to be fixed.
+    gone = [seen for name, seen in known.items() if not (seen.fixed or seen.refuted) and name not in here]
     fresh = {name: finding for name, finding in here.items() if name not in still}
     said = {name: found for name, found in fresh.items() if previous is None or blocking(found) or touched(found)}
     same = previous is not None and previous.head == head
@@ -175,7 +181,7 @@ def next_round(
         held=tuple(found for name, found in fresh.items() if name not in said),
         reappeared=frozenset(said.keys() & known.keys()),
         unanswered=unanswered,
-        open_before=tuple(known[name] for name in here if name in still),
+        open_before=tuple(replace(known[name], refuted=here[name].is_refuted) for name in here if name in still),
         run=previous.run if previous is not None and same else 0,
     )
 
@@ -289,4 +295,5 @@ def _seen(finding: Finding, head: str) -> ReportedFinding:
         level=finding.level,
         message=finding.message,
         since=head,
+        refuted=finding.is_refuted,
     )

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries
 
@@ -95,7 +95,8 @@ def _decided_by(summary: Summary, *, sentence: bool) -> str:
         if sentence and passed:
             plural = "s" if len(passed) > 1 else ""
             names = f"passed the rubric{plural} {names} ({counted(len(summary.change.files), 'file')})"
-        return "; ".join(filter(None, ["" if sentence else passed_by(summary), names])) + skipped
+        above = [] if sentence else [passed_by(summary), refuted(summary)]
+        return "; ".join(filter(None, [*above, names])) + skipped
     causes = "; ".join(f"{rubric.id}: {_cause(rubric, summary.findings, reason=sentence)}" for rubric in decisive)
     return queries.fact(queries.shared_error(summary)) or (f"rubric {causes}" if sentence else causes)
 
@@ -239,6 +240,18 @@ def passed_by(summary: Summary) -> str:
     return "; ".join(filter(None, [approved, overridden]))
 
 
+def refuted(summary: Summary) -> str:
+    """How many findings a second look refuted, in a few words; "" if none."""
+    number = sum(finding.is_refuted for finding in summary.findings)
+    return f"{number:,} raised and refuted" if number else ""
+
+
+def second_look(look: SecondLook) -> str:
+    """What a second look came to, and why."""
+    how = "no answer" if look.said is None else look.outcome
+    return f"Second look: {how}. {look.reason}".strip()
+
+
 def policy_meaning(change: PolicyChange, summary: Summary) -> str:
     """What a change of the gate, or of what steers agents, asks of people."""
     if change.level == "warn":
@@ -266,8 +279,11 @@ def message(finding: Finding) -> str:
 
 
 def said(finding: Finding) -> str:
-    """What the finding says; if somebody accepted it, the waiver is a sentence of its own behind it."""
-    return _accepted(finding.message, queries.waiver(finding))
+    """What the finding says; if somebody accepted it, or a second look refuted it, that is a sentence of its own."""
+    waived, look = queries.waiver(finding), finding.second_look
+    if look is UNSET or look.outcome != "refuted" or waived:
+        return _accepted(finding.message, waived)
+    return f"Raised: {ended(finding.message)} Refuted: {ended(look.reason)}"
 
 
 def reason(rubric: str, criterion: CriterionResult, findings: Sequence[Finding]) -> str:

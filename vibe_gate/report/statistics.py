@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.escape import counted
@@ -110,7 +110,9 @@ def _add(to: dict[str, Number], name: str, number: Number) -> None:
 
 
 def _turns(rubric: RubricResult) -> set[str]:
-    return {vote.turn for criterion in rubric.criteria for vote in criterion.votes if vote.turn}
+    votes = [vote for criterion in rubric.criteria for vote in criterion.votes]
+    looks = (vote.second_look.turn for vote in votes if vote.second_look is not UNSET)
+    return {*filter(None, (*(vote.turn for vote in votes), *looks))}
 
 
 def _add_rubrics(total: Statistics, summary: Summary) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
 from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 
@@ -183,16 +183,33 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
         rows.append(ScreenRow(rank, Text("    ").append_text(what)))
     else:
         rows = [ScreenRow(rank, Text("  ").join((where, what)))]
-    for evidence in finding.evidence:
-        number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
-        quote = safe(evidence.quote.replace("\t", "    ").rstrip())
-        rows.append(ScreenRow(rank, _fit(Text.assemble((number, "dim"), quote), columns)))
+    rows += [ScreenRow(rank, _fit(_quote(evidence), columns)) for evidence in finding.evidence]
     rows.append(ScreenRow(rank, Text(f"    {safe(sentences.said(finding))}")))
     against = queries.counterexample(finding, summary)
     if against and against not in told:
         told.add(against)
         rows.append(ScreenRow(rank, Text(f"    e.g. {safe(against)}", "dim")))
+    if finding.second_look is not UNSET:
+        rows += _second_look(finding.second_look, rank, columns, told)
     return rows
+
+
+def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> Iterator[ScreenRow]:
+    """What a second look came to, unless the finding says it; the lines that prevent it. Once for all its findings."""
+    sentence = sentences.second_look(look)
+    if sentence in told:
+        return
+    told.add(sentence)
+    if look.outcome != "refuted":
+        yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
+    for evidence in look.evidence if look.outcome == "refuted" else ():
+        yield ScreenRow(rank, Text(f"    {_path(sentences.place_of(evidence))}", "dim"))
+        yield ScreenRow(rank, _fit(_quote(evidence), columns))
+
+
+def _quote(evidence: CheckedEvidence) -> Text:
+    number = f"{evidence.line:>7} {'-' if evidence.side == 'before' else '|'} "
+    return Text.assemble((number, "dim"), safe(evidence.quote.replace("\t", "    ").rstrip()))
 
 
 def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:

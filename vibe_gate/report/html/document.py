@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+from msgspec import UNSET, UnsetType
+
 from vibe_gate.domain.document import text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.graph import drawn
@@ -108,9 +110,10 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Htm
     place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
         tag("h3", tag("span", finding.level, class_="level"), " ", place),
-        tag("p", sentences.said(finding), class_="said"),
+        tag("p", sentences.said(finding) if queries.waiver(finding) else finding.message, class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),
+        _second_look(finding.second_look, view),
         tag("p", *_sources(finding, view, summary), class_="from"),
     ]
     name = f"finding {finding.level}" + (" waived" if queries.waiver(finding) else "")
@@ -138,16 +141,17 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
             if queries.has_evidence(vote, finding):
                 yield " · "
                 yield tag("a", f"vote {number}", href=_link("c", f"{name}/{number}"))
-                if talk := _conversation(vote, view):
+                if talk := _conversation(vote.turn, view):
                     yield joined([" · ", talk])
     if finding.fingerprint:
         yield joined([" ", tag("code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint")])
 
 
-def _conversation(vote: Vote, view: View) -> Html | None:
-    turn = next((turn for turn in view.turns if turn.id == vote.turn), None)
+def _conversation(folder: str, view: View) -> Html | None:
+    """A link to the conversation that is recorded there."""
+    turn = next((turn for turn in view.turns if turn.id == folder), None)
     if turn is None:
-        return tag("span", f"asked in an earlier run: {vote.turn}", class_="earlier") if vote.turn else None
+        return tag("span", f"asked in an earlier run: {folder}", class_="earlier") if folder else None
     target = _link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
     recorded = view.summary is not None and view.summary.cost.basis == "none"
     paid = "" if turn.usd is None or recorded else f" ({dollars(turn.usd)})"
@@ -198,6 +202,18 @@ def _tally(votes: Sequence[Vote]) -> str:
 
 def _vote(vote: Vote, number: int, view: View) -> Html:
     changed = f", answered {vote.said}" if vote.said and vote.said != vote.outcome else ""
+    talk = _conversation(vote.turn, view)
+    parts = [
+        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, " ", talk),
+        tag("p", vote.reason),
+        _against(vote.counterexample),
+        _evidence(vote.evidence),
+        _second_look(vote.second_look, view),
+    ]
+    return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)
+
+
+def _evidence(lines: Sequence[CheckedEvidence]) -> Html | None:
     quoted = [
         tag(
             "li",
@@ -207,15 +223,23 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
             f" {each.why}" if each.why else None,
             block(each.quote, class_="quote"),
         )
-        for each in vote.evidence
+        for each in lines
     ]
-    parts = [
-        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, " ", _conversation(vote, view)),
-        tag("p", vote.reason),
-        _against(vote.counterexample),
-        tag("ul", *quoted, class_="evidence") if quoted else None,
-    ]
-    return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)
+    return tag("ul", *quoted, class_="evidence") if quoted else None
+
+
+_LOOKS = {"refuted": "pass", "stands": "fail", "undecided": "abstain"}
+"""The colours of what a second look came to."""
+
+
+def _second_look(look: SecondLook | UnsetType, view: View) -> Html | None:
+    """What a second look came to, with the lines that prevent it and a link to its conversation."""
+    if look is UNSET:
+        return None
+    came_to = "no answer" if look.said is None else look.outcome
+    badge = tag("span", f"second look: {came_to}", class_=f"badge {_LOOKS[look.outcome]}")
+    told = tag("p", badge, " ", look.reason, " ", _conversation(look.turn, view))
+    return tag("div", told, _evidence(look.evidence), class_="second-look")
 
 
 def _unreviewed(summary: Summary) -> Iterator[Html]:

@@ -1,0 +1,115 @@
+"""What every face says of a finding that was looked at again: both sides, and a pass that hides nothing."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+from lxml import html as lxml_html
+from msgspec.structs import replace
+from summaries import criterion, finding, rubric, summary
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, LookOutcome, SecondLook, Vote
+from vibe_gate.report import formats, sentences
+from vibe_gate.report.annotations import annotation, review_comments, title
+from vibe_gate.report.comment import comment
+from vibe_gate.report.html import verdict_page
+from vibe_gate.report.links import Links
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
+from vibe_gate.report.terminal import render
+
+HEAD = "a" * 40
+
+
+def line(path: str, number: int, quote: str) -> CheckedEvidence:
+    return CheckedEvidence(path=path, line=number, end_line=number, quote=quote, standing="holds")
+
+
+def look(outcome: LookOutcome) -> SecondLook:
+    guard = line("src/main.py", 7, "if not path:")
+    return SecondLook(outcome=outcome, said=outcome, reason="main leaves before it.", evidence=(guard,))
+
+
+def looked(outcome: LookOutcome) -> Summary:
+    """A review of one fail, and what a second look said of it."""
+    is_pass = outcome == "refuted"
+    evidence = (line("src/a.py", 41, "except OSError:"),)
+    vote = Vote(
+        outcome="fail", said="fail", reason="It hides the error.", counterexample="no file -> None", evidence=evidence,
+        second_look=look(outcome),
+    )  # fmt: skip
+    found: Finding = finding(
+        "It hides the error.", level="notice" if is_pass else "failure", evidence=evidence, fingerprint="ab" * 8,
+        second_look=look(outcome),
+    )  # fmt: skip
+    decided = criterion(
+        "errors-not-swallowed", "pass" if is_pass else "fail", kind="judge", votes=(vote,),
+        decided_by="refuted" if is_pass else "unanimous", reason="Raised and refuted: main leaves before it.",
+    )  # fmt: skip
+    rubrics = (rubric(decided, outcome=decided.outcome),)
+    return summary(outcome=decided.outcome, exit_code=not is_pass, findings=(found,), rubrics=rubrics)
+
+
+def report(outcome: LookOutcome) -> Report:
+    made = looked(outcome)
+    links = Links("https://github.com", "octo/hello", HEAD, "", "b" * 40)
+    return Report(made, (), first_round(made.findings, HEAD), links)
+
+
+BOTH = "Raised: It hides the error. Refuted: main leaves before it."
+
+
+def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_counts_it():
+    made = looked("refuted")
+    assert sentences.headline(made) == "PASS · 1 raised and refuted; quality"
+    assert sentences.concise(made)[0] == f"src/a.py:41: notice: {BOTH} [errors-not-swallowed] [abababab]"
+    screen = render(made, (), 100).plain
+    assert BOTH in screen
+    assert "    src/main.py:7\n      7 | if not path:" in screen
+    (result,) = json.loads(formats.sarif(made))["runs"][0]["results"]
+    assert (result["level"], result["message"]["text"].startswith(BOTH)) == ("note", True)
+    (case,) = ElementTree.fromstring(formats.junit(made)).findall("testsuite[@name='quality']/testcase")
+    assert [child.tag for child in case] == ["system-out"]
+    assert BOTH in case[0].text
+    (entry,) = json.loads(formats.gitlab(made))
+    assert (entry["severity"], entry["description"]) == ("info", BOTH)
+
+
+def test_a_pull_request_shows_it_apart_and_opens_no_thread():
+    made = report("refuted")
+    text = comment(made)
+    assert text.splitlines()[1] == "### vibe-gate: PASS · 1 raised and refuted"
+    assert "#### Raised and refuted (1)\n\n- **notice** [`src/a.py:41`]" in text
+    assert f"/blob/{HEAD}/src/main.py#L7): `if not path:`" in text
+    assert "#### Findings" not in text
+    assert title(made) == "PASS · 1 raised and refuted · rubric quality (1 file)"
+    noted = annotation(made.round.new[0], made)
+    assert (noted.annotation_level, noted.message) == ("notice", BOTH)
+    assert noted.raw_details.splitlines()[1:3] == [
+        "Second look: refuted. main leaves before it.",
+        "src/main.py:7: if not path:",
+    ]
+    assert review_comments(made, made.anchors) == ()
+
+
+def test_a_finding_that_a_second_look_left_says_what_that_said():
+    for outcome in ("stands", "undecided"):
+        said = f"Second look: {outcome}. main leaves before it."
+        made = report(outcome)
+        assert sentences.verdict(made.summary) == "FAIL"
+        assert f"\n    {said}\n" in render(made.summary, (), 100).plain
+        assert f"\n  {said}\n" in comment(made)
+        assert said in annotation(made.round.new[0], made).raw_details
+    silent = replace(look("undecided"), said=None, reason="The budget of $1 is reached.")
+    assert sentences.second_look(silent) == "Second look: no answer. The budget of $1 is reached."
+
+
+def test_the_page_has_the_second_look_at_the_finding_and_at_the_vote():
+    page = lxml_html.fromstring(verdict_page(looked("refuted")))
+    for place in ("//article[contains(@class, 'finding')]", "//li[contains(@class, 'vote ')]"):
+        (shown,) = page.xpath(f"{place}/div[@class='second-look']")
+        assert shown.xpath(".//span[@class='badge pass']/text()") == ["second look: refuted"]
+        assert shown.xpath(".//a/text()") == ["src/main.py:7"]
+        assert "main leaves before it." in shown.text_content()
