@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.gate import Budget, Gate, HookName, HookRule
+from vibe_gate.domain.gate import Budget, CounterexampleRule, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
@@ -106,13 +106,24 @@ class ReviewRequest(Struct, frozen=True):
         return ""
 
 
+class ProofEnvironment(Struct, frozen=True):
+    """What the tests run with that fails may bring. `folder` has programs in `bin`; None: those of PATH. `named`: the
+    folder as gate.toml names it, "" if the environment does. `lack`: why no test can run here, a clause.
+    """
+
+    rule: CounterexampleRule
+    folder: Path | None = None
+    named: str = ""
+    lack: str = ""
+
+
 class Facts(Struct, frozen=True):
     """What is known of a change before anything is asked about it: the gate in force, the rubrics that it must pass,
     what its author says (`message`), signs of agents.
 
     `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
     agents that it comes after, oldest first, each with its stage. `trust`: by ids of rubric and criterion, what is
-    known of the gate's judges.
+    known of the gate's judges. `tests`: with what a fail's test would be run; None if the gate asks for none.
     """
 
     change: Change
@@ -123,6 +134,12 @@ class Facts(Struct, frozen=True):
     stage: str = ""
     agents: Mapping[str, str] = MappingProxyType({})
     trust: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
+    tests: ProofEnvironment | None = None
+
+    @property
+    def asks_for_tests(self) -> CounterexampleRule | None:
+        """How a test is run that a fail may bring; None if none can be."""
+        return self.tests.rule if self.tests and not self.tests.lack else None
 
     @property
     def checks_node(self) -> str:

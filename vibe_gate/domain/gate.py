@@ -202,6 +202,14 @@ class CounterexampleRule(Struct, frozen=True, kw_only=True, forbid_unknown_field
     timeout_s: Annotated[float, Meta(gt=0, le=3600, description="Seconds of one run; a test has at most five.")] = 60.0
     memory_mb: Annotated[int, Meta(ge=64, le=1_000_000, description="Megabytes of memory of one run.")] = 2048
 
+    def __post_init__(self) -> None:
+        """Refuse what no test can be run with, with ValueError."""
+        if self.command and not self.file and not any("{file}" in word for word in self.command[1:]):
+            raise ValueError('command needs an argument with {file}, such as ["pytest", "-q", "{file}"]')
+        for name, path in (("environment", self.environment), ("file", self.file)):
+            if path is not None and (not path.strip("/ ") or path[0] in "/~" or ".." in path.split("/")):
+                raise ValueError(f"{name} is a path below the root of the repository")
+
 
 class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`gate.toml` as written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -98,6 +98,9 @@ ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", 
 obliges the code. `void`: passes after the change. `flaky`: its runs after the change disagree. `unchanged`: fails in
 the same way before the change.
 """
+
+PROOF_STATUSES: tuple[ProofStatus, ...] = get_args(ProofStatus)
+"""From what shows most to what shows least."""
 
 Basis = Literal["executed", "inferred"]
 """How a judge's finding is known: its test was run and fails because of the change, or the model concludes it."""

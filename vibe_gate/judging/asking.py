@@ -17,6 +17,7 @@ from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.open_model import OpenedModel
+from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import CastVote, RubricBrief, RubricVotes
 from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
@@ -54,7 +55,8 @@ async def ask(
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = export_trees(facts.change, repository, folder / TREES)
-        shared = VoteContext(facts, run, model, cache(repository.read), folder)
+        prover = Prover(facts.tests, facts.change, repository, run) if facts.tests and facts.asks_for_tests else None
+        shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
         new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
         cast = dict(zip((each.question.key for each in briefs), new, strict=True))
         votes = {key: one.votes for key, one in cast.items()}
@@ -63,7 +65,9 @@ async def ask(
         spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _tell_budget(run, model.limit_usd, spent, votes)
-    return CastVotes(votes, {key: one.cast for key, one in cast.items()}, spent, tuple(model.notes()), intact)
+    lack = (f"Counterexamples are not run: {facts.tests.lack}.",) if facts.tests and facts.tests.lack else ()
+    notes = (*model.notes(), *lack)
+    return CastVotes(votes, {key: one.cast for key, one in cast.items()}, spent, notes, intact)
 
 
 def export_trees(change: Change, repository: Repository, trees: Path) -> tuple[Export, Export]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk
+from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
@@ -66,6 +67,28 @@ Judge the change, not the code around it; do not propose fixes. Lines without a 
 facts below the change were computed from the whole tree; a name is looked for as a word, so rely on them as far as a \
 search goes. If all this leaves a question open, look with Read, Grep and Glob into `after/` (the whole tree after the \
 change) and `before/` (the changed files as they were), both in your working directory."""
+
+
+TESTS_PROMPT = """\
+
+
+A fail may bring a `test`: the whole source text of one file, which is put at {place} and run with {command}, in the \
+tree before the change and in the tree after it. It fails after the change because of what you object to, and passed \
+before, if the behaviour was there before. Import as the tests of the tree do; use what they use and no more; no \
+network, no sleep, no random or timed input; a few lines are enough. A test that passes after the change voids the \
+fail, so bring one only if you are sure of what it checks; without a test the fail stands as well. That behaviour \
+changed may be intended: so quote in `obligation` the lines that oblige the code to do otherwise, of an existing test, \
+a docstring, a documented example, a type or a caller. They stand in the tree after the change and need not be \
+changed lines; the code that you object to obliges nothing. Leave `obligation` empty if there are none."""
+
+
+def tests_prompt(rule: CounterexampleRule | None) -> str:
+    """What follows the judge's instructions if a fail may bring a test, which is run as the rule says; "" if not."""
+    if rule is None:
+        return ""
+    place = f"`{rule.file}`" if rule.file else "a name of the gate's own (`tests/test_....py`)"
+    command = f"`{' '.join(rule.command)}`" if rule.command else "pytest or, if the project has none, unittest"
+    return TESTS_PROMPT.format(place=place, command=command)
 
 
 MAX_QUOTE = MAX_ROW
@@ -135,8 +158,10 @@ class JudgeAnswers(Struct, frozen=True, kw_only=True):
     answers: tuple[CriterionAnswer, ...]
 
 
-def answer_schema() -> dict[str, Any]:
+def answer_schema(*, tests: bool = False) -> dict[str, Any]:
     """The JSON schema that the model must fill: the same for every question, so that the prompt's beginning is cached.
+
+    `tests`: a fail may bring one.
 
     Nearly everything fits. What the agent's program refuses by it costs a request each time, with a message about the
     schema instead of the answer; what does not fit our own reading goes back once, with a sentence of ours.
@@ -156,10 +181,25 @@ def answer_schema() -> dict[str, Any]:
         counterexample=_text("Of a fail: a concrete input or situation -> the wrong outcome."),
         evidence={"type": "array", "description": "Of a fail: changed lines that show it.", "items": evidence},
         missing=_text("Of an abstention: what would decide it."),
+        **(_test_forms() if tests else {}),
     )
     answers = {"type": "array", "description": "Exactly one for every criterion that is asked.", "items": answer}
     changes = _text(f"What the change makes different, at most {MAX_REASON} characters.")
     return _form(("changes", "answers"), changes=changes, answers=answers)
+
+
+def _test_forms() -> dict[str, Any]:
+    line = _form(
+        ("path", "quote"),
+        path=_text("The path as shown, from the root of the tree."),
+        line={"type": "integer", "description": "The number of the line after the change."},
+        quote=_text("One line, letter by letter."),
+    )
+    obligation = "Of a fail with a test: lines of the tree after the change that oblige the code to do otherwise."
+    return {
+        "test": _text("Of a fail, if you can: the source text of one test file that fails because of it."),
+        "obligation": {"type": "array", "description": obligation, "items": line},
+    }
 
 
 def _text(description: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     MAX_FINDINGS,
+    PROOF_STATUSES,
     CriterionResult,
     DecidedBy,
     Finding,
@@ -53,7 +54,9 @@ def _demote(vote: Vote, why: str) -> Vote:
 def combine(parts: Sequence[Vote]) -> Vote:
     """One vote from the answers to the parts of a change: the worst, with all its evidence, and `changes` of all."""
     worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
-    deciding = sorted((part for part in parts if part.outcome == worst), key=lambda part: part.said is not None)
+    deciding = sorted(
+        (part for part in parts if part.outcome == worst), key=lambda part: (part.said is not None, rank(part))
+    )
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
     against = " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample)) or None
@@ -174,6 +177,16 @@ def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
     return [tuple(group) for _, group in groups]
 
 
+def rank(vote: Vote) -> int:
+    """How much running its test showed: 0 proves the fail; a vote without a test comes last."""
+    return len(PROOF_STATUSES) if vote.proof is UNSET else PROOF_STATUSES.index(vote.proof.status)
+
+
+def is_proven(result: CriterionResult) -> bool:
+    """Whether the test of a vote that fails the criterion proves it."""
+    return any(vote.outcome == "fail" and rank(vote) == 0 for vote in result.votes)
+
+
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     """The rubric's outcome from those of its criteria, by weight.
 
@@ -181,10 +194,15 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     weight, where not_applicable leaves the count. Nothing applicable passes. `min_coverage` is about what judges and
     checks could not tell: a question without an answer never passes, must or not.
 
+    A fail that must be proven and is not leaves the count. Code under review can make any test pass: if a rubric
+    passes only because of tests that voided a fail, it is inconclusive.
+
     Of a criterion that only advises a pass counts. Its fail counts for coverage alone, and that it could not tell not
     at all: advice keeps no rubric from passing. `would_block` then says what its fail would have done.
     """
     decided = _decided(rubric, results)
+    if decided.outcome == "pass" and _decided(rubric, [_unvoided(one) for one in results]).outcome == "fail":
+        decided = replace(decided, outcome="inconclusive")
     if not any(one.is_advice for one in results):
         return decided
     blocking = _blocking(rubric, decide(rubric, [replace(one, trust=UNSET) for one in results]))
@@ -195,8 +213,15 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     return replace(decided, criteria=tuple(marked))
 
 
+def _unvoided(result: CriterionResult) -> CriterionResult:
+    """As if the tests of its votes had not passed."""
+    is_void = any(vote.proof is not UNSET and vote.proof.status == "void" for vote in result.votes)
+    return replace(result, outcome="fail") if result.outcome == "abstain" and is_void else result
+
+
 def _decided(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     applicable = [one for one in results if one.outcome != "not_applicable" and not one.is_advice]
+    applicable = [one for one in applicable if not _is_unproven(rubric, one)]
     scored = [one for one in applicable if one.outcome in ("pass", "fail")]
     passed = sum(one.weight for one in scored if one.outcome == "pass")
     scored_weight = sum(one.weight for one in scored)
@@ -223,6 +248,15 @@ def _decided(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult
     )
 
 
+def _is_unproven(rubric: Rubric, result: CriterionResult) -> bool:
+    """Whether it is a fail that blocks only if it is proven, and is not."""
+    return result.outcome == "fail" and result.id in _to_be_proven(rubric) and not is_proven(result)
+
+
+def _to_be_proven(rubric: Rubric) -> set[str]:
+    return {criterion.id for criterion in rubric.criterion if criterion.proof == "required"}
+
+
 def levelled(
     rubrics: Sequence[Rubric],
     results: Sequence[RubricResult],
@@ -237,12 +271,15 @@ def levelled(
     blocking = {
         (rubric.id, name) for rubric, result in zip(rubrics, results, strict=True) for name in _blocking(rubric, result)
     }
+    to_be_proven = {(rubric.id, name) for rubric in rubrics for name in _to_be_proven(rubric)}
 
     def level_of(finding: Finding, names: Collection[str]) -> Level:
         own = {(name, finding.criterion) for name in names}
         if finding.level == "notice" or own.isdisjoint(failed):
             return finding.level
-        return "warning" if own.isdisjoint(blocking) else "failure"
+        is_proven = finding.proof is not UNSET and finding.proof.status == "proven"
+        blocked_by = own & blocking - (set() if is_proven else to_be_proven)
+        return "failure" if blocked_by else "warning"
 
     pairs = zip(findings, raised_by, strict=True)
     return tuple(replace(finding, level=level_of(finding, names)) for finding, names in pairs)
@@ -250,8 +287,10 @@ def levelled(
 
 def _blocking(rubric: Rubric, result: RubricResult) -> set[str]:
     """The failed criteria that make the rubric fail: its musts, and all of them if its score is under the threshold."""
-    fails = result.outcome == "fail"
-    failed = [one for one in result.criteria if fails and one.outcome == "fail" and not one.is_advice]
+    if result.outcome != "fail":
+        return set()
+    fails = [one for one in result.criteria if one.outcome == "fail" and not one.is_advice]
+    failed = [one for one in fails if not _is_unproven(rubric, one)]
     musts = {one.id for one in failed if one.must}
     return musts if musts and result.score >= rubric.pass_threshold else {one.id for one in failed}
 

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
@@ -13,13 +14,16 @@ from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     FINGERPRINT_DIGITS,
+    Basis,
     CriterionResult,
     Finding,
     RubricResult,
+    Vote,
     short,
     whole_change,
 )
 from vibe_gate.gate.policy import PolicyImpact
+from vibe_gate.judging.decide import rank
 
 
 def all_findings(
@@ -61,14 +65,20 @@ def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
             message=vote.reason or "The answer gives no reason.",
             evidence=(evidence,),
             second_look=vote.second_look,
+            basis=_basis(vote),
+            proof=vote.proof,
         )
-        for vote in result.votes
+        for vote in sorted(result.votes, key=rank)
         if vote.outcome == "fail"
         for evidence in vote.evidence
         if evidence.standing != "void"
     ]
     once = list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
-    return once or [whole_change(result)]
+    return once or [replace(whole_change(result), basis="inferred")]
+
+
+def _basis(vote: Vote) -> Basis:
+    return "executed" if vote.proof is not UNSET and vote.proof.is_executed else "inferred"
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:

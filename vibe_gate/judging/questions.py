@@ -18,7 +18,7 @@ from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.context import Facts
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.gate import CounterexampleRule, Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
@@ -36,12 +36,13 @@ TOOLS = ("Read", "Grep", "Glob")
 def question_key(
     *, about: Sequence[str], rubric: str, model: str, message: str, versions: Mapping[str, str],
     tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION, vote: int = 0,
+    tests: str = "",
 ) -> str:  # fmt: skip
     """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
 
     `about`: the trees before and after, or the prompts that a judge is shown and the blobs that they are about.
     `rubric`: its digest, or of one `vote`, by its number from 1, that of what it asks. `message` is "" unless it is
-    shown; `versions` by program.
+    shown; `versions` by program; `tests`: what a judge is told of tests that it may bring.
     """
     plain = {
         "vote": vote,
@@ -52,14 +53,15 @@ def question_key(
         "tools": sorted(tools),
         "message": hashlib.sha256(message.encode("utf-8", "surrogateescape")).hexdigest(),
         "versions": dict(sorted(versions.items())),
-    }
+    } | ({"tests": tests} if tests else {})
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 class RubricQuestion(Struct, frozen=True):
     """A rubric as it is asked: with the author's `message`, or without it (""), of `models` that take turns.
 
-    `about`: both trees. `key` is that of the question as a whole.
+    `about`: both trees. `key` is that of the question as a whole. `tests`: how a test is run that a fail may
+    bring; None if none may.
     """
 
     rubric: Rubric
@@ -67,6 +69,7 @@ class RubricQuestion(Struct, frozen=True):
     models: tuple[str, ...]
     about: tuple[str, ...]
     key: str
+    tests: CounterexampleRule | None = None
 
     def model_of(self, number: int) -> str:
         """The model that casts the vote of that number, from 1."""
@@ -83,6 +86,7 @@ class RubricQuestion(Struct, frozen=True):
                 message=self.message,
                 versions=_versions(),
                 vote=number,
+                tests=brief.tests_prompt(self.tests),
             )
             for model in models
         }
@@ -220,7 +224,7 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
         models = rubric.models or (rubric.model or model,)
         seen = facts.message if "message" in rubric.sees else ""
         for message in dict.fromkeys(("", seen)):
-            question = RubricQuestion(rubric, message, models, trees, "")
+            question = RubricQuestion(rubric, message, models, trees, "", facts.asks_for_tests)
             asked.append(replace(question, key=_key(question, trees, sdk)))
     return tuple(asked)
 
@@ -274,6 +278,7 @@ def _key(question: RubricQuestion, about: Sequence[str], sdk: str | None = None)
         model=question.model_of(1),
         message=question.message,
         versions=_versions(sdk),
+        tests=brief.tests_prompt(question.tests),
     )
 
 

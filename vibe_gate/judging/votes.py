@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct, convert
+from msgspec import UNSET, Struct, convert
 from msgspec.structs import replace
 
 from vibe_gate import agent
@@ -31,6 +31,7 @@ from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.open_model import OpenedModel
+from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
 
@@ -50,7 +51,7 @@ class VoteContext(Struct, frozen=True):
     """What every conversation of the run's judges shares.
 
     `folder` holds what judges may read (`trees`, with `after` and `before` in it) and the agents' homes; `read` gives
-    the content of a side.
+    the content of a side. `prover` runs the tests that fails bring; None if none are asked for.
     """
 
     facts: Facts
@@ -58,6 +59,7 @@ class VoteContext(Struct, frozen=True):
     model: OpenedModel
     read: Callable[[FileVersion], bytes]
     folder: Path
+    prover: Prover | None = None
 
 
 class _Reply(Struct, frozen=True):
@@ -202,11 +204,11 @@ async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, cont
     if other is None or name not in model.gone:
         end = await _hold(shown, number, part, node, name, context)
         if other in (None, name) or not end.ending.is_unavailable:
-            return _reply_of(part, end, name, shown.change, context)
+            return await _reply_of(part, end, name, shown.change, context)
         model.gone.setdefault(name, context.run.redactor.text(end.ending.detail))
     model.replaced.add((name, other))
     end = await _hold(shown, number, part, node, other, context)
-    return _reply_of(part, end, other, shown.change, context)
+    return await _reply_of(part, end, other, shown.change, context)
 
 
 async def _hold(
@@ -216,8 +218,8 @@ async def _hold(
     turn = agent.Turn(
         node=node,
         prompt=shown.prompt(part, model.nonce, number),
-        system_prompt=brief.SYSTEM_PROMPT,
-        schema=brief.answer_schema(),
+        system_prompt=brief.SYSTEM_PROMPT + brief.tests_prompt(shown.question.tests),
+        schema=brief.answer_schema(tests=shown.question.tests is not None),
         objection=partial(sent_back, [criterion.id for criterion in part.criteria]),
         cwd=context.folder / TREES,
         tools=TOOLS,
@@ -237,16 +239,17 @@ async def _hold(
     )
 
 
-def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
+async def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
     status, run = end.ending.status, context.run
     if status == "answered":
-        reply = _reply(part, end.ending.answer, change, end.folder, context)
+        reply = await _reply(part, end.ending.answer, change, end.folder, context)
     else:
         budget = f"The budget of ${context.model.limit_usd:g} is reached."
         limits = {"timeout": run.deadline.reached, "budget": budget}
         reply = _no_answer(part, status, limits.get(status) or run.redactor.text(end.ending.detail), end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
-    return replace(reply, votes=votes, model=model, used_tools=end.ending.used_tools)
+    looked = end.ending.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
+    return replace(reply, votes=votes, model=model, used_tools=looked)
 
 
 def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
@@ -257,11 +260,14 @@ def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
     return _Reply(kind, short(detail), {criterion.id: vote for criterion in part.criteria})
 
 
-def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
+async def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
     reading = reading_of([criterion.id for criterion in part.criteria], answer)
     if reading.unfit:
         return _no_answer(part, "no_answer", _misfit(reading.unfit, context), turn)
     votes = {criterion.id: _vote(criterion, reading, change, turn, context) for criterion in part.criteria}
+    if context.prover is not None:
+        for name, given in reading.answers.items():
+            votes[name] = await context.prover.proven(votes[name], given)
     return _Reply("finished", "", votes)
 
 

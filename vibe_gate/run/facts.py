@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, ReviewRequest, World
+from vibe_gate.domain.context import Facts, ProofEnvironment, ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import GateError
@@ -31,7 +31,23 @@ def facts_of(
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
-    return Facts(change, gate, rubrics, message, authored, trust={} if request.calibrating else trust)
+    return Facts(
+        change,
+        gate,
+        rubrics,
+        message,
+        authored,
+        trust={} if request.calibrating else trust,
+        tests=_tests(change, gate, repository, world),
+    )
+
+
+def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:
+    if (rule := gate.file.counterexample) is None:
+        return None
+    from vibe_gate.judging.proving import environment_for  # few gates run tests
+
+    return environment_for(rule, change, repository, world.environ)
 
 
 def catch_up(repository: Repository, world: World) -> str:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from msgspec import Struct
@@ -25,13 +26,16 @@ from vibe_gate import scratch
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.sandbox import launcher
 
-__all__ = ["CommandResult", "agent_wall", "hide_process", "run_command", "wall_lack"]
+__all__ = ["CommandLimits", "CommandResult", "agent_wall", "hide_process", "run_command", "wall_lack"]
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
 
 PATIENCE_S = 10.0
 """Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5 s), and some."""
+
+CANCEL_S = 0.2
+"""Seconds between two looks whether the result is still wanted."""
 
 LEAST_ABI = 3
 """The version of Landlock (Linux 6.2) an agent needs: older ones let it empty files outside of the wall."""
@@ -85,20 +89,37 @@ class CommandResult(Struct, frozen=True):
     dropped: int = 0
 
 
+class CommandLimits(Struct, frozen=True):
+    """What all processes of a command may use together. A command with limits has no network and no socket either."""
+
+    memory_mb: int
+    disk_mb: int
+    processes: int
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """What the launcher is told."""
+        bytes_ = {"memory": self.memory_mb << 20, "disk": self.disk_mb << 20, "processes": self.processes}
+        return {"offline": True, "limits": bytes_}
+
+
 def run_command(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Mapping[str, str], unix_sockets: bool = False
-) -> CommandResult:
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Mapping[str, str], unix_sockets: bool = False,
+    limits: CommandLimits | None = None, variables: Mapping[str, str] = MappingProxyType({}),
+    cancelled: Callable[[], bool] = bool,
+) -> CommandResult:  # fmt: skip
     """Run `argv` in `cwd` and wait for its end, at most `timeout_s` seconds.
 
     A name without a slash is looked up in PATH; one with a slash is a file below
     `cwd`. Whatever way this returns or raises, no process that the command started is
     left (on macOS: none of its group). `unix_sockets` leaves those open that the
-    command's user may open, a container daemon's, say.
+    command's user may open, a container daemon's, say. `variables` are added to its environment; the folders of their
+    PATH are readable. Over one of its `limits`, it is ended at once; as soon as it is `cancelled`, too.
     """
     started = time.monotonic()
     with scratch.private_folder("command") as folder:
         home = folder / "home"
-        env = _environment(environ, home)
+        env = {**_environment(environ, home), **variables}
         program, why = _program(argv[0], cwd, env["PATH"])
         if why:
             return CommandResult(None, "", why, _since(started))
@@ -107,10 +128,10 @@ def run_command(
             "read": _readable(program, env["PATH"], environ),
             "write": [str(cwd), str(home)],
             "unix_sockets": unix_sockets,
-        }
+        } | (limits.order if limits else {})
         tail = _Tail()
         try:
-            answer = _carry_out(order, cwd, env, tail, timeout_s)
+            answer = _carry_out(order, cwd, env, tail, timeout_s, cancelled)
         except OSError as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
     failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
@@ -152,8 +173,9 @@ def wall_lack() -> str:
 
 
 def _carry_out(
-    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, timeout_s: float
-) -> dict[str, Any]:
+    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, timeout_s: float,
+    cancelled: Callable[[], bool],
+) -> dict[str, Any]:  # fmt: skip
     """What the launcher reports."""
     hide_process()
     report, write = os.pipe()
@@ -168,16 +190,28 @@ def _carry_out(
             os.close(write)
         reader = threading.Thread(target=tail.read, args=(process.stdout,), daemon=True)
         reader.start()
-        late = False
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            late = True
+            late = _is_late(process, timeout_s, cancelled)
         finally:
             _end(process)
         reader.join(PATIENCE_S)
         answer = {name: value for line in reports for name, value in json.loads(line).items()}
     return answer | ({"failure": f"timed out after {timeout_s:g} s"} if late else {})
+
+
+def _is_late(process: subprocess.Popen[bytes], timeout_s: float, cancelled: Callable[[], bool]) -> bool:
+    """Wait for the process; whether it is still there, after its time or when nobody wants it any more."""
+    until = time.monotonic() + timeout_s
+    while not cancelled():
+        left = until - time.monotonic()
+        try:
+            process.wait(max(min(left, CANCEL_S), 0.0))
+        except subprocess.TimeoutExpired:
+            if left <= CANCEL_S:
+                return True
+            continue
+        return False
+    return True
 
 
 def hide_process() -> None:

@@ -11,6 +11,9 @@ around itself, which nobody takes down again, and becomes the command. What hold
     seccomp             no sockets of other services (a container daemon's is as good as root), no io_uring, no keyrings
     capabilities        where it runs as root: only those that change files
 
+The order may say {"offline": true} (no socket of any kind, no shared memory) and give "limits": {"memory": bytes,
+"disk": bytes, "processes": number}, of all processes together. Whatever goes over one ends, and FD gets a failure.
+
 FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not started}, and at the end
 {"code": ...} as in `subprocess`. Without FD, as in the second form, the exit code is the command's, and why it was not
 started goes to stderr.
@@ -24,6 +27,7 @@ import errno
 import json
 import os
 import platform
+import resource
 import signal
 import stat
 import struct
@@ -44,6 +48,9 @@ END_S = 5.0
 
 SCOPED_ABI = 6
 """The version of Landlock (Linux 6.12) that keeps signals and abstract sockets inside."""
+
+WATCH_S = 0.05
+"""Seconds between two looks at what a command with limits uses: 50 MB more on a fast disk, some dozens of processes."""
 
 _TICK_S = 0.02
 _NO_REPORT = -1
@@ -78,7 +85,8 @@ _OTHER_ABI = 0x40000000
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")  # noqa: S108
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108
 _TERMINALS = "/dev/pts"
 
 
@@ -97,7 +105,14 @@ def main(order: dict[str, Any]) -> int:
     os.dup2(quiet, 1)  # the output's end is the command's end, not ours
     os.dup2(quiet, 2)
     processes = _Processes(child, abi)
-    processes.end(SETTLE_S if processes.attend() else 0)
+    limits = order.get("limits")
+    over = _Watch(order["write"], **limits).over if limits else None
+    ended = processes.attend(over)
+    if processes.over:
+        processes.kill()
+        _report(report, failure=processes.over)
+        return 0
+    processes.end(SETTLE_S if ended else 0)
     if processes.status is None:
         return 0
     code = os.waitstatus_to_exitcode(processes.status)
@@ -133,6 +148,8 @@ def _become(order: dict[str, Any], abi: int, report: int, launcher: int) -> None
         for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE)):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
+        if limits := order.get("limits"):
+            _limit(**limits)
         _report(report, lacks=_wall(order, abi))
         if os.getppid() != launcher:
             raise OSError("the launcher is gone")
@@ -152,7 +169,8 @@ def _wall(order: dict[str, Any], abi: int) -> str:
         return "this kernel cannot hold back set-uid programs"
     lacks = []
     if abi:
-        _enclose(order["read"], order["write"], abi)
+        offline = order.get("offline", False)
+        _enclose(order["read"], [*order["write"], *([] if offline else [_SHARED_MEMORY])], abi)
     else:
         lacks.append("no Landlock")
     if abi in (1, 2):
@@ -160,7 +178,8 @@ def _wall(order: dict[str, Any], abi: int) -> str:
     if abi and abi < SCOPED_ABI:
         lacks.append("signals reach the gate")
     _drop_capabilities()
-    if not _filter_calls((*_FAMILIES, _AF_UNIX) if order["unix_sockets"] else _FAMILIES):
+    families = (*_FAMILIES, _AF_UNIX) if order["unix_sockets"] else _FAMILIES
+    if not (_filter_calls((), errno.ENETDOWN) if order.get("offline") else _filter_calls(families)):
         lacks.append("sockets of other services are open")
     return "; ".join(lacks)
 
@@ -226,22 +245,45 @@ def _drop_capabilities() -> None:
     _must(_libc.capset(header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0)))
 
 
-def _filter_calls(families: tuple[int, ...]) -> bool:
+def _limit(memory: int, disk: int, processes: int) -> None:
+    """What the kernel can hold each process to; `_Watch` sees to them together."""
+    own = _threads_of_user() + processes  # of root the kernel counts none
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_FSIZE, disk),
+        (resource.RLIMIT_NPROC, own),
+    ):
+        _, hard = resource.getrlimit(kind)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, most))
+
+
+def _threads_of_user() -> int:
+    count = 0
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and process.stat().st_uid == os.getuid():
+                count += sum(1 for _ in (process / "task").iterdir())
+    return count
+
+
+def _filter_calls(families: tuple[int, ...], refusal: int = errno.EACCES) -> bool:
     """Only sockets of these families; no calls that go around a filter. False if this system has no filter."""
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
-    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*FILTERED[machine], families))
+    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*FILTERED[machine], families, refusal))
     lines = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
     return _prctl(_SET_SECCOMP, 2, program) == 0
 
 
 def _program(
-    machine: int, socket: int, absent: tuple[int, ...], families: tuple[int, ...]
+    machine: int, socket: int, absent: tuple[int, ...], families: tuple[int, ...], refusal: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first argument at 16."""
-    no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | errno.EACCES
+    no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | refusal
     yield _LOAD, 0, 0, 4
     yield _EQUAL, 1, 0, machine
     yield _RETURN, 0, 0, no_call
@@ -260,21 +302,64 @@ def _program(
     yield _RETURN, 0, 0, refused
 
 
+class _Watch:
+    """What the processes below this one use together, against their limits in bytes."""
+
+    def __init__(self, folders: list[str], memory: int, disk: int, processes: int) -> None:
+        self._memory, self._disk, self._processes = memory, disk, processes
+        self._folders = {folder: _free(folder) for folder in folders}
+
+    def over(self) -> str:
+        """The limit that they are over, as a sentence about the command; "" if none."""
+        found = _descendants(os.getpid(), self._processes)
+        if len(found) > self._processes:
+            return f"it had more than {self._processes} processes"
+        if sum(map(_own_memory, found)) > self._memory:
+            return f"it used more than {self._memory >> 20} MB of memory"
+        if any(before - _free(folder) > self._disk for folder, before in self._folders.items()):
+            return f"it wrote more than {self._disk >> 20} MB"
+        return ""
+
+
+def _free(folder: str) -> int:
+    """Bytes that are free where the folder is; what others write there meanwhile counts as well."""
+    about = os.statvfs(folder)
+    return about.f_bavail * about.f_frsize
+
+
+def _own_memory(pid: int) -> int:
+    """Bytes of memory that belong to no file; 0 of a process that has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        _, resident, shared, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
+        return (resident - shared) * resource.getpagesize()
+    return 0
+
+
 class _Processes:
     """The command and everything that it started, seen from outside of the wall."""
 
     def __init__(self, child: int, abi: int) -> None:
         self.status: int | None = None
+        self.over = ""
         self._child = child
         self._abi = abi
         self._empty = False
 
-    def attend(self) -> bool:
-        """Wait until the command has ended (True), or we are told to end it."""
+    def attend(self, over: Callable[[], str] | None = None) -> bool:
+        """Wait until the command has ended (True), we are told to end it, or it is `over` a limit."""
         while self.status is None:
-            if not self._reap() and self.status is None and signal.sigwait(_WAITED) == signal.SIGTERM:
+            if self._reap() or self.status is not None:
+                continue
+            if _heard(WATCH_S if over else None) == signal.SIGTERM:
+                return False
+            self.over = over() if over else ""
+            if self.over:
                 return False
         return True
+
+    def kill(self) -> None:
+        """SIGKILL to all, at once."""
+        self._wait(END_S, self._kill)
 
     def end(self, settle_s: float) -> None:
         """Some time to settle, SIGTERM to the command's group, a grace, SIGKILL to all."""
@@ -283,7 +368,7 @@ class _Processes:
             self._wait(GRACE_S, lambda: self._reap() or not self._signal_group(0))
         if not self._empty:
             self._signal_group(signal.SIGKILL)
-        self._wait(END_S, self._kill)
+        self.kill()
 
     def _reap(self) -> bool:
         """Take what has ended; whether nothing is left."""
@@ -322,13 +407,24 @@ class _Processes:
         return True
 
 
-def _descendants(pid: int) -> list[int]:
-    """The processes below `pid`; [] if the system does not show them."""
+def _heard(seconds: float | None) -> int:
+    """The next of the signals that are waited for; 0 if none came within the time."""
+    if seconds is None or sys.platform == "darwin":
+        return signal.sigwait(_WAITED)
+    about = signal.sigtimedwait(_WAITED, seconds)
+    return about.si_signo if about else 0
+
+
+def _descendants(pid: int, enough: int = sys.maxsize) -> list[int]:
+    """The processes below `pid`, or more than `enough` of them; [] if the system does not show them."""
     found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                found += [child, *_descendants(child)]
+    left = [pid]
+    while left and len(found) <= enough:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{left.pop()}/task").iterdir():
+                children = [int(child) for child in (task / "children").read_text().split()]
+                found += children
+                left += children
     return found
 
 

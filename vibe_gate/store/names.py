@@ -37,6 +37,8 @@ SESSIONS = "sessions.json"
 PATCH = "change.patch"
 MADE = "made.patch"
 OUTPUT = "checks.log"
+TESTS = "counterexamples"
+"""The tests that fails brought, and what their runs printed (`NAME.log`)."""
 TURN_PATCH = "turn.patch"
 TURN_LOG = "turn.log"
 RECEIPT = "receipt.json"
@@ -75,9 +77,10 @@ _TURN_FILES: dict[str, Part] = {
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _TURN = re.compile(rf"nodes/{_FOLDER_NAME.pattern}/turn-[0-9]{{3,9}}")
 _CONTENT = re.compile(rf"(?:{_TURN.pattern}/)?files/(?:before|after)/[0-9a-f]{{64}}\.(?:txt|bin)(?:\.gz)?")
+_TEST = re.compile(rf"{TESTS}/{_FOLDER_NAME.pattern}")
 _ATTACHMENT = re.compile(rf"{ATTACHED}/[0-9a-f]{{64}}")
 _FOLDERS = re.compile(
-    rf"{ATTACHED}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
+    rf"{ATTACHED}|{TESTS}|nodes|nodes/{_FOLDER_NAME.pattern}|{_TURN.pattern}|(?:{_TURN.pattern}/)?files(?:/before|/after)?"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -135,6 +138,8 @@ def part_of(name: str) -> Part | None:
         return "content"
     if _ATTACHMENT.fullmatch(name):
         return "attached"
+    if _TEST.fullmatch(name):
+        return "text"
     folder, _, base = name.rpartition("/")
     return _TURN_FILES.get(base) if _TURN.fullmatch(folder) else None
 
@@ -155,7 +160,8 @@ class Entry(Struct, frozen=True):
     @property
     def is_vouched(self) -> bool:
         """Whether it is a file whose digest the run's summary has."""
-        own = self.name in VOUCHED or is_turn(self.name.rpartition("/")[0])
+        folder = self.name.rpartition("/")[0]
+        own = self.name in VOUCHED or folder == TESTS or is_turn(folder)
         return own and self.is_file and not self.is_temporary
 
     @property

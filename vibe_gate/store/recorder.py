@@ -103,6 +103,16 @@ class RunRecorder:
         self._place(parts, names.OUTPUT, parts.redact.data(data))
 
     @never_fails
+    def counterexample(self, parts: RunParts, name: str, test: bytes, printed: bytes) -> None:
+        """Keep a test that a fail brought, and what its runs printed, as counterexamples/NAME and NAME.log."""
+        folder = parts.folder.folder(names.TESTS, create=True)
+        for file, data in ((name, test), (f"{name}.log", printed)):
+            safe = parts.redact.data(data)
+            folder.place(names.as_folder_name(file, "a test's name"), safe)
+            about = {"artifact": f"{names.TESTS}/{file}", "sha256": digest_of(safe), "size": len(safe)}
+            self._append(parts, "artifact.written", None, about)
+
+    @never_fails
     def content(self, parts: RunParts, side: Side, data: bytes, path: str = "") -> str:
         """Keep one side of a changed file; `path` as shown (`paths.quote`) goes into the event log.
 

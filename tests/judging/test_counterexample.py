@@ -1,0 +1,157 @@
+"""What the runs of a fail's test mean, and what that does to a verdict. Pure."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from vibe_gate.domain.gate import CounterexampleRule
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Proof, ProofStatus, Vote
+from vibe_gate.judging.brief import ObligingLine
+from vibe_gate.judging.counterexample import (
+    Runner,
+    RunReading,
+    compared,
+    control_of,
+    obliging,
+    path_of,
+    read_run,
+    runner_of,
+    voided,
+    weighed,
+)
+from vibe_gate.judging.decide import decide, levelled
+from vibe_gate.judging.findings import findings_of
+
+FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
+UNLOADED = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: cannot import name 'first'\n"
+OFFLINE = "OSError: [Errno 100] Network is down\n\nRan 1 test in 0.01s\n\nFAILED (errors=1)\n"
+
+RUNS: list[tuple[Runner, int | None, str, str, str]] = [
+    ("pytest", 0, "1 passed in 0.01s", "passed", ""),
+    ("pytest", 0, "1 skipped in 0.01s", "unfinished", "every test in it was skipped"),
+    ("pytest", 0, "all good, 3 passed in 0.1s says the code under test", "unfinished", "skipped"),
+    ("pytest", 1, FAILED, "failed", ""),
+    ("pytest", 1, "E  fixture 'db' not found\n1 error in 0.01s", "broken", ""),
+    ("pytest", 2, "E   ImportError: cannot import name 'x'\n1 error in 0.05s", "broken", "ImportError: cannot import"),
+    ("pytest", 5, "no tests ran in 0.00s", "unfinished", "there is no test in it"),
+    ("pytest", 4, "ERROR: unrecognized arguments", "unfinished", "exit code 4"),
+    ("pytest", 1, "/usr/bin/python: No module named pytest", "unfinished", "pytest is not in the environment"),
+    ("pytest", 1, "E   MemoryError\n1 failed in 0.01s", "unfinished", "more memory"),
+    ("unittest", 0, "Ran 2 tests in 0.0s\n\nOK (skipped=1)\n", "passed", ""),
+    ("unittest", 0, "Ran 1 test in 0.0s\n\nOK (skipped=1)\n", "unfinished", "skipped"),
+    ("unittest", 0, "Ran 0 tests in 0.0s\n\nOK\n", "unfinished", "no test in it"),
+    ("unittest", 1, "AssertionError: 1 != 2\nRan 1 test in 0.0s\n\nFAILED (failures=1)\n", "failed", "1 != 2"),
+    ("unittest", 1, f"{UNLOADED}Ran 1 test in 0.0s\n\nFAILED (errors=1)\n", "broken", "ImportError"),
+    ("unittest", 1, OFFLINE, "unfinished", "network"),
+    ("other", 0, "", "passed", ""),
+    ("other", 3, "FAIL a_test.go:3\n", "failed", "FAIL a_test.go:3"),
+    ("other", 127, "", "unfinished", "not found"),
+    ("other", -9, "", "unfinished", "signal 9"),
+    ("pytest", None, "", "unfinished", "timed out after 10 s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("runner", "code", "output", "end", "why"), RUNS)
+def test_a_run_says_whether_the_test_failed_or_could_not_run(
+    runner: Runner, code: int | None, output: str, end: str, why: str
+) -> None:
+    read = read_run(runner, code, output, "timed out after 10 s" if code is None else "")
+    assert read.end == end
+    assert why in read.reason
+
+
+def test_the_runner_is_known_by_its_command() -> None:
+    commands = (["pytest", "-q", "{file}"], [".venv/bin/python", "-m", "unittest", "{file}"], ["go", "test", "{file}"])
+    assert [runner_of(command) for command in commands] == ["pytest", "unittest", "other"]
+
+
+PASSED, FAILS, BROKEN = RunReading("passed"), RunReading("failed", "1 != 2"), RunReading("broken", "SyntaxError: x")
+ABSENT = RunReading("broken", "ImportError: no name", missing=True)
+LATE = RunReading("unfinished", "timed out after 10 s")
+HOLDS = (CheckedEvidence(path="a.py", line=2, end_line=2, quote="first", standing="holds"),)
+VOID = (replace(HOLDS[0], standing="void", why="the quoted text is not in the file"),)
+
+CASES: list[tuple[tuple[RunReading, ...], RunReading | None, tuple[CheckedEvidence, ...], ProofStatus]] = [
+    ((FAILS,) * 3, PASSED, (), "shown"),
+    ((FAILS,) * 3, PASSED, VOID, "shown"),
+    ((FAILS,) * 3, PASSED, HOLDS, "proven"),
+    ((BROKEN,) * 3, PASSED, HOLDS, "proven"),  # what the change took away
+    ((FAILS,) * 3, ABSENT, HOLDS, "proven"),  # what the change brings
+    ((FAILS,) * 3, ABSENT, (), "unchanged"),
+    ((ABSENT,) * 3, ABSENT, HOLDS, "could_not_run"),  # a test that imports what is nowhere proves nothing
+    ((FAILS,) * 3, FAILS, HOLDS, "unchanged"),
+    ((FAILS,) * 3, LATE, HOLDS, "could_not_run"),
+    ((PASSED,) * 3, None, HOLDS, "void"),
+    ((FAILS, PASSED, FAILS), None, HOLDS, "flaky"),
+    ((FAILS, LATE), None, HOLDS, "could_not_run"),
+]
+
+
+@pytest.mark.parametrize(("after", "before", "obligation", "status"), CASES)
+def test_runs_and_obligations_make_a_status(
+    after: tuple[RunReading, ...], before: RunReading | None, obligation: tuple[CheckedEvidence, ...], status: str
+) -> None:
+    assert weighed(*compared(after, before), obligation)[0] == status
+
+
+def test_a_line_obliges_if_it_stands_in_the_tree_and_is_not_the_one_objected_to() -> None:
+    tree = {"src/a.py": b'def first(n):\n    """The first n."""\n    return items[:n - 1]\n'}
+    accused = CheckedEvidence(path="src/a.py", line=3, end_line=3, quote="x", standing="holds")
+    vote = Vote(outcome="fail", said="fail", reason="So.", evidence=(accused,))
+    quotes = ('"""The first n."""', "return items[:n - 1]", "n.", "The last n.")
+    lines = [ObligingLine(path="after/src/a.py", line=2, quote=quote) for quote in quotes]
+    lines += [ObligingLine(path="src/b.py", line=1, quote="def first(n):")]
+    checked = obliging(lines, vote, tree.get)
+    assert [line.standing for line in checked] == ["holds", "void", "void", "void", "void"]
+
+
+def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> None:
+    assert path_of("x", CounterexampleRule(), ["test"]) == "test/test_counterexample_2d711642.py"
+    assert path_of("x", CounterexampleRule(file="a/b_test.go"), ["test"]) == "a/b_test.go"
+    control = control_of("def test_it():\n    pass\n", python=True)
+    compile(control, "control", "exec")
+    assert "def test_it():" in control
+    with pytest.raises(SyntaxError):
+        compile(control_of("let x;", python=False).replace("\0", ""), "control", "exec")
+
+
+def result(
+    outcome: str, status: ProofStatus | None = None, *, must: bool = True, name: str = "works"
+) -> CriterionResult:
+    line = CheckedEvidence(path="a.py", line=3, end_line=3, quote="x", standing="holds")
+    vote = Vote(outcome="fail", said="fail", reason="So.", counterexample="0", evidence=(line,))
+    vote = voided(vote, Proof(status=status)) if status else replace(vote, outcome=outcome)
+    return CriterionResult(
+        id=name, kind="judge", must=must, weight=1.0, outcome=vote.outcome, decided_by="unanimous", votes=(vote,)
+    )
+
+
+def rubric(proof: str | None = None, *, must: bool = True, threshold: float = 0.7) -> Rubric:
+    criterion = Criterion(id="works", kind="judge", must=must, question="Does it?", proof=proof)
+    other = Criterion(id="other", kind="judge", question="And this?")
+    return Rubric(schema=1, id="r", pass_threshold=threshold, criterion=(criterion, other))
+
+
+@pytest.mark.parametrize("status", ["proven", "shown", "flaky", "unchanged", "could_not_run", None])
+@pytest.mark.parametrize("threshold", [0.0, 0.7])
+def test_where_proof_is_required_only_a_proven_fail_blocks(status: ProofStatus | None, threshold: float) -> None:
+    asked = rubric("required", threshold=threshold)
+    results = (result("fail", status), result("pass", name="other", must=False))
+    decided = decide(asked, results)
+    assert decided.outcome == ("fail" if status == "proven" else "pass")
+    [found] = findings_of(asked.criterion[0], results[0])
+    [shown] = levelled((asked,), (decided,), (found,), [{"r"}])
+    assert shown.level == ("failure" if status == "proven" else "warning")
+    assert shown.basis == ("executed" if status in ("proven", "shown") else "inferred")
+    assert decide(rubric(threshold=threshold), results).outcome == "fail"
+
+
+def test_a_fail_that_its_own_test_voids_is_never_green() -> None:
+    voided_must, voided_other = result("fail", "void"), result("fail", "void", must=False)
+    passed = result("pass", name="other", must=False)
+    assert voided_must.outcome == "abstain"
+    assert decide(rubric(), (voided_must, passed)).outcome == "inconclusive"
+    assert decide(rubric(must=False), (voided_other, passed)).outcome == "inconclusive"  # 0.5 is under the threshold
+    assert decide(rubric(must=False, threshold=0.5), (voided_other, passed)).outcome == "pass"  # as with the fail
