@@ -173,7 +173,7 @@ CALIBRATED = TrustBadge(
 
 def advised() -> Report:
     """A judge that has not earned to block has failed a `must`, and one that was never measured another."""
-    waits = replace(CALIBRATED, blocks=False, needed=107)
+    waits = replace(CALIBRATED, blocks=False, needed=115)
     unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
     found = (finding(SWALLOWED, level="warning", path="src/ledger/transfer.py", line=43,
                      fingerprint="3f9a1c2b4d5e6f70"),
