@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("quick_agents")
 CASES = ".vibe-gate/cases"
 BASELINE = ".vibe-gate/baseline/quality.toml"
 CRITERION = "errors-not-swallowed"
-ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0].replace("0.7", '0.7\nsecond_look = "never"')
+ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0]
 PASSES, FAILS = passes(CRITERION), answers(fails())
 
 
@@ -49,6 +49,13 @@ def case(repo: Repo, name: str, expected: str, after: str) -> Path:
 
 def calibrate(repo: Repo, *argv: str, **environ: str) -> Done:
     return vibe_gate("calibrate", *argv, cwd=repo.path, environ=repo.environ | environ)
+
+
+def badge(repo: Repo) -> dict[str, object]:
+    """What a review by the definitions as they are says of the judge."""
+    argv = ("review", "--json", "--no-judge", "--definitions", "worktree")
+    told: dict[str, object] = vibe_gate(*argv, cwd=repo.path, environ=repo.environ).json["rubrics"][0]["criteria"][0]
+    return told["trust"]  # type: ignore[return-value]
 
 
 def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
@@ -119,8 +126,10 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
     assert "Replaying 8 reviews of cases from their cassettes." in replayed.err
     more = calibrate(repo, "--wire", "replay", "--repeat", "3")
     assert (more.code, more.out.count("undecided: ")) == (3, 4)
+    assert badge(repo)["sentence"] == "calibrated: 0 of 3 clean blocked, 1 of 1 found"
     rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace("say why not?", "say why?"))
+    assert badge(repo)["state"] == "stale"
     stale = calibrate(repo, "--wire", "replay")
     assert (stale.code, (repo.path / BASELINE).read_bytes()) == (3, written)
     assert "4 cases undecided, so no baseline was written; run it again." in stale.out
