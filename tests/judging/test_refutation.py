@@ -17,6 +17,7 @@ from vibe_gate.domain.verdict import (
     CriterionResult,
     LookOutcome,
     Outcome,
+    Proof,
     SecondLook,
     TrustBadge,
     Vote,
@@ -89,6 +90,14 @@ def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, l
     assert after.outcome == before.outcome or (before.outcome, after.outcome) == ("fail", "pass")
     if after.outcome != before.outcome:
         assert all(one.is_refuted for one in cast if one.outcome == "fail")
+
+
+def test_a_proof_that_was_refuted_proves_nothing():
+    proven = replace(vote("fail", 1, look_at="refuted"), proof=Proof(status="proven"))
+    left = vote("fail", 5, look_at="stands")
+    required = replace(RUBRIC, criterion=(replace(ASKED, proof="required"), SOFT))
+    assert decide(required, [without_refuted(result(proven, left))]).outcome != "fail"
+    assert decide(required, [result(replace(proven, second_look=UNSET), left)]).outcome == "fail"
 
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():

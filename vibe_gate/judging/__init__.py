@@ -6,5 +6,6 @@ open_model  the way to the model, shared by all         asking    export the tre
 votes       one question asked vote by vote             reading   a model's answer, and what its form lacks
 evidence    a quotation compared with the file          decide    the arithmetic of answers
 findings    what is pointed at, with fingerprints       verdict   answers -> rubric results, findings, outcome
-surroundings  what stands around a change
+surroundings  what stands around a change               second_look  a fail put to one more conversation
+second_look_brief  what that is told
 """

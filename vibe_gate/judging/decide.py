@@ -183,8 +183,8 @@ def rank(vote: Vote) -> int:
 
 
 def is_proven(result: CriterionResult) -> bool:
-    """Whether the test of a vote that fails the criterion proves it."""
-    return any(vote.outcome == "fail" and rank(vote) == 0 for vote in result.votes)
+    """Whether the test of a vote that fails the criterion, and was not refuted, proves it."""
+    return any(vote.outcome == "fail" and not vote.is_refuted and rank(vote) == 0 for vote in result.votes)
 
 
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:

@@ -145,6 +145,8 @@ def _described(vote: Vote) -> Iterator[str]:
     if vote.proof is not UNSET:
         yield _row(f"a test of the judge was run: {vote.proof.status.replace('_', ' ')}. {vote.proof.reason}")
         yield from map(_row, vote.proof.test.split("\n") if vote.proof.test else [])
+        for one in vote.proof.obligation:
+            yield _row(f"what the judge says obliges the code, {one.path}:{one.line}: {one.quote}")
 
 
 def _row(text: str) -> str:
