@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Override, Suppression, Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, TrustBadge
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.judging.decide import apply_overrides, decide, spares
 
@@ -51,6 +53,15 @@ def test_without_waivers_nothing_changes():
         (finding("a"),),
         (),
     )
+
+
+def test_what_only_advised_and_is_waived_would_not_have_blocked():
+    advises = TrustBadge(state="uncalibrated", sentence="", blocks=False)
+    told = decide(RUBRIC, [replace(result(name, "fail"), trust=advises) for name in "abc"])
+    assert [one.would_block for one in told.criteria] == [True] * 3
+    waivers = Waivers(TODAY, (override(finding("a")),))
+    (rubric,) = apply_overrides([RUBRIC], [told], [finding(name) for name in "abc"], waivers).rubrics
+    assert (rubric.outcome, [one.would_block for one in rubric.criteria]) == ("pass", [UNSET, True, True])
 
 
 def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():

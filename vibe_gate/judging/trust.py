@@ -17,7 +17,6 @@ from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.domain.label import ON_FORGE, Label
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import TrustBadge, TrustState
-from vibe_gate.judging.brief import TEMPLATE_VERSION
 
 Badges = Mapping[tuple[str, str], TrustBadge]
 """By ids of rubric and criterion."""
@@ -99,6 +98,8 @@ def _known(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[La
         return _Known(None, "before the rubric changed", _wrong(own))
     if baseline.model != judge:
         return _Known(None, f"with {baseline.model}, not {judge}", _wrong(own))
+    from vibe_gate.judging.brief import TEMPLATE_VERSION  # most gates have no baseline
+
     if baseline.template != TEMPLATE_VERSION:
         return _Known(None, "with an earlier version of vibe-gate's instructions", _wrong(own))
     return _Known(measured, "", _wrong(own))
