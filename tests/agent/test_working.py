@@ -313,7 +313,9 @@ def test_a_turn_that_was_stopped_before_it_began_asks_nothing(tmp_path, environ)
     with answering(DONE) as model:
         task = work_in(tmp_path, "", environ)
         end = asyncio.run(
-            agent.hold(task, record=None, wire=None, environ=environ, homes=tmp_path, timeout_s=9, stop=stop)
+            agent.hold(
+                task, record=None, wire=None, environ=environ, redact=str, homes=tmp_path, timeout_s=9, stop=stop
+            )
         )
     assert (end.ending.status, end.ending.detail, model.api.log) == ("aborted", "Enough.", [])
 

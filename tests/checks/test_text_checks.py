@@ -162,10 +162,10 @@ def test_a_line_full_of_secrets_is_answered_in_linear_time() -> None:
     def keys(size: int) -> FileDiff:
         return added("a", (KEY + b" ") * size)
 
-    assert_linear(lambda file: ask("no-secrets", file), keys, 40_000)
-    assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 40_000)
-    result = ask("no-secrets", keys(40_000))
-    assert result.reason.startswith("40,000 secrets: a.")
+    assert_linear(lambda file: ask("no-secrets", file), keys, 10_000)
+    assert_linear(lambda file: ask("no-secrets", file, gitleaks=ALLOWS), keys, 10_000)
+    result = ask("no-secrets", keys(10_000))
+    assert result.reason.startswith("10,000 secrets: a.")
     assert KEY.decode() not in "".join(to_json(finding) for finding in result.findings)
 
 

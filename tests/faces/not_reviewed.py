@@ -21,6 +21,7 @@ from typing import Any
 
 import sdk_alone
 from answers import answers, fails, passes
+from clean_environ import clean_environ
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import GATE, Project
@@ -287,6 +288,15 @@ class Faces:
         for hook in (path / ".git" / "hooks").iterdir():
             hook.unlink()
         return Repo(path, self.environ)
+
+
+def faces_in(place: Path) -> Faces:
+    """The faces below an empty folder, with an environment of their own."""
+    home = place / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    environ = clean_environ(home)
+    return Faces(place, environ | {"PATH": f"{sdk_alone.QUICK}:{environ['PATH']}"})
 
 
 def _ran(

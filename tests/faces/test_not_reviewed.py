@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faces.not_reviewed import STATES, Faces, State, row
+from faces.not_reviewed import STATES, Faces, State, faces_in, row
 from scripted_messages_api import ApiError
 from wire import answering
 
@@ -15,9 +15,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "not-reviewed.md"
 UNANSWERED = STATES["the API does not accept the key (401)"]
 
 
-@pytest.fixture
-def faces(tmp_path: Path, environ: dict[str, str]) -> Faces:
-    return Faces(tmp_path, environ)
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory: pytest.TempPathFactory) -> Faces:
+    return faces_in(tmp_path_factory.mktemp("faces"))
 
 
 @pytest.mark.parametrize(

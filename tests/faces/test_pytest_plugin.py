@@ -231,7 +231,7 @@ import pytest
 
 @pytest.mark.parametrize("word", ["HANG", "KEY", "REFUSE"])
 def test_ends(vibe, vibe_repo, word):
-    vibe.sync.run("fixer", word, timeout_s=8 if word == "HANG" else 60)
+    vibe.sync.run("fixer", word, timeout_s=3 if word == "HANG" else 60)
 
 
 @pytest.mark.vibe(repeat=3)
@@ -265,11 +265,12 @@ def test_without_a_loop(vibe, vibe_repo):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(project, monkeypatch):
+def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(project, monkeypatch, quick):
     project.makepyfile(test_ends=ENDS)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         done = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
+    assert "interrupt" in sdk_alone.refused(), "the agent that is stopped by its watcher; the quick one ends at once"
     done.assert_outcomes(skipped=2, failed=1, errors=4)
     done.stdout.fnmatch_lines_random(
         [
@@ -313,7 +314,7 @@ def test_workers_share_the_budget_of_the_session(project, monkeypatch, quick, en
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-n2"], ["-p", "no:xdist"]], ids=["xdist", "one"])
-def test_ctrl_c_leaves_no_agent(project, monkeypatch, arguments):
+def test_ctrl_c_leaves_no_agent(project, monkeypatch, quick, arguments):
     project.makepyfile(test_hang="def test_a(vibe, vibe_repo):\n    vibe.sync.run('fixer', 'HANG')\n")
     with answering(agent(), repeat_last=True) as model:
         command = [

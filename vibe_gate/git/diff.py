@@ -288,15 +288,18 @@ class _Ends(Struct, frozen=True):
 class ChangeQueries(HookQueries):
     """What `Repository` says about changes."""
 
-    _latest: tuple[Trees, bytes] | None = None
+    _latest: tuple[Trees, Diff] | None = None
     _working_tree: WorkingTree | None = None
 
     def change(self, selection: Selection) -> Change:
         """The change that was asked for, with its files. RevisionError: no such revision, or history cut short."""
         ends = self._ends(selection)
-        found = compare(self._objects, [ends.trees])[ends.trees]
-        self._latest = ends.trees, found.patch
-        return _change(ends, found)
+        return _change(ends, self._compared(ends.trees))
+
+    def between(self, before: str, after: str) -> Change:
+        """What differs between two trees; it has no commits."""
+        found = self._compared(Trees(before, after))
+        return Change("range", before, after, "", "", "", found.patch_id, found.files)
 
     def patch_ids(self, commits: Sequence[str]) -> dict[str, str]:
         """The patch-id of each commit's change (full ids) against its first parent; none of one that changes nothing.
@@ -396,9 +399,12 @@ class ChangeQueries(HookQueries):
         return Merging(self._objects)
 
     def _text_patch(self, change: Change) -> bytes:
-        trees = Trees(change.before, change.after)
+        return self._compared(Trees(change.before, change.after)).patch
+
+    def _compared(self, trees: Trees) -> Diff:
+        """What differs, kept for whoever asks the same next: the patch of a change, the change of a turn."""
         if self._latest is None or self._latest[0] != trees:
-            self._latest = trees, compare(self._objects, [trees])[trees].patch
+            self._latest = trees, compare(self._objects, [trees])[trees]
         return self._latest[1]
 
     def _ends(self, selection: Selection) -> _Ends:

@@ -36,7 +36,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.turn import GitState
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.git.diff import ChangeQueries, Trees, compare
+from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import RAW_ATTRIBUTES, export
 from vibe_gate.git.objects import Objects, alternates_entry
 from vibe_gate.git.place import Place
@@ -49,7 +49,7 @@ _SUBMODULE, _LINK = b"160000", b"120000"
 
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = {bare}\n\tlogallrefupdates = {log}\n[gc]\n\tauto = 0\n"
 _IDENTITY = "[user]\n\tname = agent\n\temail = agent@vibe-gate.invalid\n"
-_FILE_SYSTEM = ("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode")
+_FILE_SYSTEM = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode)$"
 """What git finds out about a disk when it makes a repository there; the workspace may be on another than the user's."""
 
 _OWNER = "repository"
@@ -108,8 +108,7 @@ class Workspace:
 
     def change(self, before: str, after: str) -> Change:
         """What differs between two trees of this workspace or of the repository; it has no commits."""
-        found = compare(self._objects, [Trees(before, after)])[Trees(before, after)]
-        return Change("range", before, after, "", "", "", found.patch_id, found.files)
+        return self.repository.between(before, after)
 
     def state(self, tree: str = "") -> GitState:
         """HEAD as it was when the run began, and whether the files (`tree`, if it is known) differ from it."""
@@ -183,8 +182,8 @@ class Workspace:
         with tempfile.TemporaryDirectory(dir=self.folder) as probe:
             git = self._place.git.bare(Path(probe), {})
             _checked(git.run("init", "--quiet", "--bare", "--template="))
-            values = {name: git.run("config", "--get", name).line for name in _FILE_SYSTEM}
-        return "".join(f"[core]\n\t{name[5:]} = {value}\n" for name, value in values.items() if value)
+            values = [line.split(None, 1) for line in git.run("config", "--get-regexp", _FILE_SYSTEM).out.splitlines()]
+        return "".join(f"[core]\n\t{name[5:].decode()} = {value.decode()}\n" for name, value in values)
 
     def _make_clone(self) -> None:
         inside = self.root / ".git"
