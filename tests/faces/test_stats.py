@@ -53,7 +53,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "hits": 4, "misses": 2, "saved_usd": pytest.approx(2 * usd),
         "criteria": [{"rubric": "quality", "criterion": "errors-not-swallowed", "found": 1, "right": 1, "wrong": 0,
                       "unanswered": 0, "precision": {"value": 1.0, "low": pytest.approx(0.025), "high": 1.0}}],
-        "usd_per_right": {"quality": usd},
+        "usd_per_right": {"quality": usd}, "would_have_blocked": {},
     }  # fmt: skip
 
     text = run("stats", "--since", "7d").out.splitlines()

@@ -11,6 +11,7 @@ import reports
 from msgspec.structs import replace
 from summaries import HEAD, criterion, finding, summary, weighed
 
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.gate import Gate, GateFile, ModelChoice, Trust
@@ -26,6 +27,7 @@ from vibe_gate.report.annotations import annotation, check_run, review_comments
 from vibe_gate.report.comment import comment, job_summary
 from vibe_gate.report.formats import junit, sarif
 from vibe_gate.report.html import verdict_page
+from vibe_gate.report.statistics import lines, statistics
 from vibe_gate.report.terminal import render
 
 NAME = "errors-not-swallowed"
@@ -136,6 +138,14 @@ def test_a_line_comment_says_that_its_finding_would_have_blocked():
     [one] = review_comments(reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch))
     assert one.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in one.body
     assert "Would have blocked: uncalibrated; only advises" in one.body
+
+
+def test_stats_count_what_would_have_blocked_once_for_each_finding():
+    made = told(measured=None, uncalibrated="advise")
+    runs = [RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")]
+    total = statistics(runs, {}, lambda run: made)
+    assert total.would_have_blocked == {f"quality/{NAME}": 1}
+    assert f"would have blocked: 1 of quality/{NAME}" in lines(total)
 
 
 def test_without_definitions_nobody_is_told_that_a_judge_is_uncalibrated():

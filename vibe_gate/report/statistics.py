@@ -30,7 +30,8 @@ class Statistics(Struct):
     `usd_at_most`: some model has no listed price. A finding of several runs counts once, as the newest has it.
     `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers were used again, as far
     as their runs are still stored; None if that is not known of any. `criteria`: what people say of findings;
-    `usd_per_right`: by rubric, what its judges cost for each finding that is labelled right.
+    `usd_per_right`: by rubric, what its judges cost for each finding that is labelled right. `would_have_blocked`: by
+    RUBRIC/CRITERION, findings that would have blocked, had its judge earned to.
     """
 
     runs: int = 0
@@ -47,6 +48,7 @@ class Statistics(Struct):
     saved_usd: float | None = None
     criteria: list[CriterionFeedback] = []
     usd_per_right: dict[str, float] = {}
+    would_have_blocked: dict[str, int] = {}
 
 
 def statistics(
@@ -63,6 +65,7 @@ def statistics(
     """
     total = Statistics()
     found: dict[tuple[str, str], set[str]] = {}
+    advised: dict[str, set[str]] = {}
     said = list(labels)
     states: dict[tuple[str, ...], str] = {}
     for entry in entries:
@@ -89,9 +92,13 @@ def statistics(
         for finding in summary.findings:
             for source in summary.sources(finding):
                 found.setdefault((source.rubric, source.criterion), set()).add(finding.fingerprint)
+            for rubric, one in queries.sources(finding, summary):
+                if one.would_block is True:
+                    advised.setdefault(f"{rubric.id}/{one.id}", set()).add(finding.fingerprint)
             state = queries.waiver(finding).partition(" ")[0] or "kept"
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
     total.findings |= Counter(states.values())
+    total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}
     _add_feedback(total, found, said, since)
     return total
 
@@ -147,6 +154,9 @@ def lines(total: Statistics) -> list[str]:
     if total.not_counted:
         text.append(f"not counted: {', '.join(f'{times:,} {name}' for name, times in total.not_counted.items())}")
     text.append("findings: " + ", ".join(f"{times:,} {name}" for name, times in total.findings.items()))
+    if total.would_have_blocked:
+        each = ", ".join(f"{number:,} of {name}" for name, number in _greatest(total.would_have_blocked))
+        text.append(f"would have blocked: {each}")
     if total.hits:
         saved = "" if total.saved_usd is None else f", at least ${total.saved_usd:.4f} saved"
         text.append(f"from earlier verdicts: {total.hits:,} of {counted(total.hits + total.misses, 'answer')}{saved}")
