@@ -139,7 +139,7 @@ def _may_be_cut() -> str:
 
 def _may_assign() -> str:
     name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
-    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{15})"
+    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{11})"
     assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
     values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
     return rf"(?i:{values}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
@@ -462,13 +462,17 @@ _TAIL = (
     r"|\\?[\"'](?:(?P<two>\s?,\s{0,8})|\]\s?=\s?)(?=\\?[\"'])|[ \t]{1,4}(?=\\?[\"'])(?<![\"'][ \t]))"
 )
 _BARE = r"a-z0-9+/_.~!@#$%^*-"
-_SHORTEST_BARE = 15
+_SHORTEST_BARE = 11
+_LONG_BARE = 15
+"""Characters from which a value without quotes counts under any secret's name; shorter ones under a provider's."""
 _RUN = rf"(?:[{_BARE}]++|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++"
 _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
     # An address' next parameter is no part of the value.
     # A few `=` may stand in one, as in base64url; more of them would make the search of hostile text quadratic.
-    rf"|(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}}){_RUN}(?:={_RUN}){{0,8}}+={{0,2}}+)"
+    # A quote that is not closed before its line or another string ends was cut, or the value has quotes in it.
+    r"|(?:\\?(?P<open>[\"'`])(?=[^\s\"'`]{8,4000}+(?:[ \t]{0,9}(?:\r?\n|\Z)|(?!(?P=open))[\"'`])))?"
+    rf"(?P<bare>(?=[&={_BARE}]{{{_SHORTEST_BARE}}}){_RUN}(?:={_RUN}){{0,8}}+={{0,2}}+)"
     r"(?=[\s,;}\\\"'`&)<>\]|]|$))"
 )
 _ASSIGNMENTS = {name: expression(name + _TAIL + _VALUE, re.ASCII) for name in _NAMES}
@@ -479,7 +483,7 @@ _MIXED = expression(r"[a-z]")  # constants' names are strings, too
 _OTHER_FORMS = {
     # An option of a command, or two strings of its list of arguments.
     "--": expression(
-        r"--(?P<name>[a-z][a-z0-9_-]{2,60}+)(?:[ \t]{1,4}|\\?[\"']\s?,\s{0,8}(?=\\?[\"']))" + _VALUE, re.ASCII
+        r"--(?P<name>[a-z0-9][a-z0-9_-]{2,60}+)(?:[ \t]{1,4}|\\?[\"']\s?,\s{0,8}(?=\\?[\"']))" + _VALUE, re.ASCII
     ),
     # A Dockerfile's ENV, csh's setenv.
     "env ": expression(r"env [ \t]{0,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII),
@@ -513,15 +517,19 @@ _DOCUMENTED = expression(
 )
 """Random values of AWS's documentation."""
 _REST = expression(r"[A-Za-z0-9+/]{16,}")
-_REFERENCE = expression(
-    r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|[()\[\]]|^none$|^null$|^undefined$|^[a-z]+:"
-)
+_REFERENCE = expression(r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|^none$|^null$|^undefined$|^[a-z]+:")
+_BRACKETS = expression(r"[()\[\]]")
+_CALL_OR_INDEX = expression(r"[A-Za-z_][\w.]*[(\[].*[)\]]\Z")
 _CAMEL = expression(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")
 """A type: `private_key: Ed25519PrivateKey`."""
 _CHAIN = expression(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z")  # `data.secret.main_1.value`
 _UUID = expression(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORDS = expression(r"[A-Za-z]++[0-9]{0,4}+(?:[-_./:@ ][A-Za-z]++[0-9]{0,4}+)*+(?:[-_./][0-9]{0,4})?\Z")
 """What is words, each with a small number behind it."""
+
+_TOKEN = expression(r"[A-Za-z0-9+/=_.-]+\Z")
+_JOINTS = expression(r"[-_/+=]")
+_PART_OF_NAME = expression(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 _PLAIN_VALUE = expression(
     r"(?:P(?:[0-9]{1,6}[YMWD]){0,4}(?:T(?:[0-9.]{1,9}[HMS]){1,3})?"  # a duration as ISO 8601 has it
@@ -607,30 +615,60 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
         return None
     if _SAMPLE.search(lowered) and not _hides_secret(value):
         return None
-    switches = len(_SWITCH.findall(value))
-    if switches < _MIXED_SWITCHES and ((not is_quoted and _CHAIN.match(value)) or _CAMEL.search(value)):
-        return None
-    is_letters = value.isalpha()
-    if not (_is_no_word(value) if is_letters else _is_no_name(value)):
-        return None
-    if before.endswith("key") and not _KEY_OF.search(before) and not _is_unnamed_key(name, value):
-        return None
     if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
-    is_mixed = is_letters or (switches >= _MIXED_SWITCHES and len(value) >= _SHORTEST_BARE)
-    if _bits(value) < (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS):
+    is_random = _is_random(value, is_quoted=is_quoted)
+    if not is_random and (tail or not _is_unsayable(value)):
+        return None
+    is_named = not before.endswith("key") or _KEY_OF.search(before) or _is_unnamed_key(name, value)
+    if not ((is_random and is_named) or _is_providers(name)):
         return None
     return "aws-secret-key" if "aws" in before and len(value) == 40 else "secret-assignment"
 
 
+def _is_random(value: str, *, is_quoted: bool) -> bool:
+    """Whether an assigned value is as random as a secret, and no word, name, type, call or chain of names."""
+    switches = len(_SWITCH.findall(value))
+    if switches < _MIXED_SWITCHES and (_CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))):
+        return False
+    if _BRACKETS.search(value) and (switches < _MIXED_SWITCHES or _CALL_OR_INDEX.search(value)):
+        return False
+    letters = _JOINTS.sub("", value)
+    is_letters = letters.isalpha() and (value.isalpha() or _is_mixed_case(letters))
+    if not (is_quoted or len(value) >= _LONG_BARE) or not (_is_no_word(letters) if is_letters else _is_no_name(value)):
+        return False
+    is_mixed = is_letters or switches >= _MIXED_SWITCHES
+    return _bits(value) >= (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS)
+
+
+def _is_unsayable(value: str) -> bool:
+    """Whether a value cannot be a name, short or without digits as it may be: it has no words to speak of."""
+    if len(value) < _SHORTEST_BARE or "." in value or not _TOKEN.match(value):
+        return False
+    if _PLAIN_VALUE.match(value) or _is_path(value):
+        return False
+    # In the mean a random one has parts of two characters, a name in camel case of four.
+    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) or bool(_HARD_TO_SAY.search(value.lower()))
+
+
 def _is_path(value: str) -> bool:
     """Whether the slashes in a value are those of a path; base64 has some, too."""
-    return value.count("/") >= 3 and (value[0] in "/.~" or len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES)
+    if value.count("/") < 3:
+        return False
+    return value[0] in "/.~" or (len(_SWITCH.findall(value)) < 2 * _MIXED_SWITCHES and not _changes_case(value))
 
 
 _LETTERS = 20
 _HARD_TO_SAY = expression(r"[bcdfghjklmnpqrstvwxz]{5}")
 _CASE_CHANGES = expression(r"[a-z](?=[A-Z])|[A-Z](?=[a-z])")
+
+
+def _is_mixed_case(value: str) -> bool:
+    return not (value.islower() or value.isupper())
+
+
+def _has_all(value: str) -> bool:
+    return all(any(map(kind, value)) for kind in (str.isdigit, str.islower, str.isupper))
 
 
 def _is_no_name(value: str) -> bool:
@@ -644,23 +682,34 @@ def _is_no_word(value: str) -> bool:
     """Whether letters alone are random: many capitals among them, or what nobody could say."""
     if len(value) < _LETTERS:
         return False
-    if value.islower() or value.isupper():
+    if not _is_mixed_case(value):
         return bool(_HARD_TO_SAY.search(value.lower())) and _bits(value) >= _BARE_BITS
+    return _changes_case(value)
+
+
+def _changes_case(value: str) -> bool:
+    """Whether upper and lower case change as often as in random letters; in CamelCase a third of the letters do."""
     return 5 * len(_CASE_CHANGES.findall(value)) >= 2 * len(value)
 
 
 _PUBLIC_KEY = expression(
-    r"pub(?:lic|lishable)?|site|verif|cache|primary|foreign|sort|partition|object|s3|file|host|idempot"
+    r"pub(?:lic|lishable)?|site|verif(?:y|ic)|cache|primary|foreign|sort|partition|object|s3|file|host|idempot"
 )
+_WORD_BEFORE_KEY = expression(r"[A-Za-z0-9][-_.]?[Kk](?:ey|EY)\Z")
+_PUBLIC = ("AAAA", "MII")
+"""How base64 of a public key begins, in SSH's form and in DER."""
 _DIGITS_OF_HEX = expression(r"[0-9A-Fa-f-]+\Z")
 
 
 def _is_unnamed_key(name: str, value: str) -> bool:
-    """Whether a key is secret whose name does not say so: a provider's, or one that is no digest, id or word."""
-    if _is_providers(name):
-        return True
-    is_random = len(_SWITCH.findall(value)) > _MIXED_SWITCHES and len(value) >= _LETTERS
-    return is_random and value.isalnum() and not _DIGITS_OF_HEX.match(value) and not _PUBLIC_KEY.search(name.lower())
+    """Whether a key is secret whose name does not say so: its value is no digest, id, word or public key."""
+    is_random = len(_SWITCH.findall(value)) > _MIXED_SWITCHES or (_has_all(value) and _is_unsayable(value))
+    if not is_random or len(value) < _LETTERS or _DIGITS_OF_HEX.match(value):
+        return False
+    if value.startswith(_PUBLIC) or _PUBLIC_KEY.search(name.lower()):
+        return False
+    has_owner = _WORD_BEFORE_KEY.search(name) is not None  # `key` alone is what all tables have
+    return value.isalnum() or (has_owner and _has_all(value) and _TOKEN.match(value) is not None)
 
 
 @functools.cache
