@@ -245,6 +245,13 @@ def test_the_effective_gate_parses_back_to_the_same_demands(gate: Gate | None) -
         assert [replace(c, options={}) for c in again.criterion] == [replace(c, options={}) for c in rubric.criterion]
 
 
+def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() -> None:
+    gate = built_in_gate(FileTree())
+    turns = replace(gate.rubrics[0], models=("a", "b"))
+    (shown,) = tomllib.loads(effective_toml(replace(gate, rubrics=(turns,))))["rubric"].values()
+    assert read(Rubric, shown).models == ("a", "b")
+
+
 def test_the_effective_gate_names_every_setting() -> None:
     text = effective_toml(built_in_gate(FileTree()))
     missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]

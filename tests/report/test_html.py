@@ -86,7 +86,8 @@ def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: 
 
 def test_what_others_wrote_stays_text() -> None:
     evidence = (CheckedEvidence(path=HOSTILE, line=1, end_line=1, quote=HOSTILE, standing="holds"),)
-    vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE)
+    vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE,
+                model=HOSTILE)  # fmt: skip
     asked = criterion("x", "fail", reason=HOSTILE, votes=(vote,))
     renamed = ChangedFile(path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False)
     told = summary(

@@ -47,7 +47,8 @@ def _workflow(workflow: WorkflowDefinition) -> dict[str, Any]:
 
 def _rubric(rubric: Rubric, default_model: str) -> dict[str, Any]:
     tables: dict[str, Any] = without_none(plain(rubric))
-    return {"model": default_model} | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
+    own = {} if rubric.models else {"model": default_model}
+    return own | tables | {"criterion": [_criterion(criterion) for criterion in rubric.criterion]}
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:

@@ -202,9 +202,10 @@ def _tally(votes: Sequence[Vote]) -> str:
 
 def _vote(vote: Vote, number: int, view: View) -> Html:
     changed = f", answered {vote.said}" if vote.said and vote.said != vote.outcome else ""
+    model = f", by {vote.model}" if vote.model else ""
     talk = _conversation(vote.turn, view)
     parts = [
-        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, " ", talk),
+        tag("p", tag("span", vote.outcome, class_=f"badge {vote.outcome}"), changed, model, " ", talk),
         tag("p", vote.reason),
         _against(vote.counterexample),
         _evidence(vote.evidence),
