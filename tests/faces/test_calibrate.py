@@ -139,6 +139,35 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
     assert not measured.is_of(now.digest, measured.model, measured.template)
 
 
+@pytest.mark.slow  # reviews
+def test_a_labelled_finding_is_in_stats_in_calibrate_and_a_case_that_test_runs(repo: Repo) -> None:
+    repo.git("config", "user.name", "Ada")
+    repo.git("config", "user.email", "ada@example.org")
+    repo.commit("A gate")
+    repo.commit("Drop errors", **{"src/load.py": SWALLOWS})
+
+    def run(*argv: str, **environ: str) -> Done:
+        return vibe_gate(*argv, cwd=repo.path, environ=repo.environ | environ)
+
+    with answering(FAILS, repeat_last=True) as model:
+        (finding,) = run("review", "HEAD~1..HEAD", "--json", **model.environ).json["findings"]
+        name = finding["fingerprint"]
+        for word, expected, code in (("wrong", "pass", 1), ("right", "fail", 0)):
+            assert run("label", name, word).code == 0
+            (row,) = run("stats", "--json").json["criteria"]
+            assert (row["criterion"], row["found"], row[word], row["unanswered"]) == (CRITERION, 1, 1, 0)
+            added = run("cases", "add", name, "--name", word).out
+            assert f"cases/{word}: rubric quality, expected: {CRITERION} {expected}" in added
+            measured = calibrate(repo, "--wire", "record", "--json", **model.environ).json["rubrics"][0]["criteria"][0]
+            assert measured["labels"] == {"right": 0, "wrong": 0} | {word: 1}
+            assert (measured["clean_blocked"], measured["found"]) == ((1, 0) if word == "wrong" else (1, 1))
+            assert (
+                f"labels of this clone: {'0 right, 1' if code else '1 right, 0'} wrong"
+                in calibrate(repo, "--wire", "replay").out
+            )
+            assert f"{word}: {'FAIL' if code else 'ok'}" in run("test").out
+
+
 @pytest.mark.slow  # processes
 def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(repo: Repo) -> None:
     for name in ("one", "two", "three"):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from vibe_gate.domain.document import Timestamp
-from vibe_gate.domain.rubric import Identifier
+from vibe_gate.domain.rubric import Identifier, Rubric
 from vibe_gate.domain.verdict import MAX_REASON, short
 
 LabelSource = Literal["cli", "command", "reaction", "override"]
@@ -48,6 +48,11 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Annotated[str, Meta(max_length=200)] = ""
     run: Annotated[str, Meta(max_length=64)] = ""
     source: LabelSource
+
+    def is_about(self, rubric: Rubric, criterion: str, judge: str) -> bool:
+        """Whether it is about this criterion as the rubric defines it, and about the judge: its `Rubric.judged_by`."""
+        same = (self.rubric, self.criterion, self.digest) == (rubric.id, criterion, rubric.digest)
+        return same and {*self.model.split(", ")} <= {*judge.split(", ")}  # of models that take turns, who voted
 
 
 class Word(Struct, frozen=True, kw_only=True):

@@ -163,9 +163,8 @@ class Summary(Struct, frozen=True, kw_only=True):
         """The model that judged, several joined by ", "; "" of a check, and if an older version did not say it."""
         if criterion.kind == "check":
             return ""
-        asked = {vote.model for vote in criterion.votes if vote.model}
-        alone = set(self.cost.by_model) if len(self.cost.by_model) == 1 else set[str]()
-        return ", ".join(sorted(asked or alone))
+        asked = dict.fromkeys(vote.model for vote in criterion.votes if vote.model)
+        return ", ".join(asked or (self.cost.by_model if len(self.cost.by_model) == 1 else ()))
 
     def to_json(self) -> str:
         """The document as indented JSON with a final newline."""

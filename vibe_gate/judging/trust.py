@@ -84,12 +84,7 @@ def may_block(trust: Trust, state: TrustState, clean: int, blocked: int) -> bool
 
 def _known(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[Label], model: str) -> _Known:
     judge = rubric.judged_by(model)
-    own = [
-        label
-        for label in labels
-        if (label.rubric, label.criterion, label.digest) == (rubric.id, criterion.id, rubric.digest)
-        and {*label.model.split(", ")} <= {*judge.split(", ")}  # of those that take turns, the ones that voted
-    ]
+    own = [label for label in labels if label.is_about(rubric, criterion.id, judge)]
     baseline = next((one for one in gate.baselines if one.rubric == rubric.id), None)
     measured = baseline.of(criterion.id) if baseline else None
     if baseline is None or measured is None:

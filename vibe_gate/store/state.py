@@ -457,11 +457,6 @@ class Labels(_Table):
         """The newest label of each finding and rubric, oldest first; damaged ones are skipped."""
         return newest(self._each())
 
-    def of(self, rubric: str, criterion: str, digest: str, model: str) -> tuple[Label, ...]:
-        """As `all`, of what this definition of the rubric and this model answered to the criterion."""
-        wanted = (rubric, criterion, digest, model)
-        return newest(one for one in self._each() if (one.rubric, one.criterion, one.digest, one.model) == wanted)
-
     def _each(self) -> Iterator[Label]:
         there = self._file.read("SELECT 1 FROM sqlite_master WHERE name = 'labels'")
         rows = self._file.read("SELECT line FROM labels ORDER BY id") if there else []

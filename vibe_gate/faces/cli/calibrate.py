@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from vibe_gate.domain.calibration import Baseline, CriterionBaseline, at_most, c
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
+from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -22,6 +23,7 @@ from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
 from vibe_gate.run.cases import CaseSet, read_case_set
+from vibe_gate.store import open_state
 
 JOBS = 4
 """Cases asked side by side: each has an agent's process of its own, some 200 MB."""
@@ -41,14 +43,16 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
         _ask(args, calibration, environ)
         measured = [_written(measure, cases) for measure in calibration.measures(now())]
+        with open_state(cases.repository.common_dir) as state:
+            labels = state.labels.all()
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {
         "exit_code": code,
-        "rubrics": [_row(*one, bound) for one in measured],
+        "rubrics": [_row(*one, bound, labels) for one in measured],
         "paid_usd": sum(calibration.paid),
     }
-    lines = [line for one in measured for line in _lines(*one, bound)]
+    lines = [line for one in measured for line in _lines(*one, bound, labels)]
     return emit_result(args, document, lines, code)
 
 
@@ -107,11 +111,11 @@ def _written(measure: RubricMeasure, cases: CaseSet) -> tuple[RubricMeasure, str
 # As JSON
 
 
-def _row(measure: RubricMeasure, path: str, bound: float) -> dict[str, Any]:
+def _row(measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]) -> dict[str, Any]:
     about: Baseline = measure.baseline
     head = {name: getattr(about, name) for name in ("rubric", "digest", "model", "template", "cli", "created_at")}
     undecided = [{"case": name, "reason": reason} for name, reason in measure.undecided.items()]
-    criteria = [_criterion(one, bound) for one in measure.measures]
+    criteria = [_criterion(one, bound) | {"labels": _said(measure, one, labels)} for one in measure.measures]
     return head | {"baseline": path, "cases": measure.cases, "undecided": undecided, "criteria": criteria}
 
 
@@ -138,13 +142,22 @@ def _criterion(measure: CriterionMeasure, bound: float) -> dict[str, Any]:
 # As text
 
 
-def _lines(measure: RubricMeasure, path: str, bound: float) -> Iterator[str]:
+def _said(measure: RubricMeasure, one: CriterionMeasure, labels: Sequence[Label]) -> dict[str, int]:
+    """How many findings of the criterion and of this judge people in this clone call right, and wrong."""
+    own = [label.right for label in labels if label.is_about(measure.rubric, one.criterion.id, measure.baseline.model)]
+    return {"right": own.count(True), "wrong": own.count(False)}
+
+
+def _lines(measure: RubricMeasure, path: str, bound: float, labels: Sequence[Label]) -> Iterator[str]:
     about = measure.baseline
     repeats = max((one.counts.repeats for one in measure.measures), default=1)
     times = f" x {repeats}" if repeats > 1 else ""
     yield f"{about.rubric} · {about.model} · {counted(measure.cases, 'case')}{times} · rubric {about.digest[:8]}"
     for one in measure.measures:
         yield from table(one, bound)
+        said = _said(measure, one, labels)
+        if any(said.values()):
+            yield f"    labels of this clone: {said['right']} right, {said['wrong']} wrong"
     shown = list(measure.undecided.items())[:_UNDECIDED_SHOWN]
     yield from (f"  undecided: {name}: {reason}" for name, reason in shown)
     if more := len(measure.undecided) - len(shown):
