@@ -94,14 +94,14 @@ def add_case(
         name = ask.name or f"{(about.criterion or about.rubric)[:MOST_NAMED]}-{about.finding[:8] or _short(about)}"
         commits, patch = _change(repository, about, keep_patch=ask.patch)
         told = _told(about, labels, Redactor(environ))
-        folder = _write(repository.root, name, told + _document(about.rubric, commits, expected), patch)
+        folder = write_case(repository.root, name, told + case_toml(about.rubric, commits, expected), patch)
         after = repository.patched(repository.tree_of(commits["base"]), patch) if patch else ""
         said = ", ".join(f"{criterion or 'the rubric'} {outcome}" for criterion, outcome in expected.items())
         return AddedCase(folder, about.rubric, said, bool(patch) and after != about.summary.change.after)
 
 
-def _document(rubric: str, commits: Mapping[str, str], expected: Mapping[str, str]) -> str:
-    """The keys of case.toml."""
+def case_toml(rubric: str, commits: Mapping[str, str], expected: Mapping[str, str]) -> str:
+    """The keys of case.toml; `expected` by criterion, "" of the rubric."""
     outcome = {"outcome": expected[""]} if "" in expected else {}
     of_criteria = {criterion: word for criterion, word in expected.items() if criterion}
     table = {"schema": 1, "rubric": rubric, **outcome, **commits} | ({"expect": of_criteria} if of_criteria else {})
@@ -240,7 +240,7 @@ def _told(about: _About, labels: Iterable[Label], redactor: Redactor) -> str:
     return "".join(f"# {safe(redactor.text(line))}\n" for line in lines)
 
 
-def _write(root: Path, name: str, text: str, patch: bytes) -> str:
+def write_case(root: Path, name: str, text: str, patch: bytes = b"") -> str:
     """Make the case's folder; its path from the root. UsageError if it is there, or behind a link."""
     if not is_identifier(name):
         raise UsageError(f"'{paths.quote(name)}' is not the name of a case; {_NAMES}")

@@ -7,7 +7,8 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
 from msgspec import Struct
 
@@ -44,6 +45,11 @@ MAX_NOTE_BYTES = 4 << 20
 
 _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: any process can write .git/shallow, the list of where it ends."""
+
+
+_COMMITTED = expression(rb"(?m)^committer .*> (\d{1,12}) [+-]\d{4}$")
+_BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
+"""A row of `git blame --porcelain`; the lines themselves begin with a tab."""
 
 
 class ReflogEntry(Struct, frozen=True):
@@ -298,6 +304,25 @@ class Revisions:
         people = fields.get(b"author", b""), fields.get(b"committer", b"")
         return _signed(name, *people, message.decode("utf-8", "surrogateescape"))
 
+    def committed_at(self, commit: str) -> int:
+        """When the commit was made, by its committer's clock: seconds since 1970; 0 if it does not say."""
+        found = _COMMITTED.search(self._objects.read(commit).data)
+        return int(found[1]) if found else 0
+
+    def blame(self, commit: str, path: str, lines: Sequence[int], base: str = "") -> dict[int, str]:
+        """By line of the file in that commit (from 1), the commit that wrote it, white space aside.
+
+        Lines that are as old as `base` are left out, and so is everything if the file is not there.
+        """
+        spans = [f"-L{first},{last}" for first, last in _runs(lines)]
+        done = self._git.run(
+            *("-c", "blame.ignoreRevsFile=", "blame", "-w", "--porcelain", "--no-textconv", *spans, commit),
+            *([f"^{base}"] if base else []),
+            *("--", path),
+        )
+        rows = _BLAMED.findall(done.out) if not done.code else []
+        return {int(line): name.decode() for name, line in rows if name.decode() != base}
+
     def commits(self, change: Change) -> tuple[Commit, ...]:
         """The commits that a committed change is made of, newest first; () while it is uncommitted."""
         if not change.head_commit:
@@ -370,6 +395,13 @@ class Revisions:
         if done.code:
             reason = done.err.splitlines()[-1] if done.err else ""
             raise StorageError(f"The note on {about[:12]} was not written: {reason}")
+
+
+def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Numbers in order as runs of neighbours, each by its first and last."""
+    for _, run in groupby(enumerate(sorted(set(lines))), key=lambda each: each[1] - each[0]):
+        numbers = [number for _, number in run]
+        yield numbers[0], numbers[-1]
 
 
 def _follows(setting: str) -> bool:

@@ -52,7 +52,7 @@ _DEFINITION = expression(
 )
 """A line that begins a function, method or type, in the form of the usual languages."""
 
-_CODE = (
+CODE = (
     "*.py", "*.pyi", "*.rb", "*.go", "*.rs", "*.java", "*.kt", "*.kts", "*.scala", "*.swift", "*.php", "*.cs", "*.c",
     "*.h", "*.cc", "*.cpp", "*.cxx", "*.hh", "*.hpp", "*.js", "*.jsx", "*.ts", "*.tsx", "*.mjs", "*.cjs", "*.mts",
     "*.cts", "*.vue", "*.sh", "*.bash", "*.pl", "*.pm", "*.ex", "*.exs",
@@ -86,7 +86,7 @@ class Surroundings(Struct, frozen=True):
             return
         tests = [mention for mention in mentions if is_test(mention.path)]
         others = [mention for mention in mentions if not is_test(mention.path)]
-        others.sort(key=lambda mention: not paths.matches(mention.path, _CODE))  # callers before prose
+        others.sort(key=lambda mention: not paths.matches(mention.path, CODE))  # callers before prose
         yield f"{name}: {_lines(len(tests))} of tests and {_lines(len(others))} elsewhere name it"
         for mention in (*tests[:MAX_TESTS], *others[:MAX_OTHERS]):
             text = escape.show(mention.text.strip())[:_MAX_TEXT]
@@ -102,7 +102,7 @@ def surroundings(repository: Repository, change: Change) -> Surroundings:
     shown = {file.path for file in change.files}
     wide = {path: hunks for path, hunks in repository.in_context(change).items() if path in shown and not is_case(path)}
     hunks = {file.path: _shown(file, wide.get(file.path, ())) for file in change.files}
-    names = {path: tuple(dict.fromkeys(_names(whole))) for path, whole in wide.items() if paths.matches(path, _CODE)}
+    names = {path: tuple(dict.fromkeys(_names(whole))) for path, whole in wide.items() if paths.matches(path, CODE)}
     wanted = list(dict.fromkeys(name for path in names for name in names[path]))[:MAX_NAMES]
     found = repository.search(change.after, wanted) if wanted else []
     mentions = {name: tuple(line for line in found if re.search(_word(name), line.text)) for name in wanted}

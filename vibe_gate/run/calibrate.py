@@ -116,7 +116,7 @@ class Calibration(Struct, frozen=True):
 
         `tell` hears of each answer. Raises GateError for what no other case would fare better with.
         """
-        budget = _Allowance(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        budget = _SharedLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
         places = asyncio.Semaphore(jobs)
         by_case: dict[str, list[Asking]] = {}
         for asking in self.missing:
@@ -134,7 +134,7 @@ class Calibration(Struct, frozen=True):
     async def _ask(
         self,
         asking: Asking,
-        budget: _Allowance,
+        budget: _SharedLimit,
         state: State,
         environ: Mapping[str, str],
         clock: Callable[[], datetime],
@@ -278,7 +278,7 @@ def _unheard(stage: str, text: str) -> None:
     """What the review of a case is doing, which nobody is shown."""
 
 
-class _Allowance:
+class _SharedLimit:
     """USD that are left for reviews that run side by side; each reserves what it may cost at most."""
 
     def __init__(self, usd: float) -> None:

@@ -17,6 +17,7 @@ from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
+from vibe_gate.faces.cli.from_history import from_history
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.request import WIRES, positive
 from vibe_gate.gate.writing import write_baseline
@@ -32,6 +33,10 @@ _UNDECIDED_SHOWN = 5
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.from_history:
+        return from_history(args, environ)
+    if args.criterion:
+        raise UsageError("--criterion belongs to --from-history: a calibration measures all that cases label.")
     with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
         calibration = planned(cases, args.wire, args.repeat, environ, now())
         if not calibration.askings:
@@ -233,6 +238,12 @@ CALIBRATE = Command(
             default="live",
             help="ask the model, or record its answers into the cases' cassettes, or replay these (default: live)",
         ),
+        argument(
+            "--from-history",
+            metavar="A..B",
+            help="measure nothing; propose commits of that range to label, and write those that you label as cases",
+        ),
+        argument("--criterion", metavar="ID", help="which question the labels of --from-history answer"),
         JSON,
     ),
     _run,
@@ -241,6 +252,7 @@ examples:
   vibe-gate calibrate                          every rubric with labelled cases
   vibe-gate calibrate quality --repeat 3       and how often answers flip
   vibe-gate calibrate --max-cost-usd 5         stop before 5 dollars are spent
+  vibe-gate calibrate --from-history v1.0..    label commits, for cases
 
 Answers are kept: after Ctrl-C, or a budget that was used up, the same command
 goes on, and asking the same again costs nothing.

@@ -1,0 +1,189 @@
+"""`vibe-gate calibrate --from-history`: commits of a range, labelled by a person one by one, become cases."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.command import did_you_mean
+from vibe_gate.faces.cli.output import emit_lines, emit_result, now
+from vibe_gate.faces.cli.request import selection
+from vibe_gate.gate.add_case import MOST_NAMED, case_toml, write_case
+from vibe_gate.gate.stored import person
+from vibe_gate.git import Repository
+from vibe_gate.run.cases import CaseSet, read_case_set
+from vibe_gate.run.history import Proposal, proposals
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import State, open_state
+
+ANSWERS = {"y": "fail", "n": "pass"}
+"""What a case expects, by what a person answers to "does it fail?"."""
+
+LINES_AROUND = 12
+"""Of the screen: what stands above and below the diff."""
+
+
+def from_history(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Ask a person about each proposal; without a terminal, or with `--json`, print them."""
+    with read_case_set(Path.cwd(), environ) as cases:
+        question = _question(cases.gate, args.rubrics, args.criterion) if _is_asked(args) else None
+        signer = person(cases.repository, environ, "label") if question else ("", "")
+        base, head = _ends(cases.repository, args.from_history)
+        with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
+            found = proposals(cases.repository, base, head, lambda text: display.show("change", text))
+        if question is None:
+            return _listed(args, found, cases)
+        with open_state(cases.repository.common_dir) as state:
+            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(environ)).run(found)
+
+
+def _is_asked(args: argparse.Namespace) -> bool:
+    """Whether a person sits at the terminal."""
+    return not args.json and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+class _AskedCriterion(Struct, frozen=True):
+    rubric: Rubric
+    criterion: Criterion
+
+
+def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _AskedCriterion:
+    """The criterion that the labels are about: the one that is named, or the only one. UsageError."""
+    if unknown := [name for name in rubrics if name not in {rubric.id for rubric in gate.rubrics}]:
+        hint = did_you_mean(unknown[0], [rubric.id for rubric in gate.rubrics])
+        raise UsageError(f"there is no rubric '{unknown[0]}'{hint}")
+    asked = [_AskedCriterion(rubric, one) for rubric in gate.rubrics for one in rubric.judge_criteria]
+    found = [one for one in asked if one.rubric.id in (rubrics or [one.rubric.id])]
+    found = [one for one in found if one.criterion.id == (criterion or one.criterion.id)]
+    if len(found) == 1:
+        return found[0]
+    words = [f"{one.rubric.id} --criterion {one.criterion.id}" for one in found or asked]
+    why = "several questions could be meant" if found else "there is no such question"
+    raise UsageError(f"{why}; name the one that your labels answer: {', '.join(words)}")
+
+
+def _ends(repository: Repository, written: str) -> tuple[str, str]:
+    """The commits that a range is between. UsageError if it is none."""
+    chosen = selection(written)
+    if chosen.kind == "worktree":
+        raise UsageError(f"'{written}' is not a range. Use A..B, such as v1.0..HEAD.")
+    left, right = repository.resolve(chosen.left), repository.resolve(chosen.right)
+    return repository.merge_base(left, right, written) if chosen.kind == "merge_base" else left, right
+
+
+def _listed(args: argparse.Namespace, found: Sequence[Proposal], cases: CaseSet) -> int:
+    by_commit: dict[str, list[str]] = {}
+    for case in cases.cases:
+        by_commit.setdefault(case.file.head or "", []).append(case.name)
+    rows = [structs.asdict(one) | {"cases": by_commit.get(one.commit, [])} for one in found]
+    lines = [f"{one.kind:<7}  {one.commit[:12]}  {one.date}  {one.title}: {one.reason}" for one in found]
+    kinds = Counter(one.kind for one in found)
+    total = f"{counted(kinds['suspect'], 'suspect')}, {kinds['clean']} clean; in a terminal, you can label them."
+    return emit_result(args, {"exit_code": PASS, "proposals": rows}, [*lines, total])
+
+
+class _Labelling:
+    """A person's way through the proposals; what is labelled or skipped is not asked again."""
+
+    def __init__(
+        self, cases: CaseSet, question: _AskedCriterion, state: State, signer: str, redactor: Redactor
+    ) -> None:
+        self._cases = cases
+        self._question = question
+        self._state = state
+        self._signer = signer
+        self._redactor = redactor
+
+    def run(self, found: Sequence[Proposal]) -> int:
+        """Ask until all is answered, or the person quits."""
+        waiting = [one for one in found if not self._is_answered(one)]
+        said: Counter[str] = Counter()
+        for number, proposal in enumerate(waiting, 1):
+            answer = self._ask(proposal, f"{number} of {len(waiting)}")
+            if answer == "q":
+                break
+            said[answer] += 1
+            if answer == "s":
+                self._state.answers.put(self._key(proposal), {"skipped": True}, now())
+            else:
+                self._write(proposal, ANSWERS[answer])
+        left = len(waiting) - said.total()
+        rubric = self._question.rubric.id
+        emit_lines(
+            f"{said['y']} labelled fail, {said['n']} labelled pass, {said['s']} skipped, {left} left"
+            + (": the same command goes on." if left else "."),
+            f"`vibe-gate calibrate {rubric}` measures the judge on them." if said["y"] + said["n"] else "",
+        )
+        return PASS
+
+    def _is_answered(self, proposal: Proposal) -> bool:
+        criterion, rubric = self._question.criterion.id, self._question.rubric.id
+        about = (case.file for case in self._cases.cases if case.file.head == proposal.commit)
+        labelled = any(file.rubric == rubric and criterion in file.expect for file in about)
+        return labelled or self._state.answers.get(self._key(proposal), now()) is not None
+
+    def _key(self, proposal: Proposal) -> str:
+        about = f"skipped {self._question.rubric.id} {self._question.criterion.id} {proposal.commit}"
+        return hashlib.sha256(about.encode()).hexdigest()
+
+    def _ask(self, proposal: Proposal, number: str) -> str:
+        """Show the proposal on one screen; what the person answers: y, n, s or q."""
+        change = self._cases.repository.changes_of([proposal.commit])[proposal.commit]
+        room = max(shutil.get_terminal_size().lines - LINES_AROUND, 5)
+        emit_lines(
+            f"── {number} · {proposal.kind} · {proposal.commit[:12]} · {proposal.date}",
+            proposal.title,
+            f"({proposal.reason})",
+            "",
+            *_cut(_diff(change), room, proposal.commit),
+            "",
+            f"{self._question.criterion.id}: {' '.join((self._question.criterion.question or '').split())}",
+        )
+        while True:
+            sys.stdout.write("Does this change fail it? y: yes, n: no, s: skip, q: quit ")
+            sys.stdout.flush()
+            line = sys.stdin.readline()
+            answer = line.strip().lower()[:1] if line else "q"
+            if answer in {*ANSWERS, "s", "q"}:
+                return answer
+
+    def _write(self, proposal: Proposal, expected: str) -> None:
+        criterion = self._question.criterion.id
+        told = (
+            f"{proposal.date} {proposal.title}",
+            f"{proposal.kind}: {proposal.reason}",
+            f"labelled by {self._signer}",
+        )
+        comments = "".join(f"# {safe(self._redactor.text(line))}\n" for line in told)
+        commits = {"base": proposal.base, "head": proposal.commit}
+        text = comments + case_toml(self._question.rubric.id, commits, {criterion: expected})
+        write_case(self._cases.root, f"{criterion[:MOST_NAMED]}-{proposal.commit[:8]}", text)
+
+
+def _diff(change: Change) -> Iterator[str]:
+    """The change as lines of text."""
+    for file in change.files:
+        yield f"{file.shown_path}  +{file.added} -{file.deleted}"
+        for hunk in file.hunks:
+            yield f"@@ -{hunk.old_start},{hunk.old_lines} +{hunk.new_start},{hunk.new_lines} @@"
+            yield from (row.decode("utf-8", "replace").rstrip("\n") for row in hunk.rows)
+
+
+def _cut(lines: Iterator[str], room: int, commit: str) -> Iterator[str]:
+    yield from islice(lines, room)
+    if more := sum(1 for _ in lines):
+        yield f"… {counted(more, 'more line')}: git show {commit[:12]}"
