@@ -27,6 +27,9 @@ BET = 0.25
 """What `evidence` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 % false blocks has earned
 5 % most surely within 300 looks (98 %), and one without any after 78 clean cases."""
 
+MAX_CASES = 10_000
+"""Labelled cases of a criterion: far more than anybody writes, and few enough to work out their intervals at once."""
+
 _STEPS = 60
 """Halvings of an interval of length 1: to the last bit of a float."""
 
@@ -35,12 +38,12 @@ class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Counts of labelled cases. A case whose repeats differ counts by the worst: blocked if clean, else not found."""
 
     id: Annotated[Identifier, Meta(description="The criterion.")]
-    clean: Annotated[int, Meta(ge=0, description="Cases that it must not fail.")]
-    clean_blocked: Annotated[int, Meta(ge=0, description="Of these, failed: false blocks.")]
-    defective: Annotated[int, Meta(ge=0, description="Cases that it must fail.")]
-    found: Annotated[int, Meta(ge=0, description="Of these, failed.")]
-    abstained: Annotated[int, Meta(ge=0, description="Cases of either kind that it did not decide.")] = 0
-    flips: Annotated[int, Meta(ge=0, description="Cases whose repeats differ in whether they fail.")] = 0
+    clean: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases that it must not fail.")]
+    clean_blocked: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Of these, failed: false blocks.")]
+    defective: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases that it must fail.")]
+    found: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Of these, failed.")]
+    abstained: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases of either kind that it did not decide.")] = 0
+    flips: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases whose repeats differ in whether they fail.")] = 0
     repeats: Annotated[int, Meta(ge=1, description="How often each case was asked.")] = 1
     agreement: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None, Meta(description="Cohen's kappa of judge and labels.")

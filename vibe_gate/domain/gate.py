@@ -149,7 +149,7 @@ class Trust(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="`earned`: a question advises until its labelled answers bound its false blocks."),
     ] = "always"
     max_false_blocks: Annotated[
-        float, Meta(gt=0, lt=1, description="Of `earned`: the share of clean changes that it may block, at 95 %.")
+        float, Meta(ge=0.001, le=0.5, description="Of `earned`: the share of clean changes that it may block, at 95 %.")
     ] = 0.05
     uncalibrated: Annotated[
         Literal["block", "advise"],

@@ -16,7 +16,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.domain.label import ON_FORGE, Label
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import TrustBadge, TrustState
+from vibe_gate.domain.verdict import TrustBadge, TrustState, short
 
 Badges = Mapping[tuple[str, str], TrustBadge]
 """By ids of rubric and criterion."""
@@ -61,7 +61,7 @@ def _badge(gate: Gate, rubric: Rubric, criterion: Criterion, labels: Iterable[La
     waits = gate.file.trust.block == "earned" and not blocks
     return TrustBadge(
         state=known.state,
-        sentence=_sentence(known, clean, blocked),
+        sentence=short(_sentence(known, clean, blocked)),
         blocks=blocks,
         clean=clean,
         blocked=blocked,
