@@ -107,9 +107,9 @@ def test_a_whole_screen():
         "                                        nothing\n"
         "  ✓ check-0               must  pass\n"
         "\n"
-        "✗ src/a.py:1  errors-not-swallowed\n"
+        "✗ src/a.py:1  errors-not-swallowed  inferred\n"
         "    the handler hides the error\n"
-        "✗ src/a.py:2  errors-not-swallowed\n"
+        "✗ src/a.py:2  errors-not-swallowed  inferred\n"
         "    the handler hides the error\n"
         "\n"
         "  policy  .vibe-gate/gate.toml (modified): needs approval\n"
@@ -125,13 +125,13 @@ def test_what_failed_stays_when_passed_criteria_are_left_out():
     text = screen(failed(1, 50), every=False)
     assert "errors-not-swallowed  must  fail" in text
     assert "… and 32 more criteria: see summary.json in the bundle" in text
-    assert "src/a.py:1  errors-not-swallowed\n    the handler" in text
+    assert "src/a.py:1  errors-not-swallowed  inferred\n    the handler" in text
 
 
 def test_the_gravest_findings_stay_and_the_rest_is_counted():
     notices = tuple(finding("only a notice", level="notice", path=f"f{n}") for n in range(50))
     text = screen(failed(0, 0, found=(*notices, finding("the grave one"))), every=False)
-    assert "✗ src/a.py:41  errors-not-swallowed\n    the grave one" in text
+    assert "✗ src/a.py:41  errors-not-swallowed  inferred\n    the grave one" in text
     assert "… and 43 more findings: vibe-gate report --open, or --json" in text
 
 
@@ -160,7 +160,7 @@ def test_a_place_that_is_too_long_keeps_its_line_number():
     for depth, whole in ((12, True), (90, False)):
         path = "src/" + "deep/" * depth + "load.py"
         text = screen(failed(0, 0, found=(finding(path=path, line=1234),)), width=60)
-        place = text.partition("✗ src/")[2].partition("\n    errors-not-swallowed\n")[0].replace("\n", "")
+        place = text.partition("✗ src/")[2].partition("\n    errors-not-swallowed  inferred\n")[0].replace("\n", "")
         assert place.endswith("deep/load.py:1234")
         assert (f"src/{place}" == f"{path}:1234") is whole
 
@@ -186,8 +186,8 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
     text = screen(replace(made, rubrics=(judged,)))
     assert "✗ q  must  fail     2 findings below" in text
     assert (
-        "✗ a.py:7  q\n      7 |     line 7\n    it is wrong\n    e.g. f(0) -> crash\n"
-        "✗ a.py:9  q\n      9 |     line 9\n    it is wrong\n\n"
+        "✗ a.py:7  q  inferred\n      7 |     line 7\n    it is wrong\n    e.g. f(0) -> crash\n"
+        "✗ a.py:9  q  inferred\n      9 |     line 9\n    it is wrong\n\n"
     ) in text
 
 

@@ -79,6 +79,11 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     if finding.second_look is not UNSET:
         details.append(safe(sentences.second_look(finding.second_look)))
         details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in finding.second_look.evidence]
+    if known := queries.basis(finding, report.summary):
+        details.append(
+            f"{known.capitalize()}. {safe(sentences.proof(finding.proof)) if finding.proof else ''}".rstrip()
+        )
+    details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     if advice := queries.advice_behind(finding, report.summary):
         details.append(f"Would have blocked: {safe(sentences.badge(advice))}")
@@ -210,10 +215,13 @@ def _comment(finding: Finding, report: Report, anchors: Anchors) -> LineComment 
 
 def _body(finding: Finding, report: Report) -> str:
     name = f" · {code(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}" if finding.fingerprint else ""
-    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}", prose(sentences.said(finding))]
+    known = f" · {queries.basis(finding, report.summary)}".removesuffix(" · ")
+    parts = [f"**{finding.level}** · {code(finding.criterion, 64)}{name}{known}", prose(sentences.said(finding))]
     against = queries.counterexample(finding, report.summary)
     if against:
         parts.append(f"Counterexample: {prose(against, 500)}")
+    if finding.proof is not UNSET:
+        parts += [prose(sentences.proof(finding.proof)), comment.test_fold(finding.proof)]
     if finding.second_look is not UNSET:
         parts.append(prose(sentences.second_look(finding.second_look)))
     if advice := queries.advice_behind(finding, report.summary):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from textwrap import indent
 from typing import TypeVar, get_args
 
 from msgspec import UNSET
@@ -16,7 +17,7 @@ from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult, SecondLook
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.links import Links
@@ -44,6 +45,9 @@ MAX_REASONS = 10
 
 MAX_CHANGED = 5
 """Changed files that are named."""
+
+MAX_TEST = 4_000
+"""Characters of a finding's test."""
 
 MAX_EQUAL = 5
 """Equal findings whose place is linked."""
@@ -232,6 +236,7 @@ def _findings(report: Report, *, held: bool = False, without: Collection[str] = 
     told = report.round
     held_back = told.held if held else ()
     first = [("Findings", told.shown)] if told.number == 1 else [("New findings", told.new), ("Still open", told.open)]
+    tests: set[str] = set()
     settled = [(name, (*told.shown, *held_back)) for name in (REFUTED, ACCEPTED)]
     for title, group in (*first, ("Held back", held_back), *settled):
         wanted = [one for one in group if identity(one) not in without]
@@ -240,20 +245,26 @@ def _findings(report: Report, *, held: bool = False, without: Collection[str] = 
         for finding in queries.worst_first(kept, report.summary):
             against = queries.counterexample(finding, report.summary)
             back = identity(finding) in told.reappeared
-            what = (finding.level, finding.criterion, finding.message, against, back, finding.second_look)
+            what = (
+                *(finding.level, finding.criterion, finding.message, against, back),
+                *(finding.second_look, finding.basis, finding.proof),
+            )
             alike.setdefault(what, []).append(finding)
         for index, equal in enumerate(alike.values()):
             head = f"#### {title} ({len(kept):,})\n\n" if index == 0 else ""
             rank = 2 if equal[0].level == "failure" else 3
-            yield Block(head + _item(equal, report), rank, "findings", len(equal))
+            test = equal[0].proof.test if equal[0].proof else ""
+            yield Block(head + _item(equal, report, with_test=test not in tests), rank, "findings", len(equal))
+            tests.add(test)
 
 
-def _item(equal: Sequence[Finding], report: Report) -> str:
+def _item(equal: Sequence[Finding], report: Report, *, with_test: bool) -> str:
     """Equal findings as an item of a list: their places and fingerprints."""
     finding = equal[0]
     back = " (back)" if identity(finding) in report.round.reappeared else ""
     name = _first([code(each.fingerprint[: sentences.SHORT_FINGERPRINT]) for each in equal if each.fingerprint], 3)
-    asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name]))
+    known = queries.basis(finding, report.summary)
+    asked = ", ".join(filter(None, [code(finding.criterion, 64) if finding.criterion != "policy" else "", name, known]))
     said = prose(sentences.said(finding))
     places = _first([_where(each, report.links) for each in equal], MAX_EQUAL)
     advice = queries.advice_behind(finding, report.summary)
@@ -262,9 +273,20 @@ def _item(equal: Sequence[Finding], report: Report) -> str:
     against = queries.counterexample(finding, report.summary)
     if against:
         told += f"\n  Counterexample: {prose(against, 500)}"
+    if finding.proof is not UNSET:
+        told += f"\n  {prose(sentences.proof(finding.proof))}"
+        told += f"\n\n{indent(test_fold(finding.proof), '  ')}" if with_test else ""
     if finding.second_look is not UNSET:
         told += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
     return told
+
+
+def test_fold(proof: Proof) -> str:
+    """The test as a file to take over, with the command that repeats it."""
+    text, more = cut_lines(proof.test, MAX_TEST)
+    cut = f"\n\n{counted(more, 'more line')}; the bundle has all of it." if more else ""
+    shown = fence(text, "python" if proof.path.endswith(".py") else "")
+    return fold(f"Test {html(proof.path)}", f"{shown}{cut}\n\nTo repeat it: {code(proof.command)}")
 
 
 def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:

@@ -121,6 +121,10 @@ def _result(finding: Finding, rules: Mapping[str, int], summary: Summary) -> dic
         "partialFingerprints": {"vibeGateFinding/v1": name, "primaryLocationLineHash": f"{name}:1"},
         "ruleIndex": rules[_id(finding.criterion)],
     }
+    if known := queries.basis(finding, summary):
+        proof = finding.proof
+        run = {"proof": proof.status, "test": safe(proof.path), "repeat": safe(proof.command)} if proof else {}
+        result["properties"] = {"basis": known, **run}
     if waived := queries.waiver(finding):
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(waived)}]
     return result

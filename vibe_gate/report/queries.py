@@ -245,6 +245,14 @@ def counterexample(finding: Finding, summary: Summary) -> str:
     return next((vote.counterexample for vote in votes if vote.counterexample and has_evidence(vote, finding)), "")
 
 
+def basis(finding: Finding, summary: Summary) -> str:
+    """How a judge's finding is known, "executed" or "inferred"; "" of a check's, which code decides."""
+    if finding.basis is not UNSET:
+        return finding.basis
+    kinds = {one.kind for _, one in sources(finding, summary)}
+    return "inferred" if kinds == {"judge"} else ""  # of a summary without that field
+
+
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
     """The criterion that would have blocked with this finding, had its judge earned to block; else None."""
     return next((one for _, one in sources(finding, summary) if one.would_block is True), None)

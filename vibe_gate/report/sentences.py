@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries
 
@@ -238,6 +238,12 @@ def passed_by(summary: Summary) -> str:
     approved = f"gate change approved by {queries.approver(summary)}" if queries.approver(summary) else ""
     overridden = f"{counted(len(found), 'finding')} overridden by {who}" if found else ""
     return "; ".join(filter(None, [approved, overridden]))
+
+
+def proof(of: Proof) -> str:
+    """What running a finding's test came to."""
+    word = {"proven": "Proven: ", "shown": "Shown: "}.get(of.status, "")
+    return f"{word}{of.reason[:1].lower()}{of.reason[1:]}" if word else of.reason
 
 
 def refuted(summary: Summary) -> str:

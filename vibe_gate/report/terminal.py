@@ -11,7 +11,7 @@ from rich.text import Text
 
 from vibe_gate.domain.escape import counted, expression, safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook
+from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 
@@ -174,7 +174,8 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     name = f"  [{safe(finding.fingerprint[: sentences.SHORT_FINGERPRINT])}]" if finding.fingerprint else ""
     where = Text.assemble((f"{mark} ", style), (place, "bold"))
     would = " (would have blocked)" if queries.advice_behind(finding, summary) else ""
-    what = Text.assemble(safe(finding.criterion + would), (name, "dim"))
+    known = queries.basis(finding, summary)
+    what = Text.assemble(safe(finding.criterion + would), (name, "dim"), (f"  {known}" if known else "", "dim"))
     if cell_len(where.plain) > columns:  # broken, as a place that is cut would lose its line number
         pieces = chop_cells(where.plain, columns)
         if len(pieces) > 4:
@@ -189,9 +190,19 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     if against and against not in told:
         told.add(against)
         rows.append(ScreenRow(rank, Text(f"    e.g. {safe(against)}", "dim")))
+    if finding.proof is not UNSET:
+        rows += _proof(finding.proof, rank, told)
     if finding.second_look is not UNSET:
         rows += _second_look(finding.second_look, rank, columns, told)
     return rows
+
+
+def _proof(proof: Proof, rank: int, told: set[str]) -> Iterator[ScreenRow]:
+    """What running its test came to, and how to repeat it. Once for all its findings."""
+    if proof.test not in told:
+        told.add(proof.test)
+        yield ScreenRow(rank, Text(f"    {safe(sentences.proof(proof))}"))
+        yield ScreenRow(rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim"))
 
 
 def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> Iterator[ScreenRow]:

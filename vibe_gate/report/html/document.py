@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from vibe_gate.domain.document import text_of
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.graph import drawn
@@ -109,10 +109,11 @@ def finding_id(index: int) -> str:
 def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
     place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
-        tag("h3", tag("span", finding.level, class_="level"), " ", place),
+        tag("h3", tag("span", finding.level, class_="level"), " ", place, " ", _basis(finding, summary)),
         tag("p", sentences.said(finding) if queries.waiver(finding) else finding.message, class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),
+        _proof(finding.proof),
         _second_look(finding.second_look, view),
         tag("p", *_sources(finding, view, summary), class_="from"),
     ]
@@ -130,6 +131,25 @@ def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, 
 
 def _against(counterexample: str | None) -> Html | None:
     return tag("p", "For example: ", counterexample, class_="against") if counterexample else None
+
+
+def _basis(finding: Finding, summary: Summary) -> Html | None:
+    known = queries.basis(finding, summary)
+    return tag("span", known, class_="badge") if known else None
+
+
+def _proof(proof: Proof | UnsetType) -> Html | None:
+    """What running its test came to, and the test, with the command that repeats it."""
+    if proof is UNSET:
+        return None
+    badge = tag("span", proof.status.replace("_", " "), class_=f"badge {_PROOFS.get(proof.status, '')}".strip())
+    name = tag("summary", "Test ", tag("code", proof.path))
+    test = tag("details", name, block(proof.test), tag("p", "To repeat it: ", tag("code", proof.command)))
+    return tag("div", tag("p", badge, " ", proof.reason), _evidence(proof.obligation), test, class_="proof")
+
+
+_PROOFS = {"proven": "fail", "shown": "abstain", "void": "pass"}
+"""The colours of what a test's runs came to."""
 
 
 def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
@@ -197,7 +217,10 @@ def _tally(votes: Sequence[Vote]) -> str:
     """How many votes said what, and how many answered fail without evidence that holds."""
     each = ", ".join(f"{number} {outcome}" for outcome, number in Counter(vote.outcome for vote in votes).items())
     void = sum(vote.said == "fail" and vote.outcome != "fail" for vote in votes)
-    return f"{counted(len(votes), 'vote')}: {each}" + (f" ({void} answered fail without evidence)" if void else "")
+    passing = sum(vote.proof is not UNSET and vote.proof.status == "void" for vote in votes)
+    why = [f"{void - passing} answered fail without evidence"] if void > passing else []
+    why += [f"{passing} answered fail, and its own test passes"] if passing else []
+    return f"{counted(len(votes), 'vote')}: {each}" + (f" ({'; '.join(why)})" if why else "")
 
 
 def _vote(vote: Vote, number: int, view: View) -> Html:
@@ -209,6 +232,7 @@ def _vote(vote: Vote, number: int, view: View) -> Html:
         tag("p", vote.reason),
         _against(vote.counterexample),
         _evidence(vote.evidence),
+        _proof(vote.proof),
         _second_look(vote.second_look, view),
     ]
     return tag("li", *parts, class_=f"vote {vote.outcome}", data_vote=number)

@@ -1,0 +1,78 @@
+"""Whether a finding is executed or inferred, and its test, wherever a finding stands."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+from reports import first
+
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus
+from vibe_gate.report import queries, sentences
+from vibe_gate.report.anchors import anchors
+from vibe_gate.report.annotations import annotation, review_comments
+from vibe_gate.report.comment import comment
+from vibe_gate.report.formats import sarif
+from vibe_gate.report.html.document import body
+from vibe_gate.report.html.view import verdict_view
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
+from vibe_gate.report.terminal import render
+
+TEST = "def test_it():\n    assert transfer(1) == 1  # ``` </details> @team\n"
+LINE = CheckedEvidence(path="docs/api.md", line=7, end_line=7, quote="transfer(1) gives 1", standing="holds")
+PATH = "tests/test_counterexample_0a1b2c3d.py"
+COMMAND = f".venv/bin/python -m pytest -q {PATH}"
+
+
+def reported(status: ProofStatus | None) -> tuple[Report, Finding]:
+    told = first()
+    reason = "Its test fails after the change and passed before: AssertionError: 0 != 1."
+    made, *others = told.summary.findings
+    found = replace(made, basis="executed" if status in ("proven", "shown") else "inferred")
+    if status:
+        about = {"reason": reason, "path": PATH, "test": TEST, "command": COMMAND}
+        found = replace(found, proof=Proof(status=status, obligation=(LINE,), **about))
+    summary = replace(told.summary, findings=(found, *others))
+    return replace(told, summary=summary, round=first_round(summary.findings, summary.change.head_commit)), found
+
+
+def everywhere(report: Report, finding: Finding) -> dict[str, str]:
+    """What each face says of the finding, as text."""
+    [at_line, *_] = review_comments(report, anchors(report.patch.encode()))
+    shown = annotation(finding, report)
+    assert shown is not None
+    return {
+        "terminal": render(report.summary, (), 200).plain,
+        "comment": comment(report),
+        "line comment": at_line.body,
+        "annotation": shown.raw_details,
+        "sarif": json.dumps(json.loads(sarif(report.summary))["runs"][0]["results"][0]),
+        "html": str(body(verdict_view(report.summary))),
+    }
+
+
+@pytest.mark.parametrize("status", ["proven", "could_not_run", None])
+def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(status: ProofStatus | None) -> None:
+    report, finding = reported(status)
+    word, other = ("executed", "inferred") if status == "proven" else ("inferred", "executed")
+    for name, text in everywhere(report, finding).items():
+        assert word in text.lower(), name
+        assert other not in text.lower(), name
+        assert (PATH in text) is bool(status), name
+        assert (".venv/bin/python -m pytest" in text) is bool(status), name
+        assert ("roven" in text) is (status == "proven"), name
+        if status and name in ("comment", "line comment", "html"):
+            assert "assert transfer(1) == 1" in text, name
+    told = comment(report)
+    assert told.count("<details>") == told.count("</details>") - (
+        1 if status else 0
+    )  # the test's own stands in a fence
+
+
+def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:
+    report = first()
+    swallowed, hidden, policy, key = report.summary.findings
+    assert [queries.basis(one, report.summary) for one in (swallowed, hidden, policy, key)] == ["inferred", "", "", ""]
+    assert sentences.proof(Proof(status="shown", reason="Its test fails.")) == "Shown: its test fails."
