@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sdk_alone
 from answers import HANDLER, answers, fails, said
+from command import vibe_gate
 from repos import GATE, RUBRIC, SWALLOWS, Repo, gated
-from scripted_messages_api import MessagesRequest, Turn
+from scripted_messages_api import ApiError, Hang, MessagesRequest, ToolUse, Turn
 from walks import LAST, walked
 from wire import answer, answering, costing
 
@@ -19,7 +21,20 @@ from vibe_gate.domain.verdict import CriterionResult, SecondLook
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 GUARD = "    if not os.path.exists(path):"
-CALLER = f"import os\n\nfrom load import load\n\n\ndef main(path):\n{GUARD}\n        raise SystemExit\n    load(path)\n"
+CALLER = f"""\
+import os
+
+from load import load
+
+
+def main(path):
+{GUARD}
+        raise SystemExit
+    load(path)
+
+
+X = 1
+"""
 FAILS = answers(fails(), said("names-are-clear"))
 PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
 
@@ -95,11 +110,12 @@ def test_a_fail_whose_refutation_holds_passes_with_a_notice_that_has_both_sides(
 @pytest.mark.parametrize(
     ("seen", "outcome", "told"),
     [
-        (looked("stands", reason="main passes it on."), "stands", "main passes it on."),
-        (
+        pytest.param(looked("stands", reason="main passes."), "stands", "main passes.", marks=pytest.mark.slow),
+        pytest.param(
             looked("undecided", reason="It depends.", missing="the config"),
             "undecided",
             "It depends. Missing: the config.",
+            marks=pytest.mark.slow,
         ),
         (
             looked("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"}),
@@ -111,7 +127,7 @@ def test_a_fail_whose_refutation_holds_passes_with_a_notice_that_has_both_sides(
             "undecided",
             'Answered "refuted", but there is no such file: main leaves first.',
         ),
-        (Turn("No.", stop_reason="refusal"), "undecided", None),
+        pytest.param(Turn("No.", stop_reason="refusal"), "undecided", None, marks=pytest.mark.slow),
     ],
 )
 def test_everything_but_a_refutation_that_holds_leaves_the_fail(walk, seen, outcome, told):
@@ -129,6 +145,7 @@ def test_a_refutation_without_evidence_goes_back_once_and_then_leaves_the_fail(w
     assert look_of(summary).reason == 'Answered "refuted", but no evidence was given: main leaves first.'
 
 
+@pytest.mark.slow  # several runs
 def test_the_same_look_is_not_paid_for_twice_unless_forced(walk):
     walk(FAILS, looked("refuted", PREVENTS))
     again = walk()
@@ -138,6 +155,7 @@ def test_the_same_look_is_not_paid_for_twice_unless_forced(walk):
     assert walk(FAILS, looked("stands"), force=True).exit_code == 1
 
 
+@pytest.mark.slow  # several runs
 def test_a_look_without_an_answer_is_asked_for_again_alone(walk):
     assert walk(FAILS, Turn("No.", stop_reason="refusal")).exit_code == 1
     summary = walk(looked("refuted", PREVENTS))
@@ -145,6 +163,7 @@ def test_a_look_without_an_answer_is_asked_for_again_alone(walk):
     assert summary.cost.by_node.keys() == {"second-look-quality"}
 
 
+@pytest.mark.slow  # several runs
 def test_without_a_key_nothing_is_asked_and_a_known_fail_stays(walk, environ):
     walk(FAILS, Turn("No.", stop_reason="refusal"))
     assert walked(walk.repo.path, environ).exit_code == 1
@@ -207,3 +226,71 @@ def test_a_rubric_may_do_without(tmp_path, environ):
     walk = change(tmp_path / "repo", environ, rubric=RUBRIC)
     assert walk(FAILS).exit_code == 1
     assert walk.looks == []
+
+
+@pytest.mark.slow  # several runs
+def test_a_refutation_by_a_few_characters_or_with_a_path_of_this_machine_counts_for_nothing(walk):
+    for place in ({"line": 12, "quote": "X = 1"}, {"path": str(walk.repo.path / "src/main.py")}):
+        summary = walk(FAILS, looked("refuted", PREVENTS | place), force=True)
+        assert (summary.exit_code, look_of(summary).outcome) == (1, "undecided")
+
+
+def test_lines_are_found_as_tools_show_them_and_on_the_other_side(walk):
+    places = [{"path": "after/src/main.py", "line": 1}, {"path": "./src/main.py", "side": "before"}, {"side": ""}]
+    look = look_of(walk(FAILS, looked("refuted", *(PREVENTS | place for place in places))))
+    assert [(one.path, one.line, one.standing) for one in look.evidence] == [
+        ("src/main.py", 7, "relocated"),
+        ("src/main.py", 7, "holds"),
+        ("src/main.py", 7, "holds"),
+    ]
+
+
+WORKFLOW = """\
+schema = 1
+id = "gates"
+[[stage]]
+id = "judged"
+rubrics = ["quality"]
+"""
+
+
+@pytest.mark.slow  # a process
+def test_a_workflows_gate_stage_takes_a_second_look_too(tmp_path, environ):
+    repo = gated(tmp_path / "repo", environ, rubric=LOOKS)
+    repo.commit("Caller", **{"src/main.py": CALLER, ".vibe-gate/workflows/gates.toml": WORKFLOW})
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
+    with answering(FAILS, looked("refuted", PREVENTS)) as model:
+        done = vibe_gate("run", "gates", "HEAD~1..HEAD", "--json", cwd=repo.path, environ=environ | model.environ)
+    assert (done.code, done.json["outcome"]) == (0, "pass"), done.err
+    assert done.json["rubrics"][0]["criteria"][0]["decided_by"] == "refuted"
+    assert done.json["cost"]["by_node"].keys() == {"judged-quality", "judged-second-look-quality"}
+
+
+@pytest.mark.slow  # waits for the deadline
+def test_a_look_that_the_deadline_ends_leaves_the_fail(walk):
+    summary = walk(FAILS, Hang(), deadline_s=3)
+    assert summary.exit_code == 1
+    assert look_of(summary).reason == "The deadline of 3 s was reached."
+
+
+@pytest.mark.slow  # the real program
+def test_the_real_program_looks_again_with_its_tools(walk, environ):
+    environ["PATH"] = environ["PATH"].removeprefix(f"{sdk_alone.QUICK}:")
+    reads = Turn(ToolUse("Read", {"file_path": "after/src/main.py"}))
+    summary = walk(FAILS, reads, looked("refuted", PREVENTS))
+    assert (summary.exit_code, criterion(summary).decided_by) == (0, "refuted")
+    (result,) = walk.asked[-1].tool_results
+    assert GUARD in result.text
+
+
+@pytest.mark.slow  # several models
+def test_a_fallback_takes_the_second_look_where_the_model_is_gone(tmp_path, environ):
+    def step(asked: MessagesRequest) -> Any:
+        if "second look" in asked.system_text and asked.body["model"] == "model-a":
+            return ApiError(404, "model: model-a")
+        return answer(looked("refuted", PREVENTS) if "second look" in asked.system_text else FAILS)
+
+    keys = 'model = "model-a"\nfallback = "model-c"\n'
+    walk = change(tmp_path / "repo", environ, rubric=LOOKS.replace("schema = 1\n", f"schema = 1\n{keys}"))
+    assert look_of(walk(*[step] * 4)).model == "model-c"
+    assert look_of(walk()).model == "model-c"

@@ -31,7 +31,7 @@ EVIDENCE = st.lists(st.sampled_from(["holds", "relocated", "void"]), max_size=3)
 
 def vote(outcome: Outcome, *standings: str) -> Vote:
     lines = tuple(
-        CheckedEvidence(path="a.py", line=number, end_line=number, quote="x", standing=standing, why="why")
+        CheckedEvidence(path="a.py", line=number, end_line=number, quote="if x is None:", standing=standing, why="why")
         for number, standing in enumerate(standings, 1)
     )
     return Vote(outcome=outcome, said=outcome, reason="so", counterexample="x -> y", evidence=lines)

@@ -81,7 +81,7 @@ class SecondLook(Struct, frozen=True, kw_only=True):
 
     `said` is what the model answered (None: no answer), `outcome` what that counts for: a refutation counts only if
     every line that it quotes stands in the trees. `evidence`: those lines; they need not be changed ones. `turn` is the
-    folder of the conversation, named as that of a vote is.
+    folder of the conversation, named as that of a vote is; `model` the language model that was asked.
     """
 
     outcome: LookOutcome
@@ -89,6 +89,7 @@ class SecondLook(Struct, frozen=True, kw_only=True):
     reason: str
     evidence: tuple[CheckedEvidence, ...] = ()
     turn: str = ""
+    model: str = ""
 
 
 ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", "void"]

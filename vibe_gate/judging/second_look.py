@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, convert
@@ -19,15 +20,15 @@ from vibe_gate.domain.change import Side
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext, repeated
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
-from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, LookOutcome, SecondLook, Vote, short
+from vibe_gate.errors import InfrastructureError
 from vibe_gate.gateway import Wire, find_upstream, wire_from
-from vibe_gate.git import Export, Repository
+from vibe_gate.git import Repository, Tree
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.asking import export_trees
 from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.decide import OpenFail
-from vibe_gate.judging.evidence import quote_in_tree
+from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree
 from vibe_gate.judging.judge import claimed
 from vibe_gate.judging.open_model import ModelOpener, OpenedModel
 from vibe_gate.judging.questions import TOOLS, RubricVotes
@@ -39,7 +40,7 @@ from vibe_gate.judging.second_look_brief import (
     look_prompt,
     look_schema,
 )
-from vibe_gate.judging.votes import together
+from vibe_gate.judging.votes import together, with_fallback
 
 FOLDER = "second-look"
 """Working directory of these conversations: both trees, exported anew."""
@@ -55,12 +56,12 @@ class LookQuestion(Struct, frozen=True):
 
 
 class _LookContext(Struct, frozen=True):
-    """What every second look of the run shares. `trees`: what may be quoted, by side."""
+    """What every second look of the run shares. `trees`: what may be quoted, by side; `folder` holds their exports."""
 
     facts: Facts
     run: RunContext
     model: OpenedModel
-    trees: Mapping[Side, Export]
+    trees: Mapping[Side, Tree]
     folder: Path
 
 
@@ -92,6 +93,7 @@ async def look_again(
             return _with_looks(answers, questions, known)
         tell(f"taking a second look at {counted(len(missing), 'fail')}")
         with opened(wire, upstream) as model:
+            model.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
             new, intact = await _ask(missing, facts, repository, run, model)
             if model.gateway.ledger.reached:
                 _tell_budget(run, model, missing, new)
@@ -117,16 +119,12 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
         name = fail.rubric.id
         index = asked[name] = asked.get(name, -1) + 1
         node = f"{facts.stage}-" * bool(facts.stage) + f"second-look-{name}{repeated(index)}"
-        model = _model_of(fail.rubric, default)
+        model = fail.rubric.model or next(iter(fail.rubric.models), default)
+        models = [model, *filter(None, [fail.rubric.fallback])]
         prompt = look_prompt(fail.criterion, fail.votes, "")
-        made.append(
-            LookQuestion(fail, node, model, look_key(prompt, trees=trees, model=model, tools=TOOLS, versions=versions))
-        )
+        key = look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
+        made.append(LookQuestion(fail, node, model, key))
     return made
-
-
-def _model_of(rubric: Rubric, default: str) -> str:
-    return rubric.model or next(iter(rubric.models), default)
 
 
 def _without(questions: Iterable[LookQuestion], known: Mapping[str, SecondLook]) -> list[LookQuestion]:
@@ -193,9 +191,17 @@ async def _ask(
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     folder = model.folder / facts.stage / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    with run.deadline.interrupting():
-        after, before = export_trees(facts.change, repository, folder)
-    shared = _LookContext(facts, run, model, {"after": after, "before": before}, folder)
+    try:
+        with run.deadline.interrupting(grace_s=0):
+            after, before = export_trees(facts.change, repository, folder)
+    except InfrastructureError as error:  # of the deadline, too: the fails stay
+        why = run.deadline.reached if not run.deadline.left() else run.redactor.text(str(error))
+        return {each.key: _no_answer(why) for each in questions}, True
+    trees: dict[Side, Tree] = {
+        "after": repository.tree(facts.change.after),
+        "before": repository.tree(facts.change.before),
+    }
+    shared = _LookContext(facts, run, model, trees, folder)
     for each in questions:
         _add_node(each, facts, run)
     looks = await together(_look(each, shared) for each in questions)
@@ -225,6 +231,19 @@ def _add_node(question: LookQuestion, facts: Facts, run: RunContext) -> None:
 
 
 async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
+    model, run = shared.model, shared.run
+    async with model.slots:
+        end, name = await with_fallback(
+            partial(_hold, question, shared), question.model, question.fail.rubric.fallback, model, run.redactor.text
+        )
+    status = end.ending.status
+    if status == "answered":
+        return replace(_found(end.ending.answer, end.folder, shared), model=name)
+    limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${model.limit_usd:g} is reached."}
+    return _no_answer(limits.get(status) or run.redactor.text(end.ending.detail), end.folder)
+
+
+async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> agent.TurnEnd:
     model, run, fail = shared.model, shared.run, question.fail
     turn = agent.Turn(
         node=question.node,
@@ -234,28 +253,23 @@ async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
         objection=look_objection,
         cwd=shared.folder,
         tools=TOOLS,
-        model=question.model,
+        model=name,
         max_turns=shared.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
+        patience_s=patience_s,
     )
-    async with model.slots:
-        end = await agent.hold(
-            turn,
-            record=run.record,
-            wire=model.gateway,
-            environ=run.environ,
-            homes=model.folder,
-            timeout_s=run.deadline.left(),
-            redact=run.redactor.text,
-        )
-    status, detail = end.ending.status, end.ending.detail
-    if status == "answered":
-        return _found(end.ending.answer, end.folder, shared)
-    limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${model.limit_usd:g} is reached."}
-    return _no_answer(limits.get(status) or run.redactor.text(detail), end.folder)
+    return await agent.hold(
+        turn,
+        record=run.record,
+        wire=model.gateway,
+        environ=run.environ,
+        homes=model.folder,
+        timeout_s=run.deadline.left(),
+        redact=run.redactor.text,
+    )
 
 
-def _no_answer(why: str, turn: str) -> SecondLook:
+def _no_answer(why: str, turn: str = "") -> SecondLook:
     """Whatever the reason, the fail stays."""
     return SecondLook(outcome="undecided", said=None, reason=short(why), turn=turn)
 
@@ -280,21 +294,28 @@ def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
 
 
 def check_refutation(look: SecondLook) -> SecondLook:
-    """What it counts for: without quoted lines, or if one of them does not stand, nothing is refuted."""
+    """What it counts for: without quoted lines, or if one of them does not stand, nothing is refuted.
+
+    Lone braces and the like stand everywhere, and prevent nothing.
+    """
     whys = sorted({one.why for one in look.evidence if one.standing == "void"})
-    if look.outcome != "refuted" or (look.evidence and not whys):
+    if not look.evidence:
+        whys = ["no evidence was given"]
+    elif not whys and all(len("".join(one.quote.split())) < MIN_RELOCATED for one in look.evidence):
+        whys = ["the quotes are too short to prevent anything"]
+    if look.outcome != "refuted" or not whys:
         return look
-    why = "; ".join(whys) or "no evidence was given"
+    why = "; ".join(whys)
     return replace(look, outcome="undecided", reason=short(f'Answered "refuted", but {why}: {look.reason}'))
 
 
-def _checked(line: QuotedLine, trees: Mapping[Side, Export]) -> CheckedEvidence:
+def _checked(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
     """The quoted line looked up on the side that it names, else in the other tree; by its path, or as tools show it."""
     path = paths.unquote(line.path).removeprefix("./")
     sides: tuple[Side, Side] = ("before", "after") if line.side == "before" else ("after", "before")
     tried = []
     for side in sides:
         for name in dict.fromkeys((path, path.removeprefix(f"{side}/"))):
-            content = trees[side].content(name) if name in trees[side].files else None
-            tried.append(quote_in_tree(replace(line, path=paths.quote(name), side=side), content))
+            quoted = replace(line, path=paths.quote(name), side=side)
+            tried.append(quote_in_tree(quoted, trees[side].read(name)))
     return next((one for one in tried if one.standing != "void"), tried[0])

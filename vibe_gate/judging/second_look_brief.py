@@ -155,17 +155,17 @@ def _row(text: str) -> str:
 
 
 def look_key(
-    prompt: str, *, trees: Sequence[str], model: str, tools: Sequence[str], versions: Mapping[str, str]
+    prompt: str, *, trees: Sequence[str], models: Sequence[str], tools: Sequence[str], versions: Mapping[str, str]
 ) -> str:
     """The sha-256, in hex, of everything that a second look depends on: the same key is never paid for twice.
 
-    `prompt` without a nonce has all that is known of the fail; `trees` before and after.
+    `prompt` without a nonce has all that is known of the fail; `trees` before and after; `models` with the fallback.
     """
     about = {
         "second look": prompt,
         "template": LOOK_VERSION,
         "trees": list(trees),
-        "model": model,
+        "models": list(models),
         "tools": sorted(tools),
         "versions": dict(sorted(versions.items())),
     }

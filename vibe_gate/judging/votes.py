@@ -199,22 +199,37 @@ def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
 
 async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext) -> _Reply:
     """Hold one conversation: with the model whose turn it is, or with the fallback if that does not answer."""
-    question, model = shown.question, context.model
-    name, other = question.model_of(number), question.rubric.fallback
+    question, hold = shown.question, partial(_hold, shown, number, part, node, context)
+    end, name = await with_fallback(
+        hold, question.model_of(number), question.rubric.fallback, context.model, context.run.redactor.text
+    )
+    return await _reply_of(part, end, name, shown.change, context)
+
+
+async def with_fallback(
+    hold: Callable[[str, float], Coroutine[Any, Any, agent.TurnEnd]],
+    name: str,
+    other: str | None,
+    model: OpenedModel,
+    redact: Callable[[str], str],
+) -> tuple[agent.TurnEnd, str]:
+    """How a conversation with the model `name` ended, or with `other` if that one stays overloaded or is not there.
+
+    `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose answer it is, too.
+    """
     if other is None or name not in model.gone:
-        end = await _hold(shown, number, part, node, name, context)
-        if other in (None, name) or not end.ending.is_unavailable:
-            return await _reply_of(part, end, name, shown.change, context)
-        model.gone.setdefault(name, context.run.redactor.text(end.ending.detail))
+        end = await hold(name, math.inf if other in (None, name) else FALLBACK_AFTER_S)
+        if other is None or other == name or not end.ending.is_unavailable:
+            return end, name
+        model.gone.setdefault(name, redact(end.ending.detail))
     model.replaced.add((name, other))
-    end = await _hold(shown, number, part, node, other, context)
-    return await _reply_of(part, end, other, shown.change, context)
+    return await hold(other, math.inf), other
 
 
 async def _hold(
-    shown: RubricBrief, number: int, part: BriefPart, node: str, name: str, context: VoteContext
+    shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext, name: str, patience_s: float
 ) -> agent.TurnEnd:
-    model, run, other = context.model, context.run, shown.question.rubric.fallback
+    model, run = context.model, context.run
     turn = agent.Turn(
         node=node,
         prompt=shown.prompt(part, model.nonce, number),
@@ -226,7 +241,7 @@ async def _hold(
         model=name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
-        patience_s=math.inf if other in (None, name) else FALLBACK_AFTER_S,
+        patience_s=patience_s,
     )
     return await agent.hold(
         turn,
