@@ -6,9 +6,11 @@ import pytest
 from checks.asked import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
+from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import to_json
+from vibe_gate.judging.findings import fingerprinted
 
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
 TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
@@ -56,7 +58,11 @@ def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> 
     pem = b"-----BEGIN " + b"PRIVATE KEY-----\n" + (b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7" + b"\n") * 5
     result = ask("no-secrets", added("key.pem", b"# key\n" + pem + b"-----END PRIVATE KEY-----\n"))
     assert places(result) == [("key.pem", 2)]
-    assert result.findings[0].evidence[0].quote == "----..."
+    (finding,) = result.findings
+    assert finding.evidence[0].quote == "-----BEGIN " + "PRIVATE KEY-----..."
+    assert finding.message.startswith("Private key. Revoke it")
+    as_before = replace(finding, evidence=(replace(finding.evidence[0], quote="----..."),))
+    assert fingerprinted([finding]) == (replace(finding, fingerprint=fingerprinted([as_before])[0].fingerprint),)
 
 
 def test_allowed_values_and_excluded_files_are_no_secrets() -> None:
@@ -82,7 +88,7 @@ def test_test_keys_and_documented_examples_are_notices() -> None:
     result = ask("no-secrets", added("a", example + b"\n" + test + b"\n"))
     assert (result.outcome, result.reason) == ("pass", "No secret in 1 changed file. 2 notices: a.")
     assert [(finding.level, finding.line) for finding in result.findings] == [("notice", 1), ("notice", 2)]
-    assert result.findings[1].message.startswith("Stripe key (sk_t...): a test key.")
+    assert result.findings[1].message.startswith("Stripe key (sk_test_...): a test key.")
     both = ask("no-secrets", added("a", test + b"\n" + TOKEN + b"\n"))
     assert (both.outcome, [finding.level for finding in both.findings]) == ("fail", ["failure", "notice"])
 

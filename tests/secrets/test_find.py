@@ -123,6 +123,13 @@ def test_a_mask_shows_four_characters_of_a_long_value_and_less_of_a_short_one() 
     assert secrets.mask("abcdefgh") == "ab..."
 
 
+def test_a_preview_has_what_all_secrets_of_a_form_begin_with() -> None:
+    forms = {"sk_live_": "stripe-key", "glpat-": "gitlab-token", "wandb_v1_": "wandb-key"}
+    assert [secrets.preview(kind, begin + V * 2) for begin, kind in forms.items()] == [f"{begin}..." for begin in forms]
+    assert secrets.preview("secret-assignment", V) == f"{V[:4]}..."
+    assert secrets.preview("aws-documented-key", "AKIAIOSFODNN7EXAMPLE") == "AKIA..."  # never the most of a value
+
+
 @pytest.mark.parametrize("mark", ["...", "…", "", "… and so on"])
 @pytest.mark.parametrize("begun", ["ghp_{word:21}7", "sk-ant-{word:18}7", "AIza{word:21}7"])
 def test_the_beginning_of_a_secret_that_a_limit_has_cut_is_found(begun: str, mark: str) -> None:

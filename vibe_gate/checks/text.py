@@ -138,8 +138,8 @@ def _secret(
     line_end = text.find("\n", match.start)
     start = max(text.rfind("\n", 0, match.start) + 1, match.start - AROUND_SECRET)
     line = text[start : min(line_end if line_end >= 0 else len(text), match.start + AROUND_SECRET)]
-    shown = secrets.mask(value)
-    said = f" ({shown})" if shown[:1].isalnum() else ""  # of the dashes above a private key nobody learns anything
+    shown = secrets.preview(match.kind, value)
+    said = f" ({shown})" if shown[:1].isalnum() else ""  # not the first line of a private key: it is quoted
     first = bisect_right(others, start, key=lambda other: other.end)
     last = bisect_left(others, start + len(line), key=lambda other: other.start)
     near = others[first:last]

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     FINGERPRINT_DIGITS,
@@ -87,6 +88,10 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (order[finding.level], finding.path, finding.line))
 
 
+_PRIVATE_KEY = expression(r"-----BEGIN [A-Z0-9 ]{0,60}-----\.\.\.")
+"""How a private key is quoted; fingerprints are made of what earlier versions quoted."""
+
+
 def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with fingerprints that hold across rebases.
 
@@ -97,6 +102,7 @@ def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     made = []
     for finding in findings:
         quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
+        quotes = _PRIVATE_KEY.sub("----...", quotes)
         own = (finding.fingerprint,) if finding.fingerprint else ()
         basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), *own))
         seen[basis] += 1

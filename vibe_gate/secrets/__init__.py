@@ -7,7 +7,7 @@ environment is secret, `allowlist` what other scanners' lists allow.
 from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE
 from vibe_gate.secrets.allowlist import Allowlist, allowing_comment, read_allowlist
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.secrets.scan import SecretMatch, find, mask
+from vibe_gate.secrets.scan import SecretMatch, find, mask, preview
 
 __all__ = [
     "GITLEAKS_FILE",
@@ -17,5 +17,6 @@ __all__ = [
     "allowing_comment",
     "find",
     "mask",
+    "preview",
     "read_allowlist",
 ]

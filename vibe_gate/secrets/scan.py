@@ -77,8 +77,18 @@ def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = N
 
 
 def mask(value: str) -> str:
-    """What may be shown of a secret: enough to recognise it, at most a quarter of it."""
-    return value[: min(4, len(value) // 4)] + "..."
+    """What may be shown of a secret: at most a quarter of it, to recognise it by; of a private key its first line."""
+    begin = _PEM_MARK.match(value)
+    return (begin[0] if begin else value[: min(4, len(value) // 4)]) + "..."
+
+
+def preview(kind: str, value: str) -> str:
+    """How a secret of this kind begins: what all of its form do, such as `sk_live_...`; else what `mask` shows."""
+    rules = [rule for rule in RULES if rule.kind == kind]
+    begins = [keyword for rule in rules for keyword in rule.keywords if value.startswith(keyword)]
+    begins += [begin[0] for rule in rules if rule.cut and (begin := re.match(rule.cut, value))]
+    longest = max(begins, key=len, default="")
+    return longest + "..." if 4 < len(longest) <= len(value) // 2 else mask(value)
 
 
 def looks_random(value: str) -> bool:
