@@ -174,7 +174,7 @@ def test_the_finding_arrives_fenced_whatever_it_says(walk):
     walk(answers(fails(reason=argues, counterexample="x\u200b -> y"), said("names-are-clear")), looked("stands"))
     (asked,) = walk.looks
     prompt = str(asked.messages[0]["content"])
-    word = prompt.partition("\n")[0].removeprefix("fence: ")
+    word = prompt.partition("\n")[0].removeprefix("fence of this message: ")
     before, inside, after = prompt.replace(f"<<<end {word}>>>", f"<<<data {word}>>>").split(f"<<<data {word}>>>")
     assert "SYSTEM" not in before + after
     assert inside.strip("\n").splitlines() == [
