@@ -19,6 +19,9 @@ from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import Proof
 from vibe_gate.git import open_repository
 from vibe_gate.judging.proving import environment_for
+from vibe_gate.report.comment import comment
+from vibe_gate.report.report import Report
+from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
 from vibe_gate.sandbox import wall_lack
 
@@ -129,6 +132,9 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
     assert (folder / Path(proof.path).name).read_text() == proof.test
     assert "before the change: exit code 0" in (folder / f"{Path(proof.path).name}.log").read_text()
     assert review.bundle is not None
+    said = comment(Report(review.summary, (), first_round(review.findings, review.summary.change.head_commit)))
+    assert f"<code>{proof.path}</code>" in said
+    assert "self.assertEqual(first([1, 2], 2), [1, 2])" in said
     # What a user pastes repeats it.
     place = repo.write(proof.path, proof.test)
     again = {**environ, "PYTHONPATH": "src"}
@@ -154,6 +160,9 @@ def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(tmp_path: Pat
     assert {name: proof.status for name, proof in found.items()} == {
         name: status for name, (_, status) in WRONG.items()
     }
+    with answering() as silent:  # what was run once is kept with the vote
+        kept = walked(repo.path, {**environ, **silent.environ})
+    assert (proofs(kept), kept.summary.cache.misses) == (found, 0)
     [result] = review.summary.rubrics
     outcomes = {one.id: (one.outcome, one.reason) for one in result.criteria}
     assert outcomes["voids"][0] == "abstain"

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from vibe_gate import scratch
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, Side
@@ -17,7 +19,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, 
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging import counterexample
 from vibe_gate.judging.brief import CriterionAnswer
-from vibe_gate.judging.counterexample import RUNS, RunReading
+from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
 from vibe_gate.sandbox import CommandLimits, CommandResult, run_command, wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
@@ -45,6 +47,9 @@ class Prover:
         if vote.outcome != "fail" or not answer.test.strip():
             return vote
         obligation = counterexample.obliging(answer.obligation, vote, self._trees["after"].read)
+        if len(answer.test) > MAX_TEST:
+            why = f"Could not run: its test is longer than {MAX_TEST:,} characters."
+            return replace(vote, proof=Proof(status="could_not_run", reason=why, obligation=obligation))
         async with self._free:
             return counterexample.voided(vote, await self._proof(answer.test.rstrip("\n") + "\n", obligation))
 
@@ -88,7 +93,7 @@ class Prover:
             with self._run.deadline.interrupting():
                 self._repository.export(self._trees[side].id, root)
             if not _put(root, path, test):
-                return RunReading("unfinished", f"{path} is part of the tree already")
+                return RunReading("unfinished", f"{path} cannot be written into the tree")
             if self._has_pytest is None:
                 asked = [self._python(), "-c", "import pytest"]
                 self._has_pytest = bool(self._rule.command) or (await self._walled(asked, root)).exit_code == 0

@@ -83,7 +83,7 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
         details.append(
             f"{known.capitalize()}. {safe(sentences.proof(finding.proof)) if finding.proof else ''}".rstrip()
         )
-    details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof else []
+    details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof and finding.proof.test else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     if advice := queries.advice_behind(finding, report.summary):
         details.append(f"Would have blocked: {safe(sentences.badge(advice))}")

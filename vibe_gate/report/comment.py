@@ -275,14 +275,16 @@ def _item(equal: Sequence[Finding], report: Report, *, with_test: bool) -> str:
         told += f"\n  Counterexample: {prose(against, 500)}"
     if finding.proof is not UNSET:
         told += f"\n  {prose(sentences.proof(finding.proof))}"
-        told += f"\n\n{indent(test_fold(finding.proof), '  ')}" if with_test else ""
+        told += f"\n\n{indent(test_fold(finding.proof), '  ')}" if with_test and finding.proof.test else ""
     if finding.second_look is not UNSET:
         told += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
     return told
 
 
 def test_fold(proof: Proof) -> str:
-    """The test as a file to take over, with the command that repeats it."""
+    """The test as a file to take over, with the command that repeats it; "" without one."""
+    if not proof.test:
+        return ""
     text, more = cut_lines(proof.test, MAX_TEST)
     cut = f"\n\n{counted(more, 'more line')}; the bundle has all of it." if more else ""
     shown = fence(text, "python" if proof.path.endswith(".py") else "")

@@ -202,7 +202,8 @@ def _proof(proof: Proof, rank: int, told: set[str]) -> Iterator[ScreenRow]:
     if proof.test not in told:
         told.add(proof.test)
         yield ScreenRow(rank, Text(f"    {safe(sentences.proof(proof))}"))
-        yield ScreenRow(rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim"))
+        if proof.test:
+            yield ScreenRow(rank, Text(f"    repeat: {safe(proof.command)} (the bundle has the test)", "dim"))
 
 
 def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> Iterator[ScreenRow]:

@@ -144,7 +144,8 @@ def _proof(proof: Proof | UnsetType) -> Html | None:
         return None
     badge = tag("span", proof.status.replace("_", " "), class_=f"badge {_PROOFS.get(proof.status, '')}".strip())
     name = tag("summary", "Test ", tag("code", proof.path))
-    test = tag("details", name, block(proof.test), tag("p", "To repeat it: ", tag("code", proof.command)))
+    repeat = tag("p", "To repeat it: ", tag("code", proof.command))
+    test = tag("details", name, block(proof.test), repeat) if proof.test else None
     return tag("div", tag("p", badge, " ", proof.reason), _evidence(proof.obligation), test, class_="proof")
 
 
