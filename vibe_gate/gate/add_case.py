@@ -37,6 +37,9 @@ RUBRIC_OUTCOMES = ("pass", "fail", "inconclusive")
 MOST_NAMED = 54
 """Characters of a criterion or rubric in a case's name, which has 64 with the beginning of a fingerprint."""
 
+SHA1_DIGITS = 40
+"""Of a commit that case.toml names."""
+
 
 class CaseAsked(Struct, frozen=True):
     """What a person asks: a case of the finding whose fingerprint begins with `what`, or else of the run of that name.
@@ -213,6 +216,8 @@ def _change(repository: Repository, about: _About, *, keep_patch: bool) -> tuple
     change = about.summary.change
     if not change.base_commit or not repository.has(change.base_commit):
         raise UsageError("The change has no commit before it in this clone, so no case can be made of it.")
+    if len(change.base_commit) != SHA1_DIGITS:
+        raise UsageError("This repository's commit ids are SHA-256, and cases name commits by SHA-1.")
     if change.head_commit and not keep_patch:
         if not repository.has(change.head_commit):
             raise UsageError(f"Commit {change.head_commit[:12]} is not in this clone; fetch it, or use --patch.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.report import listing, queries
-from vibe_gate.report.feedback import CriterionFeedback, Found, feedback
+from vibe_gate.report.feedback import CriterionFeedback, feedback
 from vibe_gate.report.feedback import lines as feedback_lines
 
 Number = TypeVar("Number", int, float)
@@ -66,6 +66,7 @@ def statistics(
     total = Statistics()
     found: dict[tuple[str, str], set[str]] = {}
     advised: dict[str, set[str]] = {}
+    judged: set[tuple[str, str]] = set()
     said = list(labels)
     states: dict[tuple[str, ...], str] = {}
     for entry in entries:
@@ -89,6 +90,7 @@ def statistics(
         for rubric in summary.rubrics if summary.cache.hits else ():
             _add_saved(total, rubric, known, summary_of)
         said += summary.labels or ()
+        judged |= {(rubric.id, one.id) for rubric in summary.rubrics for one in rubric.criteria if one.kind == "judge"}
         for finding in summary.findings:
             for source in summary.sources(finding):
                 found.setdefault((source.rubric, source.criterion), set()).add(finding.fingerprint)
@@ -99,17 +101,17 @@ def statistics(
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
     total.findings |= Counter(states.values())
     total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}
-    _add_feedback(total, found, said, since)
+    there = {name for names in found.values() for name in names}
+    total.criteria = feedback(found, (one for one in said if not since or one.ts >= since or one.finding in there))
+    total.usd_per_right = _usd_per_right(total, judged)
     return total
 
 
-def _add_feedback(total: Statistics, found: Found, said: list[Label], since: datetime | None) -> None:
-    there = {name for names in found.values() for name in names}
-    total.criteria = feedback(found, (one for one in said if not since or one.ts >= since or one.finding in there))
+def _usd_per_right(total: Statistics, judged: Container[tuple[str, str]]) -> dict[str, float]:
     right = Counter[str]()
-    for one in total.criteria:
-        right[one.rubric] += one.right
-    total.usd_per_right = {name: usd / right[name] for name, usd in total.usd_by_rubric.items() if right[name]}
+    for each in total.criteria:
+        right[each.rubric] += each.right if (each.rubric, each.criterion) in judged else 0
+    return {name: usd / right[name] for name, usd in total.usd_by_rubric.items() if right[name]}
 
 
 def _add(to: dict[str, Number], name: str, number: Number) -> None:

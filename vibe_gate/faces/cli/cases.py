@@ -29,7 +29,7 @@ def _add(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     emit_lines(
         f"{made.folder}: rubric {made.rubric}, expected: {made.expected}",
         *(["Secrets of the change are replaced in its patch."] if made.redacted else []),
-        "`vibe-gate test --wire record` records the judge's answers; `vibe-gate test` compares them.",
+        "Run it with `vibe-gate test`; if a judge is asked, once with `--wire record` before.",
     )
     return PASS
 
