@@ -101,6 +101,9 @@ def test_a_refuted_finding_is_never_called_fixed():
     assert (third.fixed, third.unanswered, third.state.findings) == ((), (), ()), "nor when it is not raised again"
     back = follow(second, [found("1"), refuted("2")], C)
     assert (names(back.new), names(back.open), back.reappeared) == ("1", "2", {"1" * 16}), "and it can come back"
+    whole = summaries.summary(findings=(refuted("1"),))
+    (seen,) = with_explanations(first_round([refuted("1")], A).state, whole, 1).findings
+    assert seen.second_look == "Second look: refuted. a guard"
 
 
 def test_the_same_commit_again_fixes_nothing_and_is_no_further_round():

@@ -21,13 +21,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.label import FindingSource
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
+from vibe_gate.report import sentences
 from vibe_gate.report.queries import is_approval, sources
 
 MAX_STATE = 12_000
@@ -73,8 +74,8 @@ class ReportedVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
-    `quote`, `counterexample` and `votes` explain it to whoever asks; "" and () where there was no room. `found_by`: the
-    rubrics that found it last, for labels. `refuted`: it was a notice that a second look had refuted.
+    `quote`, `counterexample`, `votes` and `second_look` explain it to whoever asks; "" and () where there was no room.
+    `found_by`: the rubrics that found it last, for labels. `refuted`: a second look had refuted it.
     """
 
     fingerprint: Fingerprint
@@ -89,6 +90,7 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     counterexample: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     votes: Annotated[tuple[ReportedVote, ...], Meta(max_length=MAX_VOTES)] = ()
     refuted: bool = False
+    second_look: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     found_by: Annotated[tuple[FindingSource, ...], Meta(max_length=MAX_SOURCES)] = ()
 
 
@@ -231,9 +233,11 @@ def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundSta
             return seen
         answers = next((one.votes for _, one in sources(finding, summary)), ())[:MAX_VOTES]
         against = next((one.counterexample for one in answers if one.counterexample), "")
+        look = finding.second_look
         more = {
             "quote": "\n".join(one.quote for one in finding.evidence)[:_MAX_QUOTE],
             "counterexample": against[:_MAX_QUOTE],
+            "second_look": "" if look is UNSET else sentences.second_look(look)[:_MAX_QUOTE],
             "votes": tuple(ReportedVote(outcome=one.outcome, reason=one.reason[:MAX_REASON]) for one in answers),
         }
         return replace(seen, **more)

@@ -97,7 +97,7 @@ def statistics(
             for rubric, one in queries.sources(finding, summary):
                 if one.would_block is True:
                     advised.setdefault(f"{rubric.id}/{one.id}", set()).add(finding.fingerprint)
-            state = queries.waiver(finding).partition(" ")[0] or "kept"
+            state = queries.waiver(finding).partition(" ")[0] or ("refuted" if finding.is_refuted else "kept")
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
     total.findings |= Counter(states.values())
     total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}

@@ -318,6 +318,7 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     parts += [f"Counterexample: {prose(seen.counterexample)}"] if seen.counterexample else []
     votes = "\n".join(f"- {one.outcome.replace('_', ' ')}: {prose(one.reason) or 'no reason'}" for one in seen.votes)
     parts += [f"Votes:\n\n{votes}"] if votes else []
+    parts += [prose(seen.second_look)] if seen.second_look else []
     if not seen.votes and not seen.quote:
         parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
     accept = f"{COMMAND} override {seen.fingerprint[: sentences.SHORT_FINGERPRINT]} REASON"
