@@ -74,13 +74,13 @@ class Place:
             return done, len(model.script.requests)
 
 
-def made(folder: Path, environ: dict[str, str]) -> Place:
+def made(folder: Path, environ: dict[str, str], gate: str = GATE) -> Place:
     """The gate lists Bob, who reviews; Ada writes."""
     key = signing.key(folder / "keys")
     repo = Repo(folder / "repo", environ)
     repo.git("config", "user.name", "Ada")
     repo.git("config", "user.email", "ada@example.org")
-    repo.write(".vibe-gate/gate.toml", GATE)
+    repo.write(".vibe-gate/gate.toml", gate)
     repo.write(".vibe-gate/rubrics/tidy.toml", TIDY)
     repo.write(".vibe-gate/rubrics/clear.toml", CLEAR)
     repo.write(SIGNERS, f"bob@example.org {signing.public(key)}\n")
@@ -108,6 +108,15 @@ def passed(kept, tmp_path, environ) -> Place:
         made(kept, environ).reviewed()
     shutil.copytree(kept / "repo", tmp_path / "repo")
     return Place(Repo(tmp_path / "repo", environ), kept / "keys")
+
+
+def test_a_pass_with_a_fail_that_only_advised_is_not_taken_over(tmp_path, environ):
+    """The receipt has no finding that could be shown, and CI may trust the judge more."""
+    place = made(tmp_path, environ, f'{GATE}[trust]\nuncalibrated = "advise"\n')
+    first = place.reviewed("fail")
+    assert (first.exit_code, [one.level for one in first.findings]) == (0, ["warning"])
+    done, requests = place.asked(place.ci(tmp_path / "ci"), "fail")
+    assert (done.exit_code, [one.level for one in done.findings], requests > 0) == (0, ["warning"], True)
 
 
 @pytest.mark.usefixtures("real_cli")

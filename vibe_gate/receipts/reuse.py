@@ -32,6 +32,7 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
     finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
     identity = identity_of(change, repository.commits(change))
+    # No criterion may have advised there: the receipt has no finding of it that could be shown.
     required = Requirements.of(gate, facts.rubrics, run.clock().date(), judge="always", strict=True)
     found = [
         (receipt, one)
@@ -52,8 +53,5 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
 
 
 def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
-    """Whether it answers everything that would be asked, and passes by that: of what only advised it has no finding."""
-    if any(claim.advice for claim in receipt.rubrics):
-        return False
     wanted = keys_of(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())
