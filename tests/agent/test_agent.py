@@ -35,22 +35,16 @@ def results(request) -> list[tuple[bool, str]]:
 # How a session ends.
 
 
-TWICE = Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))
-
-
 @pytest.mark.parametrize(
     ("step", "status", "detail"),
     [
-        (Turn("I will not.", stop_reason="refusal"), "refused", "The model refused to answer."),
-        (Turn("half a sen", stop_reason="max_tokens"), "max_tokens", "cut at its token limit"),
-        (Turn("It is ok."), "no_answer", "without an answer in the asked form"),
         ({"ok": "perhaps"}, "no_answer", "must be boolean"),
-        (TWICE, "two_answers", "2 answers"),
         (Turn(ToolUse("Glob", {"pattern": "*"})), "max_turns", "used up its turns"),
     ],
 )
 def test_what_is_no_answer_is_told_apart(tmp_path, environ, step, status, detail):
-    with answering(step, repeat_last=status in ("no_answer", "max_tokens", "max_turns")) as model:
+    """Those that `test_quick_cli.py` holds twice are there."""
+    with answering(step, repeat_last=True) as model:
         ending, _ = hold(task_in(tmp_path, model.base_url, environ))
     assert (ending.status, ending.answer) == (status, None)
     assert detail in ending.detail

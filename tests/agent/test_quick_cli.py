@@ -48,17 +48,21 @@ LAST_WORD = {"x-should-retry": "false"}
 OVER = ApiError(403, "[vibe-gate] over")
 """What the gateway answers after a last word."""
 ENDED = {
-    "a wrong key": [ApiError(401, "invalid x-api-key", LAST_WORD)],
-    "no credit": [ApiError(400, "Your credit balance is too low", LAST_WORD)],
-    "an unknown model": [ApiError(404, "model: x", LAST_WORD)] * 2,
-    "a refusal": [Turn(Text("No."), stop_reason="refusal"), OVER],
-    "a cut answer": [Turn(Text("Well, let me"), stop_reason="max_tokens"), OVER],
-    "prose": [Turn(Text("All fine!"))] * 2,
-    "an empty answer": [Turn()] * 3,
-    "two answers": [Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))],
-    "a cut stream": [Turn(Text("Well, let me"), fault=Fault("close"))] * 2,
+    "a wrong key": ([ApiError(401, "invalid x-api-key", LAST_WORD)], "api_error", "HTTP 401"),
+    "no credit": ([ApiError(400, "Your credit balance is too low", LAST_WORD)], "api_error", "has no credit left"),
+    "an unknown model": ([ApiError(404, "model: x", LAST_WORD)] * 2, "api_error", "HTTP 404"),
+    "a refusal": ([Turn(Text("No."), stop_reason="refusal"), OVER], "refused", "The model refused to answer."),
+    "a cut answer": ([Turn(Text("Well, let me"), stop_reason="max_tokens"), OVER], "max_tokens", "at its token limit"),
+    "prose": ([Turn(Text("All fine!"))] * 2, "no_answer", "without an answer in the asked form"),
+    "an empty answer": ([Turn()] * 3, "no_answer", "without an answer in the asked form"),
+    "two answers": (
+        [Turn(ToolUse("StructuredOutput", {"ok": True}), ToolUse("StructuredOutput", {"ok": False}))],
+        "two_answers",
+        "2 answers",
+    ),
+    "a cut stream": ([Turn(Text("Well, let me"), fault=Fault("close"))] * 2, "api_error", "broke off"),
 }
-"""Conversations without an answer."""
+"""Conversations without an answer: how they end, and a part of what is said of it."""
 WRITES = [
     Turn(Text("I write."), ToolUse("Write", {"file_path": "new/a.txt", "content": "é\n"}), usage=costing(30)),
     Turn(ToolUse("Write", {"file_path": "new/a.txt", "content": "b"})),
@@ -128,7 +132,9 @@ def test_an_answer_that_is_sent_back_once_leaves_the_same(tmp_path, environ, qui
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENDED)
 def test_a_turn_without_an_answer_ends_the_same(name, tmp_path, environ, quick_agents):
-    quick, real = both(tmp_path, environ, ENDED[name], tools=("Read", "Grep"))
+    script, status, detail = ENDED[name]
+    quick, real = both(tmp_path, environ, script, tools=("Read", "Grep"))
+    assert (real[0][:2], detail in real[0][2]) == ([status, None], True)
     assert quick[0][:1] + quick[0][2:] == real[0][:1] + real[0][2:]  # the ending
     assert [one["hook"] for one in quick[2]] == [one["hook"] for one in real[2]]
     assert quick[3] == real[3]

@@ -173,7 +173,7 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     case(repo, "right", 'outcome = "fail"\n', CONFLICT, "hygiene")
     case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
     done = pytester.runpytest_subprocess("--vibe-cases", "-rs", "-n", "2", ".", CASES)
     done.assert_outcomes(passed=2, failed=1, skipped=1)
     done.stdout.fnmatch_lines_random(
@@ -183,10 +183,10 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
             f"SKIPPED * {CASES}/asked/case.toml:1: no cassette: record it with `vibe-gate test --wire record`",
         ]
     )
-    strict = pytester.runpytest_subprocess("--vibe-cases", "--vibe-strict", "-k", "asked or own", CASES)
+    strict = pytester.runpytest_inprocess("--vibe-cases", "--vibe-strict", "-k", "asked or own", CASES)
     strict.assert_outcomes(failed=1, deselected=2)
     repo.write(f"{CASES}/asked/case.toml", "schema = 1\n")
-    broken = pytester.runpytest_subprocess("--vibe-cases")
+    broken = pytester.runpytest_inprocess("--vibe-cases")
     assert broken.ret == pytest.ExitCode.USAGE_ERROR
     broken.stderr.fnmatch_lines([f"ERROR: --vibe-cases: {CASES}/asked/case.toml:1: rubric: is missing"])
 
