@@ -166,7 +166,7 @@ def test_invented_evidence_turns_a_fail_into_an_abstention(walk):
 def test_form_alone_costs_no_further_request(walk):
     """A line break in a quote, no side, a wrong number: each once cost up to five requests, and the answer."""
     loose = {"path": "src/load.py", "line": 90, "quote": "    except OSError:\n        pass\n"}
-    summary = judged(walk, answers(fails(loose), said("names-are-clear", "PASS")))
+    summary = judged(walk, answers(fails(loose), said("names-are-clear", "PASS", evidence=None)))
     assert len(walk.asked) == 1
     (finding,) = summary.findings
     assert (finding.path, finding.line, finding.evidence[0].quote) == ("src/load.py", 4, "except OSError:")

@@ -144,7 +144,7 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
-WORDS = {5: "7398bd3fbd7f0c41fd964e4aaf22b944731aef3987d0df82382f0ac7589b83a8"}
+WORDS = {5: "dd2a2adb2d37faafebbd7d983c4729af5c60ed7a33b80000233963fe66141085"}
 """Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
 
 

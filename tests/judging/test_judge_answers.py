@@ -25,7 +25,7 @@ def without(answer: dict[str, Any], name: str) -> dict[str, Any]:
         answers(said("[a]", "PASS."), said('"b"', "Not Applicable")),
         answers(said("a", "abstain"), said("b", "abstain", missing="more")),
         {"answers": [{"criterion": "a", "outcome": "pass"}, {"criterion": "b", "outcome": "pass", "extra": 1}]},
-        answers(FAILS | {"evidence": [{"path": "a.py", "quote": "x\ny"}]}, said("b")),
+        answers(FAILS | {"evidence": [{"path": "a.py", "quote": "x\ny", "line": None}]}, said("b", missing=None)),
     ],
 )
 def test_form_alone_sends_nothing_back(answer):

@@ -207,7 +207,11 @@ def _text(description: str) -> dict[str, Any]:
 
 
 def _form(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(required), "properties": properties}
+    """An object with these properties; those that are not required may be null, too."""
+    made = {
+        name: form if name in required else form | {"type": [form["type"], "null"]} for name, form in properties.items()
+    }
+    return {"type": "object", "required": list(required), "properties": made}
 
 
 def concerned(change: Change, rubric: Rubric) -> Change:

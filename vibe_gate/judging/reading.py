@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import first_mistake, read
+from vibe_gate.domain.document import first_mistake, read, without_none
 from vibe_gate.judging.brief import CriterionAnswer, JudgeAnswers
 
 OUTCOMES = ("pass", "not_applicable", "fail", "abstain")
@@ -42,7 +42,7 @@ class Reading(Struct, frozen=True):
 def reading_of(asked: Sequence[str], answer: object) -> Reading:
     """What the model's answer says about the criteria that were asked, given by their ids."""
     try:
-        given = read(JudgeAnswers, answer)
+        given = read(JudgeAnswers, without_none(answer))
     except ValueError as error:
         return Reading(unfit=first_mistake(error))
     by_id: dict[str, list[CriterionAnswer]] = {name: [] for name in asked}
