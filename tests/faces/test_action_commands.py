@@ -18,7 +18,7 @@ from repos import RUBRIC, SWALLOWS, Repo
 from test_review import FAILS
 from wire import KEY, answering
 
-from vibe_gate.faces.action.commands import CommentCommand, command_of
+from vibe_gate.faces.action.commands import CommentCommand, command_of, label_of
 from vibe_gate.faces.action.job import run
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.report.comment import state_of
@@ -45,6 +45,22 @@ PERMISSION = "/repos/{owner}/{repo}/collaborators/{username}/permission"
 )
 def test_a_command_is_the_first_line_and_nothing_else(body, command):
     assert command_of(body) == command
+
+
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        ("right 3fbd", True),
+        ("wrong 3fbd the caller checks it", False),
+        ("override 3fbd wrong: the caller checks it", False),
+        ("override 3fbd Accepted, until June", True),
+        ("override 3fbd the caller is not wrong", None),
+        ("explain 3fbd wrong", None),
+    ],
+)
+def test_a_command_says_whether_its_findings_are_right(body, right):
+    command = command_of(f"/vibe-gate {body}")
+    assert command is not None and label_of(command) is right
 
 
 @pytest.fixture
@@ -296,4 +312,5 @@ def test_a_finding_is_explained_by_its_quotation_and_votes_and_no_model_is_asked
         assert "Quoted from the change:" in answer and "except" in answer
         assert "- fail: The error is dropped." in answer and answer.count("The error is dropped.") == 1
         assert f"/vibe-gate override {findings(made)[0][:8]} REASON" in answer
+        assert f"/vibe-gate wrong {findings(made)[0][:8]} REASON" in answer
         assert github.actions_runs == []

@@ -321,6 +321,7 @@ def _explained(seen: ReportedFinding, links: Links) -> str:
     parts += [prose(seen.second_look)] if seen.second_look else []
     if not seen.votes and not seen.quote:
         parts += ["The comment keeps no more about it; `report.html` in the artifact of the gate's job has the rest."]
-    accept = f"{COMMAND} override {seen.fingerprint[: sentences.SHORT_FINGERPRINT]} REASON"
-    accepts = f"Accept it for the newest commit: `{accept}`."
+    name = seen.fingerprint[: sentences.SHORT_FINGERPRINT]
+    accepts = f"Accept it for the newest commit: `{COMMAND} override {name} REASON`."
+    accepts += f" If it is wrong, say so: `{COMMAND} wrong {name} REASON`."
     return "\n\n".join([*parts, f"First reported at {commit(seen.since, links)}. {accepts}"])
