@@ -6,6 +6,7 @@ answers); of the others, keys of later versions are left out.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -16,7 +17,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 
 from vibe_gate.domain.escape import expression
 
@@ -191,9 +192,14 @@ def digest_of(definition: Struct) -> str:
     return hashlib.sha256(json.dumps(_demands(definition), sort_keys=True).encode()).hexdigest()
 
 
+@functools.cache  # msgspec reads the annotations of a class anew each time
+def _keys(form: type[Struct]) -> tuple[FieldInfo, ...]:
+    return fields(form)
+
+
 def _demands(value: Any) -> Any:
     if isinstance(value, Struct):
         later: frozenset[str] = getattr(value, "LATER", frozenset())
-        used = [key for key in fields(value) if key.name not in later or getattr(value, key.name) != key.default]
+        used = [key for key in _keys(type(value)) if key.name not in later or getattr(value, key.name) != key.default]
         return {key.encode_name: _demands(getattr(value, key.name)) for key in used}
     return [_demands(item) for item in value] if isinstance(value, tuple) else plain(value)
