@@ -120,7 +120,7 @@ def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(t
         keyed = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
         done = made.review_pull(head, ANTHROPIC_BASE_URL=never.base_url, **keyed)
         assert (done.code, conclusions(made)) == (3, ["failure"])
-        sentence = "127.0.0.1 is overloaded (HTTP 529) and did not recover before the deadline"
+        sentence = "127.0.0.1 is overloaded (HTTP 529) and did not recover in time"
         shown = made.ours[0].partition("<details>")[0]
         assert sentence in shown and shown.count("overloaded") == 1 and not re.search(r"[.][.:](?![.\w])", made.ours[0])
         assert done.out.partition("::error")[0].count("overloaded") == 1

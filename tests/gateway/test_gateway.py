@@ -262,10 +262,10 @@ def test_an_overload_in_mid_stream_is_asked_again_while_the_agent_has_no_whole_b
 @pytest.mark.parametrize(
     ("fault", "timeout_s", "requests", "sentence"),
     [
-        (ApiError(529), 6.0, 2, "is overloaded (HTTP 529) and did not recover before the deadline."),
+        (ApiError(529), 6.0, 2, "is overloaded (HTTP 529) and did not recover in time."),
         (ApiError(429, headers={"retry-after": "60"}), 50.0, 1, "limits the rate of this key (HTTP 429) and did not"),
-        (ApiError(503, "no GPU"), 1.0, 1, "failed (HTTP 503: no GPU) and did not recover before the deadline."),
-        (DropConnection(), 1.0, 1, "closed the connection without an answer and did not recover before the deadline."),
+        (ApiError(503, "no GPU"), 1.0, 1, "failed (HTTP 503: no GPU) and did not recover in time."),
+        (DropConnection(), 1.0, 1, "closed the connection without an answer and did not recover in time."),
     ],
 )
 def test_what_does_not_recover_is_refused_within_the_time_of_the_session(fault, timeout_s, requests, sentence):

@@ -131,7 +131,7 @@ class Exchange:
             left = self._account.until - time.monotonic() - ANSWERING_S
             lasting = unavailable.patience_s == math.inf
             if pause > min(left, unavailable.patience_s - waited):
-                when = " and did not recover before the deadline" if lasting else ""
+                when = " and did not recover in time" if lasting else ""
                 self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
                 return
             self._relay.on_wait(str(unavailable))
