@@ -171,6 +171,20 @@ def test_a_wrong_counterexample_voids_its_fail_and_others_leave_it(tmp_path: Pat
     assert {one.basis for one in review.findings} == {"inferred"}
 
 
+@pytest.mark.slow  # runs of real tests
+def test_what_a_test_lacked_is_there_the_next_time_and_no_model_is_asked_again(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    repo = gated(tmp_path / "repo", environ, rubric("limits"))
+    test = "import helper\n" + comparing(REGRESSIONS["limits"][2])
+    review = reviewed(repo, environ, failing("limits", test, REGRESSIONS["limits"][1]))
+    assert "the test cannot be loaded: ModuleNotFoundError: No module named 'helper'" in proofs(review)["limits"].reason
+    repo.write(f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/helper.py", "")
+    with answering() as silent:
+        again = walked(repo.path, {**environ, **silent.environ})
+    assert (proofs(again)["limits"].status, again.summary.cache.misses) == ("proven", 0)
+
+
 HOSTILE = {
     "network": ("socket.create_connection(('127.0.0.1', 1))", "network"),
     "names": ("socket.getaddrinfo('example.org', 443)", "network"),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from repos import gated
 
-from vibe_gate.sandbox import CommandResult, launcher, run_command
+from vibe_gate.sandbox import CommandLimits, CommandResult, launcher, run_command
 
 ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
 walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")
@@ -279,3 +279,19 @@ def test_a_review_says_that_a_command_ran_without_a_wall(tmp_path: Path, environ
     assert said in " ".join((done.stdout + done.stderr).split()), done
     done = subprocess.run([sys.executable, *review], cwd=repo.path, env=environ, capture_output=True, text=True)
     assert "wall" not in done.stdout + done.stderr, done
+
+
+@filtered
+@walled
+def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tree: Path):
+    code = (
+        "import asyncio, resource, socket\nasyncio.run(asyncio.sleep(0))\n"
+        "print(resource.getrlimit(resource.RLIMIT_DATA)[0] >> 20)\n"
+        "for way in (lambda: socket.socket(type=socket.SOCK_DGRAM), lambda: socket.socket(socket.AF_INET6),\n"
+        "            lambda: socket.socket(socket.AF_UNIX), lambda: open('/dev/shm/x', 'w')):\n"
+        "    try: way(); print('open')\n    except OSError as error: print(error.strerror)\n"
+    )
+    limits = CommandLimits(memory_mb=300, disk_mb=10, processes=20)
+    environ = {"PATH": os.environ["PATH"]}
+    done = run_command([sys.executable, "-c", code], cwd=tree, timeout_s=30, environ=environ, limits=limits)
+    assert done.output.splitlines() == ["300", *["Network is down"] * 3, "Permission denied"]

@@ -109,7 +109,9 @@ def _of_pytest(code: int, output: str) -> RunReading:
         return RunReading("failed")
     if code in (1, 2) and counts.get("error"):
         return RunReading("broken")
-    return RunReading("unfinished", "there is no test in it" if code == 5 else f"pytest ended with exit code {code}")
+    said = [line.strip() for line in output.splitlines() if _ERROR.search(line)]
+    why = f"pytest ended with exit code {code}" + (f": {said[-1]}" if said else "")
+    return RunReading("unfinished", "there is no test in it" if code == 5 else why)
 
 
 def _of_unittest(code: int, output: str) -> RunReading:

@@ -8,18 +8,21 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate import scratch
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, Side
-from vibe_gate.domain.context import ProofEnvironment, RunContext
+from vibe_gate.domain.context import Facts, ProofEnvironment, RunContext
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, short
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging import counterexample
+from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
+from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.sandbox import CommandLimits, CommandResult, run_command, wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
@@ -50,8 +53,17 @@ class Prover:
         if len(answer.test) > MAX_TEST:
             why = f"Could not run: its test is longer than {MAX_TEST:,} characters."
             return replace(vote, proof=Proof(status="could_not_run", reason=why, obligation=obligation))
+        return await self._with_proof(vote, answer.test.rstrip("\n") + "\n", obligation)
+
+    async def again(self, vote: Vote) -> Vote:
+        """The vote of an earlier run with its test run now, if that could not be run then."""
+        if not _could_not_run(vote) or vote.proof is UNSET:
+            return vote
+        return await self._with_proof(vote, vote.proof.test, vote.proof.obligation)
+
+    async def _with_proof(self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]) -> Vote:
         async with self._free:
-            return counterexample.voided(vote, await self._proof(answer.test.rstrip("\n") + "\n", obligation))
+            return counterexample.voided(vote, await self._proof(test, obligation))
 
     async def _proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
         folders = [name for name in counterexample.TEST_FOLDERS if self._trees["after"].list(name)]
@@ -139,6 +151,32 @@ class Prover:
         """The command with `{file}`; `shown`: as a user would type it in a checkout."""
         python = (f"{self._named}/bin/python" if self._named else "python") if shown else self._python()
         return counterexample.command_of(self._rule, python, has_pytest=bool(self._has_pytest))
+
+
+async def tried_again(answers: Answers, facts: Facts, repository: Repository, run: RunContext) -> Answers:
+    """The answers, with the tests of kept votes that could not be run then: what they need may be here now."""
+    asked = (one for each in answers.by_rubric.values() for one in each)
+    kept = [vote for one in asked for cast in one.by_criterion.values() for vote in cast]
+    if facts.tests is None or not any(map(_could_not_run, kept)):
+        return answers
+    await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
+    prover = Prover(facts.tests, facts.change, repository, run)
+    made = {vote: await prover.again(vote) for vote in kept}
+
+    def with_proofs(votes: RubricVotes) -> RubricVotes:
+        again = {name: tuple(made[vote] for vote in cast) for name, cast in votes.by_criterion.items()}
+        return replace(votes, by_criterion=again)
+
+    by_rubric = {name: tuple(map(with_proofs, each)) for name, each in answers.by_rubric.items()}
+    return replace(answers, by_rubric=by_rubric)
+
+
+def _could_not_run(vote: Vote) -> bool:
+    """Whether it is a vote of an earlier run whose test could not be run, other than for its own time."""
+    proof = vote.proof
+    if proof is UNSET or proof.status != "could_not_run" or not proof.test:
+        return False
+    return not vote.turn.startswith("nodes/") and "timed out" not in proof.reason
 
 
 def _put(root: Path, path: str, test: str) -> bool:

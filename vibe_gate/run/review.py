@@ -190,6 +190,10 @@ async def reach_verdict(
         tell = partial(progress, "judge")
         with _one_model(run, request, gate, shared) as opened:
             answers = await judge(request, facts, repository, run, tell, opened)
+            if facts.asks_for_tests:
+                from vibe_gate.judging.proving import tried_again  # few gates run tests
+
+                answers = await tried_again(answers, facts, repository, run)
             if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
                 from vibe_gate.judging.second_look import look_again  # most changes have none
 
