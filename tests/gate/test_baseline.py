@@ -31,6 +31,7 @@ def test_a_baseline_written_is_read_with_the_gate_and_names_what_it_measured(tmp
     gate = load_gate(FolderFiles(tmp_path), revision="", origin="trusted")
     assert gate is not None
     assert gate.baselines == (MEASURED,)
+    assert ".vibe-gate/baseline/quality.toml" in dict(gate.digests), "a verdict that stands is of this baseline"
     assert MEASURED.is_of("5f" * 32, "claude-sonnet-5", 7)
     assert not any(
         [MEASURED.is_of("5e" * 32, "claude-sonnet-5", 7), MEASURED.is_of("5f" * 32, "other", 7),

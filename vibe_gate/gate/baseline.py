@@ -19,9 +19,9 @@ from vibe_gate.gate.source import (
 BASELINES = ".vibe-gate/baseline"
 
 
-def read_baselines(tree: DefinitionTree, found: list[Mistake]) -> tuple[Baseline, ...]:
-    """The baselines of a tree by rubric; what is wrong with a file goes to `found`."""
-    read = []
+def read_baselines(tree: DefinitionTree, found: list[Mistake]) -> dict[tuple[str, str], Baseline]:
+    """The baselines of a tree, by path and sha-256 of their files; what is wrong with a file goes to `found`."""
+    read = {}
     for path in sorted(path for path in tree.list(BASELINES) if path.endswith(".toml")):
         source = read_toml(path, tree.read(path) or b"")
         if path.count("/") > BASELINES.count("/") + 1:
@@ -30,8 +30,8 @@ def read_baselines(tree: DefinitionTree, found: list[Mistake]) -> tuple[Baseline
         elif isinstance(source, Mistake):
             found.append(source)
         elif baseline := _baseline(source, found):
-            read.append(baseline)
-    return tuple(read)
+            read[path, source.digest] = baseline
+    return read
 
 
 def _baseline(source: Source, found: list[Mistake]) -> Baseline | None:

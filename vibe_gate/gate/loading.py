@@ -164,9 +164,9 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
         tuple(filter(None, rubrics)),
         origin,
         revision,
-        tuple((path, source.digest) for path, source in sources.items()),
+        (*((path, source.digest) for path, source in sources.items()), *baselines),
         suppressions.suppression if suppressions else (),
-        baselines=baselines,
+        baselines=tuple(baselines.values()),
     )
     refused: list[Mistake] = []
     if any(tree.list(folder) for folder in WORKFLOW_FOLDERS):
