@@ -78,7 +78,8 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
     details = [f"Counterexample: {safe(against)}"] if against else []
     if finding.second_look is not UNSET:
         details.append(safe(sentences.second_look(finding.second_look)))
-        details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in finding.second_look.evidence]
+        lines = queries.preventing(finding.second_look)
+        details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in lines]
     if known := queries.basis(finding, report.summary):
         details.append(
             f"{known.capitalize()}. {safe(sentences.proof(finding.proof)) if finding.proof else ''}".rstrip()

@@ -296,7 +296,7 @@ def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
     if look.outcome != "refuted":
         yield prose(sentences.second_look(look))
         return
-    for one in look.evidence:
+    for one in queries.preventing(look):
         address = links.permalink(one.path, one.line, one.end_line, before=one.side == "before") if links else ""
         yield f"{link(sentences.place_of(one), address)}: {code(one.quote.strip(), 200)}"
 

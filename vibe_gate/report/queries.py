@@ -11,11 +11,23 @@ from msgspec import UNSET, Struct
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
-from vibe_gate.domain.verdict import DETAILS, WAITS, CriterionResult, Finding, RubricResult, Vote
+from vibe_gate.domain.verdict import (
+    DETAILS,
+    WAITS,
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    RubricResult,
+    SecondLook,
+    Vote,
+)
 from vibe_gate.errors import FAIL, PASS
 
 GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 """Levels by how soon they are told."""
+
+MAX_PREVENTING = 5
+"""Lines of a refutation that are shown beside its finding; the page has all."""
 
 _LEFT_OUT = re.compile(r"not asked(?:: | \()")
 """How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
@@ -256,6 +268,11 @@ def basis(finding: Finding, summary: Summary) -> str:
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
     """The criterion that would have blocked with this finding, had its judge earned to block; else None."""
     return next((one for _, one in sources(finding, summary) if one.would_block is True), None)
+
+
+def preventing(look: SecondLook) -> tuple[CheckedEvidence, ...]:
+    """The lines by which it refutes the finding, the first of many; none if it does not."""
+    return look.evidence[:MAX_PREVENTING] if look.outcome == "refuted" else ()
 
 
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:

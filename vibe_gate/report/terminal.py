@@ -214,7 +214,7 @@ def _second_look(look: SecondLook, rank: int, columns: int, told: set[str]) -> I
     told.add(sentence)
     if look.outcome != "refuted":
         yield ScreenRow(rank, Text(f"    {safe(sentence)}", "dim"))
-    for evidence in look.evidence if look.outcome == "refuted" else ():
+    for evidence in queries.preventing(look):
         yield ScreenRow(rank, Text(f"    {_path(sentences.place_of(evidence))}", "dim"))
         yield ScreenRow(rank, _fit(_quote(evidence), columns))
 
