@@ -21,7 +21,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.trust import badges
-from vibe_gate.report import sentences
+from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import annotation, check_run, review_comments
 from vibe_gate.report.comment import comment, job_summary
@@ -138,6 +138,12 @@ def test_a_line_comment_says_that_its_finding_would_have_blocked():
     [one] = review_comments(reports.told(made), anchors(b"diff --git a/src/a.py b/src/a.py\n" + patch))
     assert one.body.startswith("<!-- vibe-gate:finding ") and "**warning**" in one.body
     assert "Would have blocked: uncalibrated; only advises" in one.body
+
+
+def test_a_notice_beside_it_would_not_have_blocked():
+    made = told(measured=None, uncalibrated="advise")
+    refuted = replace(made.findings[0], level="notice", line=9)
+    assert [queries.advice_behind(one, made) is None for one in (refuted, made.findings[0])] == [True, False]
 
 
 def test_stats_count_what_would_have_blocked_once_for_each_finding():

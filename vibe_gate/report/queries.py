@@ -267,7 +267,8 @@ def basis(finding: Finding, summary: Summary) -> str:
 
 def advice_behind(finding: Finding, summary: Summary) -> CriterionResult | None:
     """The criterion that would have blocked with this finding, had its judge earned to block; else None."""
-    return next((one for _, one in sources(finding, summary) if one.would_block is True), None)
+    found = sources(finding, summary) if finding.level == "warning" else []
+    return next((one for _, one in found if one.would_block is True), None)
 
 
 def preventing(look: SecondLook) -> tuple[CheckedEvidence, ...]:

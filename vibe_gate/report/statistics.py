@@ -95,7 +95,7 @@ def statistics(
             for source in summary.sources(finding):
                 found.setdefault((source.rubric, source.criterion), set()).add(finding.fingerprint)
             for rubric, one in queries.sources(finding, summary):
-                if one.would_block is True:
+                if one.would_block is True and finding.level == "warning":
                     advised.setdefault(f"{rubric.id}/{one.id}", set()).add(finding.fingerprint)
             state = queries.waiver(finding).partition(" ")[0] or ("refuted" if finding.is_refuted else "kept")
             states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
