@@ -202,6 +202,7 @@ class Cli:
         if given:
             self.messages.append({"role": "user", "content": given})
         answers = [call for call in answers if call["id"] not in self.objections]
+        self.objections.clear()  # a script may give the same answer again
         if calls and not answers:
             return None
         text = next((block["text"] for block in reversed(said) if block["type"] == "text" and block["text"]), "")
