@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -97,6 +98,19 @@ class Calibration(Struct, frozen=True):
     def missing(self) -> tuple[Asking, ...]:
         """What is still to be asked."""
         return tuple(asking for asking in self.askings if asking not in self.answers)
+
+    @property
+    def most_conversations(self) -> int:
+        """How many conversations the missing ones hold at most, without second looks."""
+        repeats = Counter(asking.case.name for asking in self.missing)
+        cases = {asking.case.name: asking.case for asking in self.missing}
+        return sum(self.cases.conversations(cases[name], self.model) * number for name, number in repeats.items())
+
+    @property
+    def looks_again(self) -> bool:
+        """Whether a fail is put to a second look."""
+        asked = {asking.case.file.rubric for asking in self.missing}
+        return any(rubric.second_look != "never" for rubric in self.cases.gate.rubrics if rubric.id in asked)
 
     def most_usd(self, max_cost_usd: float | None) -> float:
         """What it can cost: the gate's limit of a review for each that is missing, or the limit of all together."""

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from vibe_gate import scratch
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.context import Progress, ReviewRequest
+from vibe_gate.domain.context import Facts, Progress, ReviewRequest
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.tables import did_you_mean
 from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageError
@@ -28,11 +28,15 @@ from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
+from vibe_gate.judging.questions import briefs_of, questions_of
 from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
 from vibe_gate.store import open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
+
+CHANGE_MESSAGE = "Change"
+"""What the commit of a case says (`git.Repository.with_trees`)."""
 
 NO_CASSETTE = "record it with `vibe-gate test --wire record`"
 
@@ -129,6 +133,24 @@ class CaseSet(Struct, frozen=True):
                 _replace(cassette, Path(folder, "cassette"))
         status: Status = "failed" if failed else "undecided" if undecided else "ok"
         return CaseResult(case, status, failed or undecided, summary, used, cli)
+
+    def conversations(self, case: Case, model: str) -> int:
+        """How many conversations a review of the case holds at most, without second looks; 0 if it cannot be had.
+
+        `model` is asked where the rubric names none.
+        """
+        trees = self.sides(case)
+        if isinstance(trees, str):
+            return 0
+        rubric = next(one for one in self.gate.rubrics if one.id == case.file.rubric)
+        with (
+            scratch.private_folder("case") as folder,
+            self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,
+        ):
+            change = stand_in.change(Selection("commit"))
+            facts = Facts(change, self.gate, (rubric,), CHANGE_MESSAGE, AgentAuthored())
+            briefs = briefs_of(questions_of(facts, model), facts, stand_in)
+            return sum(len(each.parts) for each in briefs) * rubric.votes
 
     def sides(self, case: Case) -> tuple[str, str] | str:
         """The trees before and after the change, or the sentence why they cannot be had."""

@@ -86,7 +86,9 @@ def _plan(calibration: Calibration, max_cost_usd: float | None) -> str:
     if calibration.wire == "replay":
         return f"Replaying {counted(missing, 'review')} of cases from their cassettes."
     most = calibration.most_usd(max_cost_usd)
-    return f"Asking: {counted(missing, 'review')} of cases{kept}, at most {_usd(most)}."
+    held = counted(calibration.most_conversations, "conversation")
+    more = " and a second look at each fail" if calibration.looks_again else ""
+    return f"Asking: {counted(missing, 'review')} of cases{kept}: at most {held}{more}, at most {_usd(most)}."
 
 
 def _usd(usd: float) -> str:
