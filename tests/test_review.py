@@ -499,6 +499,10 @@ def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error
     assert any("ValueError" in note for note in done.notes)
 
 
+TRUST = {
+    "state": "uncalibrated", "sentence": "", "blocks": True, "clean": 0, "blocked": 0, "defective": 0, "found": 0,
+    "wrong": 0, "flips": 0,
+}  # fmt: skip
 DOCUMENT = {
     "schema": 1, "run_id": "", "key": "", "workflow": "", "outcome": "", "exit_code": 0, "bundle": "",
     "trusted": {"revision": "", "bootstrap": False, "branch": ""},
@@ -506,7 +510,7 @@ DOCUMENT = {
                "files": [{"path": "", "old_path": None, "change_type": "", "added": 0, "deleted": 0, "binary": False}]},
     "rubrics": [{"id": "", "digest": "", "outcome": "", "score": 0.0, "coverage": 0.0, "pass_threshold": 0.7,
                  "criteria": [{"id": "", "kind": "", "must": False, "weight": 1, "outcome": "", "decided_by": "",
-                               "votes": [], "reason": ""}]}],
+                               "votes": [], "reason": "", "trust": TRUST}]}],
     "findings": [], "policy_changes": [], "unreviewed": [], "agent_authored": {"decision": False, "hints": []},
     "cost": {
         "usd": 0.0, "basis": "", "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "by_node": {},
