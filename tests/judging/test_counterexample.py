@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from vibe_gate.domain.gate import CounterexampleRule
@@ -32,7 +36,7 @@ RUNS: list[tuple[Runner, int | None, str, str, str]] = [
     ("pytest", 0, "1 passed in 0.01s", "passed", ""),
     ("pytest", 0, "1 skipped in 0.01s", "unfinished", "every test in it was skipped"),
     ("pytest", 0, "all good, 3 passed in 0.1s says the code under test", "unfinished", "skipped"),
-    ("pytest", 1, FAILED, "failed", ""),
+    ("pytest", 1, FAILED, "failed", "assert [1] == [1, 2]"),
     ("pytest", 1, "E  fixture 'db' not found\n1 error in 0.01s", "broken", ""),
     ("pytest", 2, "E   ImportError: cannot import name 'x'\n1 error in 0.05s", "broken", "ImportError: cannot import"),
     ("pytest", 5, "no tests ran in 0.00s", "unfinished", "there is no test in it"),
@@ -60,6 +64,38 @@ def test_a_run_says_whether_the_test_failed_or_could_not_run(
     read = read_run(runner, code, output, "timed out after 10 s" if code is None else "")
     assert read.end == end
     assert why in read.reason
+
+
+PIECES = (
+    "11 ",
+    "1 passed",
+    " in 0.1s",
+    "OK (",
+    "skipped=",
+    "FAILED",
+    ")",
+    "Ran ",
+    " tests in ",
+    "E ",
+    "Error: ",
+    "\n",
+    "9" * 5000,
+)
+
+
+@given(
+    st.sampled_from(["pytest", "unittest", "other"]), st.sampled_from([0, 1, 2, 5]), st.lists(st.sampled_from(PIECES))
+)
+def test_nothing_that_the_reviewed_code_prints_stops_the_reading(runner: Runner, code: int, pieces: list[str]) -> None:
+    assert read_run(runner, code, "".join(pieces), "").end in ("passed", "failed", "broken", "unfinished")
+
+
+def test_no_output_takes_long_to_read() -> None:
+    began = time.monotonic()
+    for piece in ("11 11 ", "OK (", "E E", "1 passed, ", "Error", "\nE  Error", "Ran 1"):
+        for runner in ("pytest", "unittest"):
+            read_run(runner, 1, piece * (64_000 // len(piece)), "")
+    assert time.monotonic() - began < 2
 
 
 def test_the_runner_is_known_by_its_command() -> None:

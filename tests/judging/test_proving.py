@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -62,6 +64,9 @@ REGRESSIONS = {
     "defaults": ("def greet(name):", 'greet() gives "hello world"."""', 'greet(), "hello world"'),
 }
 """By criterion: the changed line, the docstring that it breaks, what a test compares."""
+
+
+SITE = f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 
 
 def rubric(*criteria: str, proof: str = "", must: bool = True) -> str:
@@ -143,6 +148,22 @@ def test_three_regressions_are_proven_and_block(tmp_path: Path, environ: dict[st
     place.unlink()
 
 
+@pytest.mark.slow  # pytest starts five times
+def test_pytest_runs_it_where_the_environment_has_pytest(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = gated(tmp_path / "repo", environ, rubric("limits"))
+    repo.write("pytest.ini", "[pytest]\naddopts = --cov=things\n")  # a plugin that is not there
+    repo.write("tests/conftest.py", "import pytest\n\n@pytest.fixture\ndef two():\n    return [1, 2]\n")
+    repo.commit("Fixtures")
+    for name in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        shutil.copytree(*importlib.import_module(name).__path__, repo.path / SITE / name)
+    shutil.copy(str(importlib.import_module("py").__file__), repo.path / SITE)
+    test = "from things import first\n\n\ndef test_it(two):\n    assert first(two, 2) == two\n"
+    given = failing("limits", test, REGRESSIONS["limits"][1])
+    proof = proofs(reviewed(repo, environ, given))["limits"]
+    assert (proof.status, "assert [1] == [1, 2]" in proof.reason) == ("proven", True), proof
+    assert proof.command.startswith(".venv/bin/python -m pytest -q ")
+
+
 WRONG = {
     "voids": (comparing("first([], 2), []"), "void"),
     "unchanged": (comparing("first([1], 1), [2]"), "unchanged"),
@@ -179,7 +200,7 @@ def test_what_a_test_lacked_is_there_the_next_time_and_no_model_is_asked_again(
     test = "import helper\n" + comparing(REGRESSIONS["limits"][2])
     review = reviewed(repo, environ, failing("limits", test, REGRESSIONS["limits"][1]))
     assert "the test cannot be loaded: ModuleNotFoundError: No module named 'helper'" in proofs(review)["limits"].reason
-    repo.write(f".venv/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/helper.py", "")
+    repo.write(f"{SITE}/helper.py", "")
     with answering() as silent:
         again = walked(repo.path, {**environ, **silent.environ})
     assert (proofs(again)["limits"].status, again.summary.cache.misses) == ("proven", 0)

@@ -53,11 +53,15 @@ class RunReading(Struct, frozen=True):
         return self.end in ("failed", "broken")
 
 
-_TALLY = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
-_TALLY_LINE = re.compile(r"^=*\s*(?:\d+ \w+(?:, )?)+ in [\d.]+s")
-_UNITTEST = re.compile(r"^(?:OK|FAILED|NO TESTS RAN)(?: \((?P<counts>[^)]*)\))?\s*$", re.M)
-_RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
-_ERROR = re.compile(r"^(?:E\s+)?(\w*(?:Error|Exception|Failure)\b.*)$", re.M)
+# The output is the reviewed code's: every repetition has an end, so that no text takes long.
+_KINDS = "passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun"
+_TALLY = re.compile(rf"(\d{{1,9}}) ({_KINDS})\b")
+_TALLY_LINE = re.compile(rf"=*[ ]?\d{{1,9}} (?:{_KINDS})\b.{{0,200}} in [\d.]{{1,12}}s")
+_UNITTEST = re.compile(r"^(?:OK|FAILED|NO TESTS RAN)(?: \(([^)\n]{0,200})\))?$", re.M)
+_SKIPPED = re.compile(r"skipped=(\d{1,9})")
+_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ", re.M)
+_ERROR = re.compile(r"^(?:E {1,20})?([\w.]{0,100}(?:Error|Exception|Failure)\b.*)$", re.M)
+_SAID = re.compile(r"^E {1,20}(\S.*)$", re.M)
 _MISSING = re.compile(
     r"(?:ImportError|ModuleNotFoundError|AttributeError|NameError): |TypeError: .*unexpected keyword argument"
     r"|TypeError: .*positional arguments? but"
@@ -90,8 +94,8 @@ def read_run(runner: Runner, code: int | None, output: str, failure: str) -> Run
         return read
     if over := next((why for pattern, why in _LIMITS if pattern.search(output)), ""):
         return RunReading("unfinished", over)
-    errors = _ERROR.findall(output)
-    reason = short(errors[-1]) if errors else read.reason
+    errors = _ERROR.findall(output)[-1:] or _SAID.findall(output)
+    reason = short(errors[0]) if errors else read.reason
     return replace(read, reason=reason, missing=bool(_MISSING.match(reason)))
 
 
@@ -116,12 +120,13 @@ def _of_pytest(code: int, output: str) -> RunReading:
 
 def _of_unittest(code: int, output: str) -> RunReading:
     ends, ran = _UNITTEST.findall(output), _RAN.findall(output)
-    counts = dict(pair.split("=") for pair in ends[-1].split(", ") if "=" in pair) if ends else {}
     if not ran or not int(ran[-1]) or not ends:
         return RunReading("unfinished", "there is no test in it" if ran else f"unittest ended with exit code {code}")
     if code == 0:
-        skipped = int(counts.get("skipped", 0)) >= int(ran[-1])
-        return RunReading("unfinished", "every test in it was skipped") if skipped else RunReading("passed")
+        skipped = _SKIPPED.search(ends[-1])
+        if skipped and int(skipped[1]) >= int(ran[-1]):
+            return RunReading("unfinished", "every test in it was skipped")
+        return RunReading("passed")
     unloaded = "unittest.loader._FailedTest" in output or re.search(r"^ERROR: setUp(?:Module|Class) ", output, re.M)
     return RunReading("broken" if unloaded else "failed")
 

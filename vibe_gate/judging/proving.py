@@ -111,7 +111,7 @@ class Prover:
                 self._has_pytest = bool(self._rule.command) or (await self._walled(asked, root)).exit_code == 0
             command = self._command()
             ended = await self._walled(counterexample.with_file(command, path), root)
-        output = ended.output.replace(f"{root}/", "")
+        output = self._run.redactor.text(ended.output.replace(f"{root}/", ""))  # before a line of it is cut
         code = ended.failure if ended.exit_code is None else f"exit code {ended.exit_code}"
         printed.append(f"==== {side} the change: {code}\n{output}\n")
         return counterexample.read_run(counterexample.runner_of(command), ended.exit_code, output, ended.failure)
