@@ -270,6 +270,7 @@ def test_a_run_that_cannot_be_meant_is_refused(repo, argv, why):
 ASKED = """\
 schema = 1
 id = "asked"
+second_look = "never"
 [[criterion]]
 id = "done"
 kind = "judge"
