@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from vibe_gate.domain.calibration import CriterionBaseline, at_most, clean_needed, earned, kappa, share
+from vibe_gate.domain.calibration import CriterionBaseline, at_most, clean_needed, earned, kappa, mean, share
 from vibe_gate.domain.interval import Interval
 
 BOUND = 0.05
@@ -42,6 +42,12 @@ def test_kappa_is_cohens_with_an_interval_that_holds_it() -> None:
     assert interval(kappa(27, 30, 1, 60)) == (0.898, 0.622, 0.987)  # (86/90 - 0.563) / (1 - 0.563)
     assert interval(kappa(30, 30, 0, 60))[0] == 1
     assert interval(kappa(15, 30, 30, 60))[0] == 0
+
+
+def test_a_mean_has_students_interval() -> None:
+    assert interval(mean([1, 2, 3, 4, 5])) == (3.0, 1.041, 4.959)  # 2.776 x 1.581 / sqrt(5), to 1 %
+    assert interval(mean([1, 2, 3])) == (2.0, 0.0, 4.41)  # 4.303 x 1 / sqrt(3), to 3 %
+    assert mean([1, 2]) is None
 
 
 def ever_earns(rate: float, looks: int = 300) -> float:

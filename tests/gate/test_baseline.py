@@ -23,7 +23,7 @@ MEASURED = Baseline(
 )  # fmt: skip
 
 
-def test_a_baseline_written_is_read_with_the_gate_and_names_what_it_measured(tmp_path: Path) -> None:
+def test_a_baseline_written_is_read_with_the_gate(tmp_path: Path) -> None:
     (tmp_path / ".vibe-gate/rubrics").mkdir(parents=True)
     (tmp_path / ".vibe-gate/rubrics/quality.toml").write_text(RUBRIC)
     for baseline in (replace(MEASURED, model="older"), MEASURED):
@@ -32,11 +32,6 @@ def test_a_baseline_written_is_read_with_the_gate_and_names_what_it_measured(tmp
     assert gate is not None
     assert gate.baselines == (MEASURED,)
     assert ".vibe-gate/baseline/quality.toml" in dict(gate.digests), "a verdict that stands is of this baseline"
-    assert MEASURED.is_of("5f" * 32, "claude-sonnet-5", 7)
-    assert not any(
-        [MEASURED.is_of("5e" * 32, "claude-sonnet-5", 7), MEASURED.is_of("5f" * 32, "other", 7),
-         MEASURED.is_of("5f" * 32, "claude-sonnet-5", 8)]
-    )  # fmt: skip
 
 
 def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:

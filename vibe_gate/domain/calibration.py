@@ -24,7 +24,7 @@ ALPHA = 0.05
 """Intervals and the rule that earns blocking err in at most this share of judges."""
 
 BET = 0.25
-"""What `evidence` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 % false blocks has earned
+"""What `log_ratio` bets on, as a share of the bound: of 0.1 to 0.5 it is where a judge with 1 % false blocks has earned
 5 % most surely within 300 looks (98 %), and one without any after 78 clean cases."""
 
 MAX_CASES = 10_000
@@ -106,10 +106,6 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     created_at: Annotated[str, Meta(description="When, in UTC.")]
     criterion: Annotated[tuple[CriterionBaseline, ...], Meta(description="One for each judge criterion with cases.")]
 
-    def is_of(self, digest: str, model: str, template: int) -> bool:
-        """Whether it measured this rubric with this model and these instructions; if not, it is stale."""
-        return (self.digest, self.model, self.template) == (digest, model, template)
-
     def of(self, criterion: str) -> CriterionBaseline | None:
         """The counts of a criterion; None if no case has a label for it."""
         return next((one for one in self.criterion if one.id == criterion), None)
@@ -158,11 +154,11 @@ def count(criterion: str, cases: Sequence[LabelledAnswers]) -> CriterionBaseline
 # The rule that earns blocking
 
 
-def evidence(clean: int, blocked: int, max_false_blocks: float) -> float:
-    """The natural logarithm of the evidence that a judge blocks less than that share of clean changes.
+def log_ratio(clean: int, blocked: int, max_false_blocks: float) -> float:
+    """The natural logarithm of a likelihood ratio: how much speaks for a judge that blocks less than that share.
 
-    `blocked` of `clean` labelled clean changes were blocked. It is the likelihood of these answers at BET x the bound,
-    over that at the bound. For a judge at the bound or above, the ratio is a bet that gains nothing on average with
+    `blocked` of `clean` labelled clean changes were blocked. The ratio is the likelihood of these answers at BET x the
+    bound, over that at the bound. For a judge at the bound or above it is a bet that gains nothing on average with
     each answer, so it *ever* reaches 1 / ALPHA for at most ALPHA of such judges (Ville's inequality): one may look
     after every answer, and stop at any time. It depends on the counts alone, not on the order of the answers.
     """
@@ -177,13 +173,13 @@ def earned(clean: int, blocked: int, max_false_blocks: float) -> bool:
     """
     if not 0 < max_false_blocks < 1:
         return max_false_blocks >= 1
-    return evidence(clean, blocked, max_false_blocks) >= -math.log(ALPHA)
+    return log_ratio(clean, blocked, max_false_blocks) >= -math.log(ALPHA)
 
 
 def clean_needed(blocked: int, max_false_blocks: float) -> int:
     """How many clean changes, `blocked` among them, earn blocking. `max_false_blocks` is between 0 and 1, exclusive."""
-    gain = evidence(1, 0, max_false_blocks)
-    return blocked + math.ceil((-math.log(ALPHA) - evidence(blocked, blocked, max_false_blocks)) / gain)
+    gain = log_ratio(1, 0, max_false_blocks)
+    return blocked + math.ceil((-math.log(ALPHA) - log_ratio(blocked, blocked, max_false_blocks)) / gain)
 
 
 # Intervals
@@ -249,12 +245,16 @@ def _kappa(part: float, recall: float, false: float) -> float:
 
 
 def mean(values: Sequence[float]) -> Interval | None:
-    """The mean with Student's interval; None of fewer than two values."""
-    if len(values) < 2:
+    """The mean with Student's interval; None of fewer than three values."""
+    if len(values) < 3:
         return None
-    value, free = statistics.fmean(values), len(values) - 1
-    normal = statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
-    # Two terms of Student's quantile by the normal one: exact to 1 % from 5 values on, and to wide below.
-    quantile = normal + (normal**3 + normal) / (4 * free) + (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96 / free**2
+    value, free, normal = statistics.fmean(values), len(values) - 1, statistics.NormalDist().inv_cdf(1 - ALPHA / 2)
+    # Student's quantile, expanded around the normal one: 3 % too small for 3 values, under 1 % from 5 values on.
+    terms = (
+        (normal**3 + normal) / 4,
+        (5 * normal**5 + 16 * normal**3 + 3 * normal) / 96,
+        (3 * normal**7 + 19 * normal**5 + 17 * normal**3 - 15 * normal) / 384,
+    )
+    quantile = normal + sum(term / free**power for power, term in enumerate(terms, 1))
     half = quantile * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(value, max(value - half, 0.0), value + half)

@@ -61,7 +61,7 @@ class Asking(Struct, frozen=True, eq=False):
 
 class CriterionMeasure(Struct, frozen=True):
     """What was measured of a criterion. `tokens` and `usd`: its share of a case's cost, the rubric's divided by its
-    judge criteria; None of fewer than two cases."""
+    judge criteria; None of fewer than three answers."""
 
     criterion: Criterion
     counts: CriterionBaseline

@@ -38,6 +38,9 @@ CLEAN_LINES = range(5, 251)
 STILL_THERE = 0.9
 """The least share of a clean change's lines that must be there at the end of the range."""
 
+AT_ONCE = 50
+"""Commits whose changes are read together: git takes as long for one as for ten."""
+
 SHORTEST = 6
 """Characters of a statement that is not everywhere."""
 
@@ -112,9 +115,9 @@ def proposals(repository: Repository, base: str, head: str, tell: Callable[[str]
     }
     replaced = _Replaced(repository, base, own)
     fixes = [each for each in own.values() if each.is_fix and each.id not in reverts]
-    for number, fix in enumerate(fixes):
+    for number, (fix, files) in enumerate(_with_code(repository, fixes)):
         tell(f"fix {number + 1} of {len(fixes)}: whose lines it replaces")
-        found = replaced.soonest(fix)
+        found = replaced.soonest(fix, files)
         if found and found[0] not in blamed and found[0] not in reverts:
             blamed[found[0]] = (fix.id, found[1])
     suspects = [_proposal(own[name], "suspect", reason, own[by]) for name, (by, reason) in blamed.items()]
@@ -158,14 +161,13 @@ class _Replaced:
         self._own = own
         self.ever: set[str] = set()
 
-    def soonest(self, fix: _Candidate) -> tuple[str, str] | None:
+    def soonest(self, fix: _Candidate, files: Sequence[FileDiff]) -> tuple[str, str] | None:
         """The commit of whose code the fix replaces most, if it is young, with the reason; None if there is none."""
-        files = [file for file in _code(self._repository.changes_of([fix.id])[fix.id]) if file.before]
         if sum(file.added + file.deleted for file in files) > MAX_FIX:
             return None
         wrote: Counter[str] = Counter()
         for file in files:
-            if lines := _removed(file):
+            if file.before and (lines := _removed(file)):
                 blamed = self._repository.blame(fix.base, file.old_name, lines, self._base)
                 wrote.update(name for name in blamed.values() if name in self._own)
         self.ever.update(wrote)
@@ -175,6 +177,14 @@ class _Replaced:
         most = max(young, key=lambda name: (wrote[name], self._own[name].at))
         days = (fix.at - self._own[most].at) // DAY_S
         return most, f"{counted(wrote[most], 'line')} replaced {counted(days, 'day')} later by"
+
+
+def _with_code(repository: Repository, commits: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, list[FileDiff]]]:
+    """Each commit with the code that it changes."""
+    for start in range(0, len(commits), AT_ONCE):
+        some = commits[start : start + AT_ONCE]
+        changes = repository.changes_of([each.id for each in some])
+        yield from ((each, _code(changes[each.id])) for each in some)
 
 
 def _code(change: Change) -> list[FileDiff]:
@@ -203,8 +213,7 @@ def _clean(repository: Repository, candidates: Sequence[_Candidate], head: str, 
     end = repository.committed_at(head)
     old = [each for each in candidates if end - each.at >= LONG_DAYS * DAY_S]
     standing, found = _standing(repository, head) if old else frozenset(), list[Proposal]()
-    for each in _spread(old):
-        files = _code(repository.changes_of([each.id])[each.id])
+    for each, files in _with_code(repository, _spread(old)):
         added = [line for file in files for line in _added(file)]
         share = sum(line in standing for line in added) / max(len(added), 1)
         if len(added) in CLEAN_LINES and share >= STILL_THERE:
