@@ -25,6 +25,7 @@ from vibe_gate.domain.workflow import WorkflowFile
 from vibe_gate.errors import DefinitionError
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, STARTERS
 from vibe_gate.faces.cli.tools import OWN, TOOLS
+from vibe_gate.gate.advice import warnings
 from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FolderFiles, built_in_gate, definition_files, load_gate
 from vibe_gate.gate.loading import mistakes as mistakes_of
@@ -301,6 +302,14 @@ def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     del gate["scope"], gate["mcp"], gate["counterexample"], gate["budget"]["per_day_usd"]
     shown = read(GateFile, gate)
     assert replace(shown, hooks={}) == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
+
+
+def test_a_question_that_must_be_proven_where_no_test_is_run_is_an_oddity() -> None:
+    asked = 'schema = 1\nid = "q"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\nproof = "required"\n'
+    gate = 'schema = 1\nrubrics = ["q"]\n'
+    [odd] = warnings(text_tree({"gate.toml": gate, "rubrics/q.toml": asked}), [])
+    assert (odd.key, odd.message) == ("criterion[0].proof", "blocks nothing: no test is run")
+    assert warnings(text_tree({"gate.toml": f"{gate}[counterexample]\n", "rubrics/q.toml": asked}), []) == []
 
 
 def test_starters_explain_every_key() -> None:

@@ -23,7 +23,7 @@ def warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]
     files = tree.list("") + tree.links("") if sources else []
     wrong = {(mistake.file, mistake.key) for mistake in mistakes}
     # While a file cannot be read, or a name in it is wrong, what no other file has may be there.
-    found = [] if mistakes else [*_unused(sources), *_unknown_criteria(sources)]
+    found = [] if mistakes else [*_unused(sources), *_unknown_criteria(sources), *_unprovable(sources)]
     for source in sources:
         found += [*_unmatched(source, files), *_unsplit(source)]
     return sorted((one for one in found if (one.file, one.key) not in wrong), key=lambda one: (one.file, one.line))
@@ -52,6 +52,16 @@ def _unknown_criteria(sources: Sequence[Source]) -> Iterator[Mistake]:
             if isinstance(name, str) and name not in known:
                 advice = suggestion(name, sorted(known), "criteria")
                 yield source.mistake(location, f"no rubric has this criterion\n{advice}")
+
+
+def _unprovable(sources: Sequence[Source]) -> Iterator[Mistake]:
+    if any(source.path == loading.GATE_PATH and "counterexample" in source.tables for source in sources):
+        return
+    for source in sources:
+        for location, _ in source.values("criterion", None, "proof"):
+            yield source.mistake(
+                location, f"blocks nothing: no test is run\nadd [counterexample] to {loading.GATE_PATH}"
+            )
 
 
 def _unused(sources: Sequence[Source]) -> Iterator[Mistake]:

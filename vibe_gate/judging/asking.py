@@ -55,7 +55,9 @@ async def ask(
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():
             after, before = export_trees(facts.change, repository, folder / TREES)
-        prover = Prover(facts.tests, facts.change, repository, run) if facts.tests and facts.asks_for_tests else None
+        prover = (
+            Prover(facts.tests, facts.change, repository, run, tell) if facts.tests and facts.asks_for_tests else None
+        )
         shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
         new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
         cast = dict(zip((each.question.key for each in briefs), new, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -33,9 +33,17 @@ MAX_DISK_MB, MAX_PROCESSES = 512, 256
 
 
 class Prover:
-    """Runs the tests that fails of one review bring, one at a time."""
+    """Runs the tests that fails of one review bring, one at a time. `tell` hears of each."""
 
-    def __init__(self, environment: ProofEnvironment, change: Change, repository: Repository, run: RunContext) -> None:
+    def __init__(
+        self,
+        environment: ProofEnvironment,
+        change: Change,
+        repository: Repository,
+        run: RunContext,
+        tell: Callable[[str], object],
+    ) -> None:
+        self._tell = tell
         self._rule, self._folder, self._named = environment.rule, environment.folder, environment.named
         self._change, self._repository, self._run = change, repository, run
         self._trees: dict[Side, Tree] = {
@@ -63,6 +71,7 @@ class Prover:
 
     async def _with_proof(self, vote: Vote, test: str, obligation: tuple[CheckedEvidence, ...]) -> Vote:
         async with self._free:
+            self._tell("running the test that a fail brought")
             return counterexample.voided(vote, await self._proof(test, obligation))
 
     async def _proof(self, test: str, obligation: tuple[CheckedEvidence, ...]) -> Proof:
@@ -153,14 +162,16 @@ class Prover:
         return counterexample.command_of(self._rule, python, has_pytest=bool(self._has_pytest))
 
 
-async def tried_again(answers: Answers, facts: Facts, repository: Repository, run: RunContext) -> Answers:
+async def tried_again(
+    answers: Answers, facts: Facts, repository: Repository, run: RunContext, tell: Callable[[str], object]
+) -> Answers:
     """The answers, with the tests of kept votes that could not be run then: what they need may be here now."""
     asked = (one for each in answers.by_rubric.values() for one in each)
     kept = [vote for one in asked for cast in one.by_criterion.values() for vote in cast]
     if facts.tests is None or not any(map(_could_not_run, kept)):
         return answers
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    prover = Prover(facts.tests, facts.change, repository, run)
+    prover = Prover(facts.tests, facts.change, repository, run, tell)
     made = {vote: await prover.again(vote) for vote in kept}
 
     def with_proofs(votes: RubricVotes) -> RubricVotes:
@@ -200,7 +211,7 @@ def environment_for(
 
     Not what a reviewed tree holds: it would be the change's own, and a link in its place opens any folder to the tests.
     """
-    given, named, root = environ.get(ENVIRONMENT, ""), rule.environment or "", repository.root
+    given, named, root = environ.get(ENVIRONMENT, ""), rule.environment or "", repository.root.resolve()
     folder = Path(given) if given else root / named if named else None
     lack = wall_lack()
     if folder is None:

@@ -193,7 +193,7 @@ async def reach_verdict(
             if facts.asks_for_tests:
                 from vibe_gate.judging.proving import tried_again  # few gates run tests
 
-                answers = await tried_again(answers, facts, repository, run)
+                answers = await tried_again(answers, facts, repository, run, tell)
             if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
                 from vibe_gate.judging.second_look import look_again  # most changes have none
 
