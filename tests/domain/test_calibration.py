@@ -45,8 +45,8 @@ def test_kappa_is_cohens_with_an_interval_that_holds_it() -> None:
 
 
 def test_a_mean_has_students_interval() -> None:
-    assert interval(mean([1, 2, 3, 4, 5])) == (3.0, 1.041, 4.959)  # 2.776 x 1.581 / sqrt(5), to 1 %
-    assert interval(mean([1, 2, 3])) == (2.0, 0.0, 4.41)  # 4.303 x 1 / sqrt(3), to 3 %
+    assert interval(mean([1, 2, 3, 4, 5])) == (3.0, 1.042, 4.958)  # 2.776 x 1.581 / sqrt(5), to 1 %
+    assert interval(mean([1, 2, 3])) == (2.0, 0.0, 4.408)  # 4.303 x 1 / sqrt(3), to 3 %
     assert mean([1, 2]) is None
 
 
