@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, POLICY_CHANGED
 from vibe_gate.forge import CheckAnnotation, CheckRun, Conclusion, DiffSide, LineComment
@@ -94,9 +95,15 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
         end_line=end,
         annotation_level=finding.level,
         message=sentences.message(finding),
-        title=safe(finding.criterion)[:MAX_TITLE],
+        title=_named(finding, report.summary),
         raw_details="\n".join(details),
     )
+
+
+def _named(finding: Finding, summary: Summary) -> str:
+    """The criterion, and how a judge's finding is known: the raw details are folded."""
+    known = queries.basis(finding, summary)
+    return (safe(finding.criterion) + (f" ({known})" if known else ""))[:MAX_TITLE]
 
 
 def own_path(shown: str) -> str:
@@ -253,7 +260,7 @@ def commands(report: Report, token: str, downgrades: Sequence[str] = (), at_line
             left[name] -= 1
             line, end = (0, 0) if queries.is_removed(finding) else (finding.line, finding.end_line)
             shown = {"file": _file(finding.path), "line": str(line or ""), "endLine": str(end or "")}
-            shown["title"] = safe(finding.criterion)
+            shown["title"] = _named(finding, summary)
             lines.append(_command(name, safe(sentences.said(finding)), shown))
     return "\n".join(lines) + "\n" + stopped("\n".join(map(safe, downgrades)), token)
 
