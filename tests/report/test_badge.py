@@ -18,7 +18,7 @@ from vibe_gate.domain.gate import Gate, GateFile, ModelChoice, Trust
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import Vote
+from vibe_gate.domain.verdict import TrustBadge, Vote
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.trust import badges
 from vibe_gate.report import queries, sentences
@@ -130,6 +130,18 @@ def test_an_unsteady_judge_is_an_outcome_of_its_own_where_criteria_are_listed():
     assert "| unsteady: **fail** |" in shown["comment"]
     assert ">unsteady: fail</span>" in shown["html"]
     assert '"outcome":"fail"' in shown["json"].replace(" ", ""), "what it answered stays"
+
+
+def test_a_terminal_says_once_what_holds_for_all_judges_of_a_rubric():
+    unknown = TrustBadge(state="uncalibrated", sentence="uncalibrated")
+    asked = [criterion(name, kind="judge", reason="So it is.", trust=unknown) for name in ("a", "b")]
+    shown = render(summary(rubrics=(weighed(criterion(), *asked),)), (), 100).plain
+    assert shown.count("uncalibrated") == 1
+    assert "quality  pass · score 1.00 · coverage 100% · uncalibrated\n" in shown
+    asked[1] = replace(asked[1], trust=reports.CALIBRATED)
+    told_apart = render(summary(rubrics=(weighed(criterion(), *asked),)), (), 200).plain
+    assert "So it is. · uncalibrated\n" in told_apart
+    assert "27 of 30 found\n" in told_apart
 
 
 def test_a_line_comment_says_that_its_finding_would_have_blocked():

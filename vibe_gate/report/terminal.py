@@ -124,6 +124,8 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     elif shared and not is_told and shared.startswith("not asked") and len(rubric.criteria) > 1:
         said += f" · {len(rubric.criteria)} questions {shared}"
         is_told = True
+    alike = _shared_badge(rubric)
+    said += f" · {alike}" if alike else ""
     header = ScreenRow(0, Text.assemble((f"{mark} ", style), (safe(rubric.id), "bold"), f"  {safe(said)}"))
     if is_told or (rubric.outcome == "pass" and all(_is_plain(criterion) for criterion in rubric.criteria)):
         return [header]
@@ -134,12 +136,22 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
         number = below[one.id, one.reason]
         told = "as above" if one.reason and one.reason == before else sentences.reason(rubric.id, one, findings)
         told = f"{counted(number, 'finding')} below" if number else told
-        known = sentences.badge(one, short=True) if one.outcome != "not_applicable" else ""
+        known = sentences.badge(one, short=True) if _is_judged(one) and not alike else ""
         told = " · ".join(filter(None, [told, known]))
         waived = one.outcome == "fail" and queries.is_waived(rubric.id, one.id, findings)
         rows.append(_criterion(one, told, waived, widest=widest))
         before = one.reason
     return rows
+
+
+def _shared_badge(rubric: RubricResult) -> str:
+    """The one badge of all judge criteria, if it has no figures: those are of one criterion."""
+    badges = {sentences.badge(one, short=True) for one in rubric.criteria if _is_judged(one)}
+    return badges.pop() if len(badges) == 1 and next(iter(badges)).startswith(("uncalibrated", "stale")) else ""
+
+
+def _is_judged(criterion: CriterionResult) -> bool:
+    return criterion.kind == "judge" and criterion.outcome != "not_applicable"
 
 
 def _is_plain(criterion: CriterionResult) -> bool:
