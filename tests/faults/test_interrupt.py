@@ -125,11 +125,13 @@ def test_a_workflow_interrupted_in_each_stage_leaves_no_process_and_says_how_to_
     environ |= {"TMPDIR": str(tmp_path / "tmp")}
     line = {"path": "src/load.py", "line": 1, "quote": "x = 1", "side": "after"}
     failed = answers(fails(line, criterion="done"))
+    stands = {"trace": "", "outcome": "stands", "reason": "It is not done."}
     first, second = writes("src/load.py", "x = 1\n"), writes("src/load.py", "x = 2\n")
     steps = {
         "the agent": [Hang()],
         "the judge": [*first, Hang()],
-        "the agent, in the loop": [failed, Hang()],
+        "the second look": [failed, Hang()],  # the vote is kept
+        "the agent, in the loop": [stands, Hang()],
         "the command": [*second, passes("done")],
     }
     command: tuple[str, ...] = ("run", "stages")
