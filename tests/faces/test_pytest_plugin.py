@@ -62,7 +62,7 @@ def vibe_repo(vibe_repo):
 """
 INI = "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers = slow\n"
 
-TEN = """
+SUITE = """
 import asyncio
 
 import pytest
@@ -76,19 +76,17 @@ class Answer(BaseModel):
     why: str = ""
 
 
-@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-haiku-5"])
-async def test_models(vibe, vibe_repo, model):
-    result = await vibe.run("fixer", "Write one", model=model)
+async def test_another_model(vibe, vibe_repo):
+    result = await vibe.run("fixer", "Write one", model="claude-haiku-5")
     assert [file.path for file in result.files.changed()] == ["src/load.py"]
     assert "one" in result.files.get("src/load.py").after.text()
     assert vibe_repo.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("name", ["good", "poor"])
-def test_judged(vibe, vibe_repo, name):
-    result = vibe.sync.run("fixer", f"Write {name}")
+def test_judged(vibe, vibe_repo):
+    result = vibe.sync.run("fixer", "Write poor")
+    assert vibe.sync.judge(result, "quality").outcome == "fail"
     vibe.sync.expect(result).to_pass_rubric("quality")
-    assert vibe.sync.judge(result, "quality").outcome == "pass"
 
 
 @pytest.mark.parametrize("name", ["good", "poor"], ids=["A::b", "A.b"])
@@ -198,12 +196,12 @@ def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_ten_tests_give_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):
-    project.makepyfile(test_ten=TEN)
+def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):
+    project.makepyfile(test_suite=SUITE)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         live = project.runpytest_subprocess("-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml")
-    live.assert_outcomes(passed=7, failed=3)
+    live.assert_outcomes(passed=5, failed=3)
     again = project.runpytest_subprocess("-rA")
     assert outcomes(again) == outcomes(live)
     costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
@@ -222,7 +220,7 @@ def test_ten_tests_give_the_same_live_and_replayed_without_a_model(project, monk
     noted = [
         each for each in ElementTree.parse(project.path / "live.xml").iter("property") if each.get("name") == "vibe"
     ]
-    assert len(noted) == 21 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
+    assert len(noted) == 17 and all(json.loads(each.get("value", ""))["turns"] for each in noted)
 
 
 ENDS = """
