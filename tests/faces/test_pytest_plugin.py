@@ -202,7 +202,7 @@ def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monke
         use(monkeypatch, model)
         live = project.runpytest_subprocess("-n2", "-rA", "--vibe-wire=record", "--junitxml=live.xml")
     live.assert_outcomes(passed=5, failed=3)
-    again = project.runpytest_subprocess("-rA")
+    again = project.runpytest_subprocess("-rA", "test_suite.py")  # its folder has what the first run left
     assert outcomes(again) == outcomes(live)
     costs = [[line for line in done.outlines if " in all" in line] for done in (live, again)]
     assert costs[0] == costs[1] != [], "replayed runs cost what they did when they were recorded"
