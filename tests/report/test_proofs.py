@@ -47,7 +47,7 @@ def everywhere(report: Report, finding: Finding) -> dict[str, str]:
         "terminal": render(report.summary, (), 200).plain,
         "comment": comment(report),
         "line comment": at_line.body,
-        "annotation": shown.raw_details,
+        "annotation": f"{shown.title} {shown.raw_details}",
         "sarif": json.dumps(json.loads(sarif(report.summary))["runs"][0]["results"][0]),
         "html": str(body(verdict_view(report.summary))),
     }

@@ -81,11 +81,9 @@ def annotation(finding: Finding, report: Report) -> CheckAnnotation | None:
         details.append(safe(sentences.second_look(finding.second_look)))
         lines = queries.preventing(finding.second_look)
         details += [safe(f"{sentences.place_of(one)}: {one.quote}") for one in lines]
-    if known := queries.basis(finding, report.summary):
-        details.append(
-            f"{known.capitalize()}. {safe(sentences.proof(finding.proof)) if finding.proof else ''}".rstrip()
-        )
-    details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof and finding.proof.test else []
+    if finding.proof is not UNSET:
+        details.append(safe(sentences.proof(finding.proof)))
+        details += [f"Repeat: {safe(finding.proof.command)}"] if finding.proof.test else []
     details += [f"Finding {safe(finding.fingerprint)}"] if finding.fingerprint else []
     if advice := queries.advice_behind(finding, report.summary):
         details.append(f"Would have blocked: {safe(sentences.badge(advice))}")
