@@ -275,9 +275,10 @@ def _item(equal: Sequence[Finding], report: Report, *, with_test: bool) -> str:
         told += f"\n  Counterexample: {prose(against, 500)}"
     if finding.proof is not UNSET:
         told += f"\n  {prose(sentences.proof(finding.proof))}"
-        told += f"\n\n{indent(test_fold(finding.proof), '  ')}" if with_test and finding.proof.test else ""
     if finding.second_look is not UNSET:
         told += "".join(f"\n  {line}" for line in _second_look(finding.second_look, report.links))
+    if finding.proof is not UNSET and finding.proof.test and with_test:
+        told += f"\n\n{indent(test_fold(finding.proof), '  ')}"
     return told
 
 
