@@ -155,7 +155,7 @@ def test_matches_are_in_order_apart_and_inside_the_text(before: str, after: str,
     *dict.fromkeys(re.sub(r"\d", "7", keyword) + "7a" for rule in RULES for keyword in rule.keywords),
     "eyJaaaaaaaaa.eyJ", "_eyJ", "token=", "token='", "password:", "://a:b", "a.", ".aaaaaa.", "M" * 27 + ".", "secret.secret",
     "curl -u ", "curl -u a:", "curl" + " " * 296, "machine a.b login ", "password>", "secret\u0130", "Bearer ", "Basic AAAA",
-    "token='" + "a" * 30, "token='a\"", "a_key='a1", "pwd   ", '"private_key_id"   ', " ", "A", "token:a = ", "--token ", "value=", "name: a\nvalue: ",
+    "token='" + "a" * 30, "token='a\"", "token='a(a1b2c3", "a_key='a1", "pwd   ", '"private_key_id"   ', " ", "A", "token:a = ", "--token ", "value=", "name: a\nvalue: ",
     "set -x a ", "env a ", "token=&", "&a", "mysql -p ", "key, ", "--a", "...", "ghp_...", "=key-a1B2c3D4", "AccountKey=a1", "https://u:p@", "default login a password ",
 ])  # fmt: skip
 def test_hostile_text_takes_no_more_than_linear_time(unit: str) -> None:

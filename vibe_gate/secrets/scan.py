@@ -529,7 +529,7 @@ _DOCUMENTED = expression(
 _REST = expression(r"[A-Za-z0-9+/]{16,}")
 _REFERENCE = expression(r"process\.env|environ|getenv|secrets\.|^\$|^%\w+%$|^\{|^@|^none$|^null$|^undefined$|^[a-z]+:")
 _BRACKETS = expression(r"[()\[\]]")
-_CALL_OR_INDEX = expression(r"[A-Za-z_][\w.]*[(\[].*[)\]]\Z")
+_NAME_THEN_BRACKET = expression(r"[\w.][(\[]")
 _CAMEL = expression(r"[A-Z][a-z]{2,}[A-Z][a-z]{2,}\Z")
 """A type: `private_key: Ed25519PrivateKey`."""
 _CHAIN = expression(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+){2,}\Z")  # `data.secret.main_1.value`
@@ -641,7 +641,8 @@ def _is_random(value: str, *, is_quoted: bool) -> bool:
     switches = len(_SWITCH.findall(value))
     if switches < _MIXED_SWITCHES and (_CAMEL.search(value) or (not is_quoted and _CHAIN.match(value))):
         return False
-    if _BRACKETS.search(value) and (switches < _MIXED_SWITCHES or _CALL_OR_INDEX.search(value)):
+    is_call_or_index = value.endswith((")", "]")) and _NAME_THEN_BRACKET.search(value)
+    if _BRACKETS.search(value) and (switches < _MIXED_SWITCHES or is_call_or_index):
         return False
     letters = _JOINTS.sub("", value)
     is_letters = letters.isalpha() and (value.isalpha() or _is_mixed_case(letters))
