@@ -35,6 +35,7 @@ def main(path):
 
 X = 1
 """
+REMOVED = "assert os.path.exists(path)\n"
 FAILS = answers(fails(), said("names-are-clear"))
 PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
 
@@ -68,8 +69,8 @@ LOOKS = RUBRIC.replace('second_look = "never"\n', "")
 
 def change(place: Path, environ: dict[str, str], rubric: str = LOOKS, gate: str = GATE) -> Walk:
     repo = gated(place, environ, gate=gate, rubric=rubric)
-    repo.commit("Caller", **{"src/main.py": CALLER})
-    repo.commit("Load robustly", **{"src/load.py": SWALLOWS})
+    repo.commit("Caller", **{"src/main.py": CALLER, "src/guard.py": REMOVED})
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS, "src/guard.py": "GUARDS = ()\n"})
     return Walk(repo, environ)
 
 
@@ -229,8 +230,10 @@ def test_a_rubric_may_do_without(tmp_path, environ):
 
 
 @pytest.mark.slow  # several runs
-def test_a_refutation_by_a_few_characters_or_with_a_path_of_this_machine_counts_for_nothing(walk):
-    for place in ({"line": 12, "quote": "X = 1"}, {"path": str(walk.repo.path / "src/main.py")}):
+def test_a_refutation_by_a_few_characters_a_path_of_this_machine_or_a_removed_line_counts_for_nothing(walk):
+    removed = {"path": "src/guard.py", "line": 1, "quote": REMOVED}
+    wrong = [{"line": 12, "quote": "X = 1"}, {"path": str(walk.repo.path / "src/main.py")}]
+    for place in (*wrong, removed, removed | {"side": "before"}):
         summary = walk(FAILS, looked("refuted", PREVENTS | place), force=True)
         assert (summary.exit_code, look_of(summary).outcome) == (1, "undecided")
 

@@ -296,13 +296,15 @@ def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
 def check_refutation(look: SecondLook) -> SecondLook:
     """What it counts for: without quoted lines, or if one of them does not stand, nothing is refuted.
 
-    Lone braces and the like stand everywhere, and prevent nothing.
+    Lone braces and the like stand everywhere, and prevent nothing; nor do lines that stood before the change alone.
     """
     whys = sorted({one.why for one in look.evidence if one.standing == "void"})
     if not look.evidence:
         whys = ["no evidence was given"]
     elif not whys and all(len("".join(one.quote.split())) < MIN_RELOCATED for one in look.evidence):
         whys = ["the quotes are too short to prevent anything"]
+    elif not whys and all(one.side == "before" for one in look.evidence):
+        whys = ["no quoted line stands after the change"]
     if look.outcome != "refuted" or not whys:
         return look
     why = "; ".join(whys)
@@ -310,9 +312,12 @@ def check_refutation(look: SecondLook) -> SecondLook:
 
 
 def _checked(line: QuotedLine, trees: Mapping[Side, Tree]) -> CheckedEvidence:
-    """The quoted line looked up on the side that it names, else in the other tree; by its path, or as tools show it."""
+    """The quoted line looked up by its path, or as tools show that, in the tree that it names.
+
+    A line that is said to stand after the change and stands before it alone was removed: it prevents nothing.
+    """
     path = paths.unquote(line.path).removeprefix("./")
-    sides: tuple[Side, Side] = ("before", "after") if line.side == "before" else ("after", "before")
+    sides: tuple[Side, ...] = ("before", "after") if line.side == "before" else ("after",)
     tried = []
     for side in sides:
         for name in dict.fromkeys((path, path.removeprefix(f"{side}/"))):
