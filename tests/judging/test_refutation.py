@@ -92,12 +92,14 @@ def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, l
         assert all(one.is_refuted for one in cast if one.outcome == "fail")
 
 
-def test_a_proof_that_was_refuted_proves_nothing():
-    proven = replace(vote("fail", 1, look_at="refuted"), proof=Proof(status="proven"))
-    left = vote("fail", 5, look_at="stands")
-    required = replace(RUBRIC, criterion=(replace(ASKED, proof="required"), SOFT))
-    assert decide(required, [without_refuted(result(proven, left))]).outcome != "fail"
-    assert decide(required, [result(replace(proven, second_look=UNSET), left)]).outcome == "fail"
+@pytest.mark.parametrize(("status", "looks"), [("proven", 1), ("shown", 2), ("could_not_run", 2)])
+def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status, looks):
+    tested = replace(vote("fail", 1), proof=Proof(status=status))
+    failed = result(tested, vote("fail", 5))
+    for rubric in (RUBRIC, replace(RUBRIC, second_look="always")):
+        results = [failed, result(vote("pass"), of=SOFT)]
+        fails = open_fails(rubric, decide(rubric, results), fingerprinted(findings_of(ASKED, failed)), NOBODY)
+        assert len(fails) == looks, rubric.second_look
 
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():

@@ -26,7 +26,7 @@ ACTED_UPON = {
 
 TAGS = {
     "article", "h3", "h4", "p", "br", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "code", "pre",
-    "details", "summary", "a",
+    "details", "summary", "a", "sub",
 }  # fmt: skip
 """All that our own Markdown becomes."""
 

@@ -289,11 +289,10 @@ def test_judges_and_agents_share_one_way_to_the_model_and_what_it_costs_is_told_
     line = {"path": "src/load.py", "line": 2, "quote": "return open(path).read()  # TODO", "side": "after"}
     failed = answers(fails(line, criterion="done", reason="A TODO is left.", counterexample="any call"))
     better = FIXED.replace("read()", "read().strip()")
-    stands = {"trace": "load -> read", "outcome": "stands", "reason": "The TODO is there."}
-    with answering(failed, stands, *writes("src/load.py", better), passes("done")) as model:
+    with answering(failed, *writes("src/load.py", better), passes("done")) as model:
         done = repo.run("fix", model=model.environ)
     assert (done.code, model.script.finished) == (0, True), done.out + done.err
-    assert "| src/load.py:2: failure: A TODO is left. [done]" in model.script.requests[2].all_text
+    assert "| src/load.py:2: failure: A TODO is left. [done]" in model.script.requests[1].all_text
     stages = [row.partition(" · ")[0] for row in done.out.splitlines() if row.startswith("stage") and "$0.000" in row]
     assert stages == ["stage     review: fail", "stage     fix: pass", "stage     fix-until: pass"]
 

@@ -32,7 +32,7 @@ class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person's word on one finding of a rubric's criterion: it was `right`, or wrong.
 
-    `ts`: when it was said. `by`: "NAME <ADDRESS>", of the forge "@LOGIN". `digest`: of the rubric that asked; `model`:
+    `ts`: when it was said. `by`: `NAME <ADDRESS>`, of the forge `@LOGIN`. `digest`: of the rubric that asked; `model`:
     the judge, "" of a check, and where it is not known. `run`: id of the run that has the finding.
     """
 

@@ -136,7 +136,7 @@ def open_fails(
     """The fails for which the rubric wants a second look, all decided but for that.
 
     That a criterion only advises until it has earned to block does not count. What people let pass needs no look:
-    `findings` are all of the run's, with their fingerprints.
+    `findings` are all of the run's, with their fingerprints. Nor does a proven fail: it was seen to happen.
     """
     spared = {one.id for one in result.criteria if spares(rubric.id, one.id, findings, waivers)}
     counted = [
@@ -159,7 +159,7 @@ def open_fails(
         for criterion, one in zip(rubric.criterion, counted, strict=True)
         if criterion.kind == "judge" and one.id in wanted
         for votes in by_lines(one.votes)
-        if not is_waived(one.id, votes)
+        if not is_waived(one.id, votes) and not any(map(_is_proof, votes))
     )
 
 
@@ -183,8 +183,12 @@ def rank(vote: Vote) -> int:
 
 
 def is_proven(result: CriterionResult) -> bool:
-    """Whether the test of a vote that fails the criterion, and was not refuted, proves it."""
-    return any(vote.outcome == "fail" and not vote.is_refuted and rank(vote) == 0 for vote in result.votes)
+    """Whether the test of a vote that fails the criterion proves it."""
+    return any(map(_is_proof, result.votes))
+
+
+def _is_proof(vote: Vote) -> bool:
+    return vote.outcome == "fail" and rank(vote) == 0
 
 
 def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
