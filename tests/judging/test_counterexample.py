@@ -31,6 +31,7 @@ from vibe_gate.judging.findings import findings_of
 FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
 UNLOADED = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: cannot import name 'first'\n"
 OFFLINE = "OSError: [Errno 100] Network is down\n\nRan 1 test in 0.01s\n\nFAILED (errors=1)\n"
+SEMAPHORE = "    sl = self._semlock = _multiprocessing.SemLock(\nE   PermissionError: [Errno 13]\n1 failed in 0.5s\n"
 
 RUNS: list[tuple[Runner, int | None, str, str, str]] = [
     ("pytest", 0, "1 passed in 0.01s", "passed", ""),
@@ -43,6 +44,7 @@ RUNS: list[tuple[Runner, int | None, str, str, str]] = [
     ("pytest", 4, "ERROR: unrecognized arguments", "unfinished", "exit code 4"),
     ("pytest", 1, "/usr/bin/python: No module named pytest", "unfinished", "pytest is not in the environment"),
     ("pytest", 1, "E   MemoryError\n1 failed in 0.01s", "unfinished", "more memory"),
+    ("pytest", 1, SEMAPHORE, "unfinished", "shared memory"),
     ("unittest", 0, "Ran 2 tests in 0.0s\n\nOK (skipped=1)\n", "passed", ""),
     ("unittest", 0, "Ran 1 test in 0.0s\n\nOK (skipped=1)\n", "unfinished", "skipped"),
     ("unittest", 0, "Ran 0 tests in 0.0s\n\nOK\n", "unfinished", "no test in it"),

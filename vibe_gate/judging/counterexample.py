@@ -68,6 +68,7 @@ _MISSING = re.compile(
 )
 _LIMITS = (
     (re.compile(r"Network is down|name resolution|ENETDOWN|EAI_AGAIN"), "it needs the network or a socket"),
+    (re.compile(r"_multiprocessing\.SemLock\([^\x00]{,300}?PermissionError"), "it needs shared memory"),
     (re.compile(r"\bMemoryError\b|Cannot allocate memory"), "it needs more memory"),
     (re.compile(r"File too large|No space left on device"), "it writes too much"),
     (
