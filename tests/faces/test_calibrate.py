@@ -117,12 +117,12 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
         live = calibrate(repo, "--json", "--repeat", "2", **model.environ)
         assert len(model.script.requests) == 16
         written = (repo.path / BASELINE).read_bytes()
-        again = calibrate(repo, "--json", "--repeat", "2", **model.environ)
+        again = calibrate(repo, "--json", **model.environ)
         assert len(model.script.requests) == 16
     assert (repo.path / BASELINE).read_bytes() == written
     assert again.json["paid_usd"] == 0 < live.json["paid_usd"]
     assert again.json["rubrics"] == live.json["rubrics"]
-    replayed = calibrate(repo, "--wire", "replay", "--repeat", "2")
+    replayed = calibrate(repo, "--wire", "replay")
     assert replayed.out == recorded.out
     assert "Replaying 8 reviews of cases from their cassettes." in replayed.err
     more = calibrate(repo, "--wire", "replay", "--repeat", "3")

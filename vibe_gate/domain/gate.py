@@ -208,7 +208,8 @@ class CounterexampleRule(Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError('command needs an argument with {file}, such as ["pytest", "-q", "{file}"]')
         for name, path in (("environment", self.environment), ("file", self.file)):
             if path is not None and (not path.strip("/ ") or path[0] in "/~" or ".." in path.split("/")):
-                raise ValueError(f"{name} is a path below the root of the repository")
+                elsewhere = "; for one elsewhere, set VIBE_GATE_TEST_ENVIRONMENT" if name == "environment" else ""
+                raise ValueError(f"{name} must be a path below the root of the repository{elsewhere}")
 
 
 class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

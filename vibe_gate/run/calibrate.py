@@ -215,8 +215,11 @@ class Calibration(Struct, frozen=True):
         return RubricMeasure(rubric, baseline, measures, len({each.case.name for each in askings}), undecided)
 
 
-def planned(cases: CaseSet, wire: Mode, repeats: int, environ: Mapping[str, str], now: datetime) -> Calibration:
-    """What is to be asked of the cases, `repeats` times each, with the answers that are kept already."""
+def planned(cases: CaseSet, wire: Mode, repeats: int | None, environ: Mapping[str, str], now: datetime) -> Calibration:
+    """What is to be asked of the cases, `repeats` times each, with the answers that are kept already.
+
+    None: as often as for the baseline that is there, so that no better measurement is replaced by the way; or once.
+    """
     askings, answers, model = [], {}, cases.gate.default_model(environ)
     rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
     with open_state(cases.repository.common_dir) as state:
@@ -224,7 +227,7 @@ def planned(cases: CaseSet, wire: Mode, repeats: int, environ: Mapping[str, str]
             rubric = rubrics[case.file.rubric]
             if not any(case.is_clean(criterion) is not None for criterion in rubric.judge_criteria):
                 continue
-            for repeat in range(repeats):
+            for repeat in range(repeats or _repeats_before(cases, rubric.id)):
                 asking = Asking(
                     case, repeat, _key(cases, case, rubric, rubric.judged_by(model), repeat) if wire == "live" else ""
                 )
@@ -232,6 +235,11 @@ def planned(cases: CaseSet, wire: Mode, repeats: int, environ: Mapping[str, str]
                 if asking.key and (kept := _kept(state, asking.key, now)):
                     answers[asking] = kept
     return Calibration(cases, model, wire, tuple(askings), answers, {}, [])
+
+
+def _repeats_before(cases: CaseSet, rubric: str) -> int:
+    counts = (one.repeats for each in cases.gate.baselines if each.rubric == rubric for one in each.criterion)
+    return max(counts, default=1)
 
 
 def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:

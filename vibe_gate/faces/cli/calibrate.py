@@ -231,7 +231,9 @@ CALIBRATE = Command(
     "what they find, how steady they are and what they cost; write the figures to .vibe-gate/baseline/.",
     (
         argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
-        argument("--repeat", type=whole_number, default=1, metavar="N", help="ask each case N times (default: 1)"),
+        argument(
+            "--repeat", type=whole_number, metavar="N", help="times each case is asked (default: the baseline's, or 1)"
+        ),
         argument("--jobs", type=whole_number, default=JOBS, metavar="N", help=f"cases at a time (default: {JOBS})"),
         argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
         argument(

@@ -192,7 +192,8 @@ def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
 def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
     outcome = criterion.outcome.replace("not_applicable", "n/a")
     name = f"{rubric.id}/{criterion.id}"
-    blocking = "blocks alone" if criterion.must else f"weight {criterion.weight:g}"
+    alone = "would block alone" if criterion.is_advice else "blocks alone"
+    blocking = alone if criterion.must else f"weight {criterion.weight:g}"
     by = {"check": "check", "cache": "judge, answered in an earlier run", "none": f"{criterion.kind}, no answer"}
     about = f"{by.get(criterion.decided_by, f'judge, {criterion.decided_by}')} · {blocking}"
     if known := sentences.badge(criterion):
