@@ -32,8 +32,8 @@ class FindingSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person's word on one finding of a rubric's criterion: it was `right`, or wrong.
 
-    `ts`: when it was said. `by`: `NAME <ADDRESS>`, of the forge `@LOGIN`. `digest`: of the rubric that asked; `model`:
-    the judge, "" of a check, and where it is not known. `run`: id of the run that has the finding.
+    `ts`: when it was said. `by`: git's name and address, of the forge `@LOGIN`. `digest`: of the rubric that asked;
+    `model`: the judge, "" of a check, and where it is not known. `run`: id of the run that has the finding.
     """
 
     schema: Literal[1] = 1
