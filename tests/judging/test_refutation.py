@@ -23,7 +23,15 @@ from vibe_gate.domain.verdict import (
     Vote,
 )
 from vibe_gate.judging.brief import QuotedLine
-from vibe_gate.judging.decide import by_lines, decide, open_fails, refuted_noticed, result_of_votes, without_refuted
+from vibe_gate.judging.decide import (
+    by_lines,
+    combine,
+    decide,
+    open_fails,
+    refuted_noticed,
+    result_of_votes,
+    without_refuted,
+)
 from vibe_gate.judging.evidence import quote_in_tree
 from vibe_gate.judging.findings import findings_of, fingerprinted
 
@@ -72,6 +80,33 @@ def test_a_criterion_passes_when_each_of_its_findings_is_refuted_and_fails_while
     assert [one.message for one in found] == [one.reason for one in decided.votes], "both sides stay to be told"
 
 
+@pytest.mark.parametrize(
+    ("others", "outcome"),
+    [
+        ([("abstain", "abstain")], "abstain"),
+        ([("error", None)], "error"),
+        ([("abstain", None)], "abstain"),
+        ([("pass", "pass"), ("not_applicable", "not_applicable")], "pass"),
+    ],
+)
+def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(others, outcome):
+    rest = [Vote(outcome=one, said=said, reason="the rest") for one, said in others]
+    refuted = vote("fail", 1, look_at="refuted")
+    decided = without_refuted(replace(result(refuted, refuted, *rest), outcome="fail"))
+    assert (decided.outcome, decided.decided_by) == (outcome, "refuted")
+    assert ("Still open: the rest" in decided.reason) is (outcome != "pass")
+    whole = combine([vote("fail", 1), *rest])
+    assert whole.outranked == (UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain")
+    failed = result(whole)
+    found = fingerprinted(findings_of(ASKED, failed))
+    fails = open_fails(RUBRIC, decide(RUBRIC, [failed, result(vote("pass"), of=SOFT)]), found, NOBODY)
+    assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
+
+
+def test_two_parts_that_fail_are_not_refuted_by_one_look():
+    assert combine([vote("fail", 1), vote("fail", 5)]).outranked == "fail"
+
+
 def test_a_vote_that_passes_or_abstains_needs_no_refutation():
     refuted = vote("fail", 1, look_at="refuted")
     decided = without_refuted(result(vote("pass"), refuted, refuted))
@@ -87,9 +122,10 @@ def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, l
     pairs = zip(before.votes, looks, strict=False)
     cast = [replace(one, second_look=look(seen) if seen else UNSET) for one, seen in pairs]
     after = without_refuted(replace(before, votes=tuple(cast)))
-    assert after.outcome == before.outcome or (before.outcome, after.outcome) == ("fail", "pass")
+    assert after.outcome == before.outcome or before.outcome == "fail"
     if after.outcome != before.outcome:
         assert all(one.is_refuted for one in cast if one.outcome == "fail")
+        assert after.outcome != "pass" or not {"abstain", "error"} & {one.outcome for one in cast}
 
 
 @pytest.mark.parametrize(("status", "looks"), [("proven", 1), ("shown", 2), ("could_not_run", 2)])

@@ -137,7 +137,8 @@ class Vote(Struct, frozen=True, kw_only=True):
     folder of the conversation, relative to the run's bundle; for a vote of an
     earlier run to the repository's root. `model` is the language model that answered; unset in votes of older versions.
     `second_look`: of a fail that was looked at again. `proof`: what came of the
-    test that a fail brought.
+    test that a fail brought. `outranked`: of a fail about one part of a large change, the worst that was answered about
+    the other parts, "error" if one got no answer; unset if they pass.
     """
 
     outcome: Outcome
@@ -150,6 +151,12 @@ class Vote(Struct, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     second_look: SecondLook | UnsetType = UNSET
     proof: Proof | UnsetType = UNSET
+    outranked: Outcome | UnsetType = UNSET
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a model answered it, about each part of the change; else asking again may fare better."""
+        return self.said is not None and self.outranked != "error"
 
     @property
     def is_refuted(self) -> bool:

@@ -31,8 +31,9 @@ RUNS = 3
 
 FILE = "{file}"
 TEST_FOLDERS = ("tests", "test")
-STEERS_TESTS = ("conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "sitecustomize.py",
-                "usercustomize.py", "*.pth")  # fmt: skip
+STEERS_TESTS = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini",
+                "setup.cfg", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.py", "**/_pytest/**",
+                "**/unittest/**")  # fmt: skip
 """Files that decide what a test's run says; a change of one makes a passing run worth nothing."""
 
 Runner = Literal["pytest", "unittest", "other"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from vibe_gate import errors
@@ -60,7 +60,15 @@ def combine(parts: Sequence[Vote]) -> Vote:
     evidence = tuple(item for part in deciding for item in part.evidence)
     changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
     against = " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample)) or None
-    return replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
+    combined = replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
+    others = [*deciding[1:], *(part for part in parts if part.outcome != worst)]
+    return replace(combined, outranked=_outranked(others)) if worst == "fail" else combined
+
+
+def _outranked(others: Sequence[Vote]) -> Outcome | UnsetType:
+    """The worst answer to parts that a worse one stands for; UNSET if they pass. A refutation must not hide it."""
+    found = {"error" if part.said is None else part.outcome for part in others} - {"pass", "not_applicable"}
+    return next((outcome for outcome in _WORST_FIRST if outcome in found), UNSET)
 
 
 def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
@@ -108,13 +116,19 @@ def worst(results: Sequence[CriterionResult]) -> CriterionResult:
 def without_refuted(result: CriterionResult) -> CriterionResult:
     """The result after second looks: a failed criterion passes if every vote that fails it was refuted.
 
-    Nothing else changes: one fail that stands, is undecided or was not looked at leaves the criterion failed.
+    Nothing else changes: one fail that stands, is undecided or was not looked at leaves the criterion failed. A
+    refutation reveals what the fail stood for: a vote that could not tell or has no answer leaves it undecided.
     """
     fails = [vote for vote in result.votes if vote.outcome == "fail"]
     if result.outcome != "fail" or not fails or not all(vote.is_refuted for vote in fails):
         return result
     why = next(vote.second_look.reason for vote in fails if vote.second_look is not UNSET)
-    return replace(result, outcome="pass", decided_by="refuted", reason=short(f"Raised and refuted: {why}"))
+    refuted = replace(result, outcome="pass", decided_by="refuted", reason=short(f"Raised and refuted: {why}"))
+    left = [vote for vote in result.votes if vote.outcome in ("error", "abstain")]
+    if not left:
+        return refuted
+    outcome: Outcome = "error" if any(vote.outcome == "error" for vote in left) else "abstain"
+    return replace(refuted, outcome=outcome, reason=short(f"Raised and refuted: {why} Still open: {left[0].reason}"))
 
 
 def refuted_noticed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -136,7 +150,8 @@ def open_fails(
     """The fails for which the rubric wants a second look, all decided but for that.
 
     That a criterion only advises until it has earned to block does not count. What people let pass needs no look:
-    `findings` are all of the run's, with their fingerprints. Nor does a proven fail: it was seen to happen.
+    `findings` are all of the run's, with their fingerprints. Nor does a proven fail: it was seen to happen. One that
+    stands for other parts of the change that do not pass gets none either: it could not become a pass.
     """
     spared = {one.id for one in result.criteria if spares(rubric.id, one.id, findings, waivers)}
     counted = [
@@ -159,7 +174,7 @@ def open_fails(
         for criterion, one in zip(rubric.criterion, counted, strict=True)
         if criterion.kind == "judge" and one.id in wanted
         for votes in by_lines(one.votes)
-        if not is_waived(one.id, votes) and not any(map(_is_proof, votes))
+        if not is_waived(one.id, votes) and not any(_is_proof(vote) or vote.outranked is not UNSET for vote in votes)
     )
 
 

@@ -158,7 +158,7 @@ class CastVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         def moved(turn: str) -> str:
             return turn if not turn.startswith("nodes/") else f"{bundle}/{turn}" if bundle else ""
 
-        votes = {name: vote for name, vote in self.by_criterion.items() if vote.said is not None}
+        votes = {name: vote for name, vote in self.by_criterion.items() if vote.is_whole}
         return replace(self, by_criterion={name: replace(one, turn=moved(one.turn)) for name, one in votes.items()})
 
 
@@ -177,7 +177,7 @@ class RubricVotes(Struct, frozen=True, kw_only=True):
     def is_final(self) -> bool:
         """Whether asking again could only cost: every vote is an answer, and none is missing."""
         cast = [vote for votes in self.by_criterion.values() for vote in votes]
-        return not self.stopped and bool(cast) and all(vote.said is not None for vote in cast)
+        return not self.stopped and bool(cast) and all(vote.is_whole for vote in cast)
 
 
 def asked_of(question: RubricQuestion, change: Change) -> list[str]:

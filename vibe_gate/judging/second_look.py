@@ -42,6 +42,9 @@ from vibe_gate.judging.second_look_brief import (
 )
 from vibe_gate.judging.votes import together, with_fallback
 
+PROSE = ("*.md", "*.rst", "*.txt", "*.adoc", ".vibe-gate/**")
+"""Files whose lines do not run: alone they refute nothing."""
+
 FOLDER = "second-look"
 """Working directory of these conversations: both trees, exported anew."""
 
@@ -305,6 +308,8 @@ def check_refutation(look: SecondLook) -> SecondLook:
         whys = ["the quotes are too short to prevent anything"]
     elif not whys and all(one.side == "before" for one in look.evidence):
         whys = ["no quoted line stands after the change"]
+    elif not whys and all(paths.matches(paths.unquote(one.path), PROSE) for one in look.evidence):
+        whys = ["documentation and the gate's own files prevent nothing"]
     if look.outcome != "refuted" or not whys:
         return look
     why = "; ".join(whys)
