@@ -243,7 +243,11 @@ def goals(seen: Sequence[Seen]) -> Iterator[tuple[str, bool]]:
     shown = [each for each in of["bug"] if each.status in ("shown", "proven")]
     if of["bug"]:
         able = [each for each in of["bug"] if each.status != "could_not_run"]
-        yield f"{len(shown)} of the {len(able)} bugs whose test could run are shown", len(shown) == len(able)
+        lost = len(of["bug"]) - len(able)
+        yield (
+            f"{len(shown)} of {len(of['bug'])} bugs shown, {lost} could not run, all others wanted",
+            len(shown) == len(able),
+        )
         obliged = [each for each in shown if each.obliges]
         yield "with an obligation, all are proven and block", blocked(obliged) == len(obliged)
         yield "no fix blocks", not blocked(of["fix"])
