@@ -17,6 +17,7 @@ from wire import answer, answering, costing
 
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, SecondLook
+from vibe_gate.judging.second_look_brief import look_objection, look_schema
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -38,6 +39,11 @@ X = 1
 REMOVED = "assert os.path.exists(path)\n"
 FAILS = answers(fails(), said("names-are-clear"))
 PREVENTS = {"path": "src/main.py", "line": 7, "quote": GUARD, "side": "after"}
+
+
+def test_only_the_outcome_of_a_second_look_is_required() -> None:
+    assert look_schema()["required"] == ["outcome"]
+    assert look_objection({"outcome": "stands"}) == ""
 
 
 def looked(outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any) -> dict[str, Any]:

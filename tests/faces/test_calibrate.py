@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +24,7 @@ from vibe_gate.domain.calibration import LabelledAnswers, count
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.faces.cli.calibrate import table
+from vibe_gate.faces.progress import looped
 from vibe_gate.gate.cases import Case, CaseFile
 from vibe_gate.gate.loading import FolderFiles, load_gate
 from vibe_gate.judging.trust import badges
@@ -127,6 +131,10 @@ def test_the_same_cases_twice_give_the_same_figures_and_a_reworded_question_make
     assert "Replaying 8 reviews of cases from their cassettes." in replayed.err
     more = calibrate(repo, "--wire", "replay", "--repeat", "3")
     assert (more.code, more.out.count("undecided: ")) == (3, 4)
+    fewer = calibrate(repo, "--wire", "replay", "--repeat", "1")
+    assert "Replaced the baseline of 20" in fewer.err and ": claude-sonnet-5, rubric " in fewer.err
+    assert fewer.err.rstrip().endswith("4 cases x 2.") and "Replaced" not in replayed.err
+    (repo.path / BASELINE).write_bytes(written)
     assert badge(repo)["sentence"] == "calibrated: 0 of 3 clean blocked, 1 of 1 found"
     rubric = repo.path / ".vibe-gate/rubrics/quality.toml"
     rubric.write_text(rubric.read_text().replace("say why not?", "say why?"))
@@ -213,6 +221,18 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
         assert "The budget of $0.0011 is reached." in poor.out
         rest = calibrate(repo, **model.environ)
     assert (rest.code, len(model.script.requests)) == (0, 2), rest.out
+
+
+def test_after_ctrl_c_asyncio_says_nothing_of_a_process_that_ends_later(caplog: pytest.LogCaptureFixture) -> None:
+    async def walk() -> None:
+        await asyncio.create_subprocess_exec("sleep", "0.1")
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        looped(walk())
+    time.sleep(0.15)
+    assert not caplog.messages
 
 
 @pytest.mark.slow  # processes

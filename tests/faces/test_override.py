@@ -172,12 +172,13 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
     [one] = open_state(gated.path / ".git").labels.all()
     found = gated.review("--staged")["rubrics"][0]
     assert (one.rubric, one.criterion, one.digest, one.model) == ("tidy", "no-todo", found["digest"], "")
-    assert gated.run("label", name, "right").code == 0
+    assert gated.run("label", name, "right").out.startswith(f"{name} is labelled right (was wrong) by Ada")
     assert labelled(gated) == [(name, True, "", "cli")]
     assert gated.run("label", "list").out == f"{name}  right  tidy/no-todo  Ada <ada@example.org>\n"
     for argv, environment, sentence in (
         ([name, "wrnog"], {}, "'wrnog' is not right or wrong; did you mean 'wrong'?"),
         ([name], {}, "say whether it is right or wrong: vibe-gate label FINDING right|wrong"),
+        (["zzzz", "right"], {}, "in brackets at each finding in the output of a review"),
         (["lst"], {}, "did you mean 'list'?"),
         (["0000", "right"], {}, "No run found with a finding 0000."),
         (["remove"], {}, "name the finding"),

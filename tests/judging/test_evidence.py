@@ -235,6 +235,7 @@ def test_of_several_changed_lines_that_read_alike_the_nearest_is_meant(claimed, 
         ("}", 17, ""),
         ("}", 16, "the quote is not at that line, and too short to be looked for elsewhere"),
         ("load(pa"[: MIN_RELOCATED - 1], 10, "the quote is not at that line, and too short to be looked for elsewhere"),
+        ("}", 0, "the quote comes without its line, and is too short to be looked for elsewhere"),
         ("load(pat"[:MIN_RELOCATED], 10, ""),
     ],
 )

@@ -114,7 +114,7 @@ def test_a_fail_that_only_advised_is_counted_and_named_beside_the_verdict():
 def test_what_has_not_earned_to_block_says_what_is_missing():
     made = told(QUALITY, replace(MEASURED, clean_blocked=0), block="earned")
     assert made.outcome == "pass"
-    assert "only advises until 78 clean changes are labelled" in documents(made)["comment"]
+    assert "only advises until 18 more clean changes are labelled" in documents(made)["comment"]
     assert f"{NAME} (not earned)" in sentences.headline(made)
     # A person's word counts as a clean change that was blocked: the bound moves.
     earned = replace(MEASURED, clean=78, clean_blocked=0)

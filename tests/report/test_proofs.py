@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from reports import first
 
-from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus
+from vibe_gate.domain.verdict import CheckedEvidence, Finding, Proof, ProofStatus, Vote
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import annotation, review_comments
@@ -69,6 +69,19 @@ def test_every_face_says_how_a_finding_is_known_and_gives_the_test_to_take_over(
     assert told.count("<details>") == told.count("</details>") - (
         1 if status else 0
     )  # the test's own stands in a fence
+
+
+def test_a_test_that_voided_a_fail_is_told_with_its_command_though_no_finding_has_it() -> None:
+    proof = Proof(status="void", reason="Its own test passes after the change.", path=PATH, test=TEST, command=COMMAND)
+    vote = Vote(outcome="abstain", said="fail", reason="its own test passes after the change", proof=proof)
+    made = first().summary
+    undecided = replace(made.rubrics[0].criteria[0], outcome="abstain", kind="judge", votes=(vote, vote))
+    rubric = replace(made.rubrics[0], outcome="abstain", criteria=(undecided, *made.rubrics[0].criteria[1:]))
+    report = replace(made, rubrics=(rubric, *made.rubrics[1:]))
+    shown = render(report, (), 200).plain
+    assert shown.count(f"Its own test passes after the change.\n    repeat: {COMMAND} (the bundle has the test)") == 1
+    page = str(body(verdict_view(report)))
+    assert COMMAND in page and "assert transfer(1) == 1" in page
 
 
 def test_a_check_is_neither_and_a_judge_of_an_older_version_inferred() -> None:

@@ -125,9 +125,11 @@ def run(walk: Coroutine[Any, Any, T]) -> T:
 def looped(walk: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, for a walk that Ctrl-C may end inside of one of its tasks.
 
-    Nobody asks such a task how it ended, and asyncio would print its traceback below our sentence.
+    Nobody asks such a task how it ended, and asyncio would print its traceback below our sentence; and of each agent's
+    process that ends after the loop, that its loop is closed.
     """
     import asyncio
+    from asyncio.log import logger
 
     def on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if not isinstance(context.get("exception"), KeyboardInterrupt):
@@ -135,4 +137,8 @@ def looped(walk: Coroutine[Any, Any, T]) -> T:
 
     with asyncio.Runner() as runner:
         runner.get_loop().set_exception_handler(on_error)
-        return runner.run(walk)
+        try:
+            return runner.run(walk)
+        except KeyboardInterrupt:
+            logger.addFilter(lambda record: "that handles pid" not in str(record.msg))
+            raise

@@ -62,7 +62,7 @@ def stored_finding(repository: Repository, name: str, now: datetime) -> StoredFi
     if not is_fingerprint(name):
         raise UsageError(
             f"{paths.quote(name)} is not a fingerprint; give at least {SHORTEST} of its 16 hex digits "
-            "(`vibe-gate bundles show --json` has them)."
+            "(in brackets at each finding in the output of a review)."
         )
     found = finding_if_any(repository, name, now)
     if found is None:

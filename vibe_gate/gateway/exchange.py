@@ -69,6 +69,8 @@ class Relay:
         """Requests that the cassette had no answer to, each with its difference to the nearest one."""
         self.failures: list[GatewayError] = []
         """What went wrong in recording; the first is raised when the gateway closes."""
+        self.waiting: set[str] = set()
+        """Models that a request waits for, of which `on_wait` has heard."""
         self.on_wait: Callable[[str], object] = lambda clause: None
         """Hears, in threads of the gateway, why a request waits for the model's API."""
 
@@ -124,7 +126,7 @@ class Exchange:
 
         Nothing is set aside of the budget meanwhile. An agent that goes away ends the wait.
         """
-        waited, wait = 0.0, WAITS_S[0]
+        waited, wait, model = 0.0, WAITS_S[0], str(self._body.get("model"))
         while (unavailable := self._attempt(client)) is not None:
             asked = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
             pause = asked * random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
@@ -134,10 +136,17 @@ class Exchange:
                 when = " and did not recover in time" if lasting else ""
                 self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
                 return
-            self._relay.on_wait(str(unavailable))
+            self._tell_wait(model, unavailable)
             if not self._handler.wait(pause):
                 return
             waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
+        self._relay.waiting.discard(model)
+
+    def _tell_wait(self, model: str, why: Unavailable) -> None:
+        """Once for all requests that wait for the model at the same time."""
+        if model not in self._relay.waiting:
+            self._relay.waiting.add(model)
+            self._relay.on_wait(f"{model}: {why}")
 
     def _attempt(self, client: Client) -> Unavailable | None:
         """Ask once and hand the answer on, or return why there is none."""

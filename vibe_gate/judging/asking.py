@@ -50,7 +50,7 @@ async def ask(
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     with opened as model:
-        model.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
+        model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
         folder = model.folder / facts.stage
         folder.mkdir(exist_ok=True)
         with run.deadline.interrupting():

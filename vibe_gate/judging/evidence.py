@@ -156,7 +156,8 @@ def _nearest(evidence: Quoted, side: Side, places: list[int], otherwise: str) ->
     if evidence.line in places:
         return _checked(evidence, side, "holds")
     if len("".join(evidence.quote.split())) < MIN_RELOCATED:
-        why = "the quote is not at that line, and too short to be looked for elsewhere"
+        told = "is not at that line, and" if evidence.line else "comes without its line, and is"
+        why = f"the quote {told} too short to be looked for elsewhere"
         return _checked(evidence, side, "void", why)
     return _checked(evidence, side, "relocated", line=min(places, key=lambda number: abs(number - evidence.line)))
 

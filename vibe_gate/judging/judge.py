@@ -43,7 +43,7 @@ MANY_CONVERSATIONS, MANY_USD = 10, 1.0
 """More than this is said before it is paid."""
 
 ADVICE = (
-    "No API key: {count} judge questions skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
+    "No API key: {questions} skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
     "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
 )
 
@@ -120,7 +120,7 @@ def _is_optional(facts: Facts, run: RunContext) -> bool:
 
 def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional: bool) -> Answers:
     count = sum({question.rubric.id: len(question.rubric.judge_criteria) for question in missing}.values())
-    notes = () if optional else (ADVICE.format(count=count),)
+    notes = () if optional else (ADVICE.format(questions=counted(count, "judge question")),)
     return replace(known, silence=NO_KEY, chosen=optional, notes=notes)
 
 

@@ -96,7 +96,7 @@ async def look_again(
             return _with_looks(answers, questions, known)
         tell(f"taking a second look at {counted(len(missing), 'fail')}")
         with opened(wire, upstream) as model:
-            model.gateway.on_wait = lambda clause: tell(f"waiting: {clause}")
+            model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
             new, intact = await _ask(missing, facts, repository, run, model)
             if model.gateway.ledger.reached:
                 _tell_budget(run, model, missing, new)

@@ -101,7 +101,10 @@ def look_objection(document: object) -> str:
 
 
 def look_schema() -> dict[str, Any]:
-    """The JSON schema that the model must fill. Nearly everything fits, as of `brief.answer_schema`."""
+    """The JSON schema that the model must fill. Nearly everything fits, as of `brief.answer_schema`.
+
+    Only the outcome decides; `LOOK_PROMPT` asks for the rest.
+    """
 
     def text(description: str) -> dict[str, Any]:
         return {"type": "string", "description": description}
@@ -120,7 +123,7 @@ def look_schema() -> dict[str, Any]:
         "evidence": {"type": "array", "description": "Of a refutation: the lines that prevent it.", "items": quoted},
         "missing": text("Of an undecided one: what would decide it."),
     }
-    return {"type": "object", "required": ["trace", "outcome", "reason"], "properties": answer}
+    return {"type": "object", "required": ["outcome"], "properties": answer}
 
 
 def look_prompt(criterion: Criterion, votes: Sequence[Vote], nonce: str) -> str:

@@ -125,7 +125,8 @@ def badge(criterion: CriterionResult, *, short: bool = False) -> str:
     if trust.recall is not UNSET:
         figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
     at_95 = ", ".join(filter(None, figures))
-    until = f" until {trust.needed} clean changes are labelled" if trust.needed is not UNSET else ""
+    more = max(1, trust.needed - trust.clean) if trust.needed is not UNSET else 0
+    until = f" until {counted(more, 'more clean change')} {'is' if more == 1 else 'are'} labelled" if more else ""
     parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
     return "".join(parts) + ("" if trust.blocks else f"; only advises{until}")
 

@@ -140,6 +140,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
         told = " · ".join(filter(None, [told, known]))
         waived = one.outcome == "fail" and queries.is_waived(rubric.id, one.id, findings)
         rows.append(_criterion(one, told, waived, widest=widest))
+        rows += _void_proofs(one, rows[-1].rank)
         before = one.reason
     return rows
 
@@ -207,6 +208,14 @@ def _finding(finding: Finding, summary: Summary, columns: int, told: set[str]) -
     if finding.second_look is not UNSET:
         rows += _second_look(finding.second_look, rank, columns, told)
     return rows
+
+
+def _void_proofs(criterion: CriterionResult, rank: int) -> Iterator[ScreenRow]:
+    """The tests that turned fails of an undecided criterion into abstentions: no finding shows them."""
+    told: set[str] = set()
+    for vote in criterion.votes:
+        if criterion.outcome == "abstain" and vote.proof is not UNSET and vote.proof.status == "void":
+            yield from _proof(vote.proof, rank, told)
 
 
 def _proof(proof: Proof, rank: int, told: set[str]) -> Iterator[ScreenRow]:

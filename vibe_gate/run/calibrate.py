@@ -227,7 +227,7 @@ def planned(cases: CaseSet, wire: Mode, repeats: int | None, environ: Mapping[st
             rubric = rubrics[case.file.rubric]
             if not any(case.is_clean(criterion) is not None for criterion in rubric.judge_criteria):
                 continue
-            for repeat in range(repeats or _repeats_before(cases, rubric.id)):
+            for repeat in range(repeats or _repeats_before(cases, rubric, model)):
                 asking = Asking(
                     case, repeat, _key(cases, case, rubric, rubric.judged_by(model), repeat) if wire == "live" else ""
                 )
@@ -237,9 +237,11 @@ def planned(cases: CaseSet, wire: Mode, repeats: int | None, environ: Mapping[st
     return Calibration(cases, model, wire, tuple(askings), answers, {}, [])
 
 
-def _repeats_before(cases: CaseSet, rubric: str) -> int:
-    counts = (one.repeats for each in cases.gate.baselines if each.rubric == rubric for one in each.criterion)
-    return max(counts, default=1)
+def _repeats_before(cases: CaseSet, rubric: Rubric, model: str) -> int:
+    """The repeats of the rubric's baseline, if it is of the same questions and model; else 1."""
+    judge = (rubric.id, rubric.digest, rubric.judged_by(model))
+    same = (each for each in cases.gate.baselines if (each.rubric, each.digest, each.model) == judge)
+    return max((one.repeats for each in same for one in each.criterion), default=1)
 
 
 def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:

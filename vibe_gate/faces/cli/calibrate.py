@@ -112,7 +112,16 @@ def _written(measure: RubricMeasure, cases: CaseSet) -> tuple[RubricMeasure, str
     for old in cases.gate.baselines:
         if replace(old, created_at=measure.baseline.created_at) == measure.baseline:
             return replace(measure, baseline=old), write_baseline(cases.root, old)
+        if old.rubric == measure.baseline.rubric:
+            complain(f"Replaced the {_baseline(old)}.")
     return measure, write_baseline(cases.root, measure.baseline)
+
+
+def _baseline(old: Baseline) -> str:
+    cases = max((one.cases for one in old.criterion), default=0)
+    times = max((one.repeats for one in old.criterion), default=1)
+    asked = f"{counted(cases, 'case')} x {times}"
+    return f"baseline of {old.created_at[:10]}: {old.model}, rubric {old.digest[:8]}, {asked}"
 
 
 # As JSON

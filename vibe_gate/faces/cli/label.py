@@ -66,10 +66,12 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.word not in WORDS:
         raise UsageError(f"'{args.word}' is not right or wrong{did_you_mean(args.word, WORDS)}")
     ask = LabelAsked(args.finding, args.word == "right", args.reason or "")
+    before = {one.finding: word_of(one) for one in labels(start=Path.cwd(), environ=environ)}
     made, what = label(ask, start=Path.cwd(), environ=environ, now=now())
     said = f": {made.reason}" if made.reason else ""
+    was = before.get(made.finding, args.word)
     emit_lines(
-        f"{made.finding} is labelled {word_of(made)} by {made.by}{said}",
+        f"{made.finding} is labelled {args.word}{f' (was {was})' if was != args.word else ''} by {made.by}{said}",
         f"  {what}",
         "No verdict changes; `vibe-gate stats` and `calibrate` count it.",
     )
