@@ -80,6 +80,12 @@ def test_no_class_name_stands_twice():
     assert [name for name, count in classes.items() if count > 1] == []
 
 
+def test_nothing_that_tests_put_on_the_path_hides_a_module_of_pythons():
+    """`tests`, its folders and `bench` come first on `sys.path`: a `secrets.py` there breaks whoever imports `secrets`."""
+    found = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    assert [path for path in found if path.stem in sys.stdlib_module_names] == []
+
+
 def test_the_map_shows_the_tree():
     """docs/explanation/architecture.md draws each room and each module at the top of the package, and nothing else."""
     page = ROOT / "docs" / "explanation" / "architecture.md"

@@ -1,7 +1,7 @@
 """How many secrets of public lists are found, in texts made from the lists' own regular expressions; false lines.
 
-    python bench/secrets.py --list PATH [--list PATH ...] [--all] [--show]
-    python bench/secrets.py --history CLONE [--show]
+    python bench/public_secrets.py --list PATH [--list PATH ...] [--all] [--show]
+    python bench/public_secrets.py --history CLONE [--show]
 
 A PATH is a list in gitleaks' TOML, or a folder with the sources of detect-secrets (`detect_secrets/plugins`), of
 secretlint (`packages/@secretlint`) or of trufflehog (`pkg/detectors`). No list is part of this repository.
