@@ -81,7 +81,7 @@ def test_no_class_name_stands_twice():
 
 
 def test_nothing_that_tests_put_on_the_path_hides_a_module_of_pythons():
-    """`tests`, its folders and `bench` come first on `sys.path`: a `secrets.py` there breaks whoever imports `secrets`."""
+    """`bench` and the folders of tests come first on `sys.path`: a `secrets.py` there is what `import secrets` gets."""
     found = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]
     assert [path for path in found if path.stem in sys.stdlib_module_names] == []
 

@@ -156,11 +156,16 @@ def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> No
 
 
 def result(
-    outcome: str, status: ProofStatus | None = None, *, must: bool = True, name: str = "works"
+    outcome: str,
+    status: ProofStatus | None = None,
+    *,
+    must: bool = True,
+    name: str = "works",
+    obligation: tuple[CheckedEvidence, ...] = (),
 ) -> CriterionResult:
     line = CheckedEvidence(path="a.py", line=3, end_line=3, quote="x", standing="holds")
     vote = Vote(outcome="fail", said="fail", reason="So.", counterexample="0", evidence=(line,))
-    vote = voided(vote, Proof(status=status)) if status else replace(vote, outcome=outcome)
+    vote = voided(vote, Proof(status=status, obligation=obligation)) if status else replace(vote, outcome=outcome)
     return CriterionResult(
         id=name, kind="judge", must=must, weight=1.0, outcome=vote.outcome, decided_by="unanimous", votes=(vote,)
     )
@@ -193,3 +198,14 @@ def test_a_fail_that_its_own_test_voids_is_never_green() -> None:
     assert decide(rubric(), (voided_must, passed)).outcome == "inconclusive"
     assert decide(rubric(must=False), (voided_other, passed)).outcome == "inconclusive"  # 0.5 is under the threshold
     assert decide(rubric(must=False, threshold=0.5), (voided_other, passed)).outcome == "pass"  # as with the fail
+
+
+@pytest.mark.parametrize(("obligation", "outcome"), [(HOLDS, "inconclusive"), (VOID, "pass"), ((), "pass")])
+def test_a_void_test_that_could_have_proven_its_fail_is_never_green(
+    obligation: tuple[CheckedEvidence, ...], outcome: str
+) -> None:
+    """Of a question that need not pass, where proof is required: what no line obliges would only have warned."""
+    void, passed = result("fail", "void", must=False, obligation=obligation), result("pass", name="other", must=False)
+    assert decide(rubric("required", must=False), (void, passed)).outcome == outcome
+    assert decide(rubric("required", must=False, threshold=0.5), (void, passed)).outcome == "pass"
+    assert decide(rubric("required"), (replace(void, must=True), passed)).outcome == "inconclusive"

@@ -24,6 +24,7 @@ from vibe_gate.domain.verdict import (
     Finding,
     Level,
     Outcome,
+    ProofStatus,
     RubricResult,
     RunOutcome,
     Vote,
@@ -233,9 +234,17 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
 
 
 def _unvoided(result: CriterionResult) -> CriterionResult:
-    """As if the tests of its votes had not passed."""
-    is_void = any(vote.proof is not UNSET and vote.proof.status == "void" for vote in result.votes)
-    return replace(result, outcome="fail") if result.outcome == "abstain" and is_void else result
+    """As if the tests of its votes had not passed, so that they prove what a quoted line obliges."""
+    votes = tuple(map(_as_failing, result.votes))
+    is_void = result.outcome == "abstain" and votes != result.votes
+    return replace(result, outcome="fail", votes=votes) if is_void else result
+
+
+def _as_failing(vote: Vote) -> Vote:
+    if vote.proof is UNSET or vote.proof.status != "void":
+        return vote
+    status: ProofStatus = "proven" if any(line.standing != "void" for line in vote.proof.obligation) else "shown"
+    return replace(vote, outcome="fail", proof=replace(vote.proof, status=status))
 
 
 def _decided(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
