@@ -413,10 +413,14 @@ def test_files_that_change_during_the_review_are_an_integrity_error(walk):
 
     def meanwhile(request: Any) -> Turn:
         walk.repo.write("src/load.py", SWALLOWS + "x = 2\n")
+        walk.repo.write("z.py", "")
         return answer(PASSES)
 
-    done_with = judged(walk, meanwhile, selection=Selection("worktree"))
-    assert (done_with.outcome, done_with.exit_code) == ("error", 5)
+    with walk.answered(meanwhile):
+        done = walk(selection=Selection("worktree"))
+    assert (done.summary.outcome, done.summary.exit_code) == ("error", 5)
+    assert done.notes[0] == "The verdict is not about the files that are there now. Review again."
+    assert "Changed during the review: src/load.py and 1 more file." in done.notes
 
 
 @pytest.mark.slow

@@ -85,10 +85,19 @@ def both(tmp_path: Path, environ: dict[str, str], script: list[Step], **more: An
             for one in model.script.requests
         ]
         assert "You judge." in model.script.requests[0].system_text
-        told = [one for one in plain(notes.events) if one["type"] != "result"]
-        told = [one for one in told if one.get("subtype") != "thinking_tokens"]
-        seen.append((outcome(ending), told, plain(notes.hooks), results(notes), asked, transcript(kept, place)))
+        seen.append((outcome(ending), told(notes), plain(notes.hooks), results(notes), asked, transcript(kept, place)))
     return [json.loads(json.dumps(each).replace("/real/", "/quick/")) for each in seen]
+
+
+def told(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The events of usage, in their order, and all others, in theirs, without the result.
+
+    The CLI may run a tool while the model's stream is still open: then what the tool returned is told before the usage
+    of the answer that called it, and otherwise after it. So the order between the two says nothing.
+    """
+    events = [one for one in plain(notes.events) if one["type"] != "result"]
+    others = [one for one in events if one["type"] != "usage" and one.get("subtype") != "thinking_tokens"]
+    return [one for one in events if one["type"] == "usage"], others
 
 
 def transcript(kept: Conversation, place: Path) -> list[Any]:

@@ -19,7 +19,7 @@ from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.review import Review, still_holds
+from vibe_gate.run.review import Review, changed_note, changed_since
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.summary import capture_note, notes_on, summary_before_answers, summary_of
 
@@ -84,8 +84,8 @@ def concluded(
         about = [one for one in verdicts if one.facts.change.after in stages.trees.now()]
         stale = _not_judged_again(verdicts, about)
     gates = [*stale, *about]
-    still = still_holds(tree.repository, change)  # true of what only the workspace holds
-    intact = all(one.intact for one in gates) and still
+    since = changed_since(tree.repository, change)  # () of what only the workspace holds
+    intact = all(one.intact for one in gates) and not since
     outcome = problem[0] if problem else _outcome(stages.graph, about, stale, reviewing=reviewing)
     summary = _summary(id, stages, change, gates, outcome if intact else "error", intact=intact)
     issuer = _issuer(stages, change, gates, summary) if intact else None
@@ -93,6 +93,7 @@ def concluded(
     summary = seal(summary, waivers, issuer, run)
     said = [
         problem[1] if problem else "",
+        *changed_note(since),
         *_notes(stages, gates),
         *_unsettled(stale, unasked=reviewing and not gates),
         *stages.model.notes(),

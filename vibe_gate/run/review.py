@@ -9,7 +9,7 @@ The faces differ only in where the change comes from and where the summary goes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from functools import cache, partial
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.contract import Conduct
@@ -146,7 +147,7 @@ async def review_in(
     with recording(run, facts):
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
-        verdict = await reach_verdict(facts, request, repository, run, progress, partial(still_holds, repository))
+        verdict = await reach_verdict(facts, request, repository, run, progress, partial(changed_since, repository))
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             summary = summary_of(verdict, run)
@@ -163,13 +164,13 @@ async def reach_verdict(
     repository: Repository,
     run: RunContext,
     progress: Progress,
-    still_there: Callable[[Change], bool],
+    changed_since: Callable[[Change], Sequence[str]],
     shared: ModelOpener | None = None,
 ) -> RunVerdict:
     """Between facts and their verdict: checks, then judges if they are needed. Each gate of a workflow does the same.
 
-    `still_there` tells whether the reviewed tree is what index or working tree hold now. `shared` gives the way to the
-    model that all stages of a workflow share; without it one is opened if a judge is asked.
+    `changed_since` gives the paths at which index or working tree hold something else now. `shared` gives the way to
+    the model that all stages of a workflow share; without it one is opened if a judge is asked.
     """
     change, gate = facts.change, facts.gate
     with run.deadline.interrupting():
@@ -199,7 +200,9 @@ async def reach_verdict(
 
                 answers = await look_again(fails, answers, request, facts, repository, run, tell, opened)
     with run.deadline.interrupting():
-        verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and still_there(change))
+        changed = changed_since(change)
+        verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and not changed)
+        verdict = replace(verdict, notes=(*verdict.notes, *changed_note(changed)))
         run.record.describe(questions=answered_questions(verdict))
         return verdict
 
@@ -247,10 +250,19 @@ def _reused(
     return reused(request, facts, repository, run)
 
 
-def still_holds(repository: Repository, change: Change) -> bool:
-    """Whether the reviewed tree is what the index or working tree holds now."""
+def changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
+    """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree any more."""
     if change.kind == "worktree":
-        return repository.still_holds(change.after)
-    if change.kind == "staged":
-        return repository.index_tree() == change.after
-    return True
+        now = change.after if repository.still_holds(change.after) else repository.snapshot()
+    elif change.kind == "staged":
+        now = repository.index_tree()
+    else:
+        return ()
+    return () if now == change.after else tuple(file.shown_path for file in repository.between(change.after, now).files)
+
+
+def changed_note(changed: Sequence[str]) -> Iterator[str]:
+    """A sentence that names the first of these paths, if there are any."""
+    if changed:
+        more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
+        yield f"Changed during the review: {changed[0]}{more}."

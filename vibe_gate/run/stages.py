@@ -76,7 +76,7 @@ class Stages:
                 tree.repository,
                 self.run,
                 lambda stage, text: self._progress(node, f"{stage}: {text}"),
-                lambda change: True,  # whether the user's files changed is asked once, at the end
+                lambda change: (),  # whether the user's files changed is asked once, at the end
                 self.model.shared,
             )
             result = StageResult(

@@ -151,7 +151,7 @@ def _changed_file(file: FileDiff) -> ChangedFile:
 def notes_on(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
-        yield "Files changed during the review, so the verdict is not about what is there now. Review again."
+        yield "The verdict is not about the files that are there now. Review again."
     if run.record.lost:
         yield f"Unrecorded: {run.record.lost}"
     if run.state.problem:
