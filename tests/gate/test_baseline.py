@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,22 @@ def test_every_mistake_in_a_baseline_is_named_at_its_line() -> None:
         'quality.toml:3: rubric: is "other", but the file\'s name is "quality"; make them the same',
         "x/y.toml:1: no definition is read from here; baselines are .vibe-gate/baseline/ID.toml",
         "z.toml:1: not TOML: expected '=' after a key in a key/value pair (at the end of the file)",
+    ]
+
+
+def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
+    """A change may bring one: `repeats` are asked again at the next calibration, `model` is told on a screen."""
+    wrong = baseline_toml(MEASURED).replace("repeats = 3", f"repeats = {'9' * 400}", 1)
+    for key in ("model", "cli", "created_at"):
+        wrong = re.sub(f'^{key} = ".*"', rf'{key} = "m\\u001b[31m\\u202e"', wrong, flags=re.M)
+    wrong = wrong.replace("template = 7", "template = 99999999")
+    found = [str(mistake).partition(".toml:")[2] for mistake in mistakes(text_tree({"baseline/quality.toml": wrong}))]
+    assert [one.partition(" (id")[0].partition(", not")[0] for one in found] == [
+        r'5: model: "m\033[31m\342\200\256" is not the name of a language model',
+        "6: template: must be at most 10000",
+        "7: cli: cannot be shown as it is",
+        "8: created_at: cannot be shown as it is",
+        "18: criterion[0].repeats",
     ]
 
 

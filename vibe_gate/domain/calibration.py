@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from vibe_gate.domain.interval import Interval
-from vibe_gate.domain.rubric import Identifier, Schema
+from vibe_gate.domain.paths import is_plain
+from vibe_gate.domain.rubric import Identifier, ModelName, Schema
 
 if TYPE_CHECKING:
     from vibe_gate.domain.verdict import Outcome  # which has intervals
@@ -30,8 +31,20 @@ BET = 0.25
 MAX_CASES = 10_000
 """Labelled cases of a criterion: far more than anybody writes, and few enough to work out their intervals at once."""
 
+MAX_TEMPLATE = 10_000
+MAX_REPEATS = 100
+"""Of each case: a baseline's are asked again at the next calibration, whoever wrote it."""
+
 _STEPS = 60
 """Halvings of an interval of length 1: to the last bit of a float."""
+
+
+def _require_plain(text: str) -> None:
+    if not is_plain(text):
+        raise ValueError("cannot be shown as it is")
+
+
+Plain = Annotated[str, Meta(extra={"check": _require_plain})]
 
 
 class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +57,7 @@ class CriterionBaseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     found: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Of these, failed.")]
     abstained: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases of either kind that it did not decide.")] = 0
     flips: Annotated[int, Meta(ge=0, le=MAX_CASES, description="Cases whose repeats differ in whether they fail.")] = 0
-    repeats: Annotated[int, Meta(ge=1, description="How often each case was asked.")] = 1
+    repeats: Annotated[int, Meta(ge=1, le=MAX_REPEATS, description="How often each case was asked.")] = 1
     agreement: Annotated[
         Annotated[float, Meta(ge=-1, le=1)] | None, Meta(description="Cohen's kappa of judge and labels.")
     ] = None
@@ -100,10 +113,10 @@ class Baseline(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             extra={"means": "a sha-256 in hexadecimal"},
         ),
     ]
-    model: Annotated[str, Meta(min_length=1, description="The model that was asked.")]
-    template: Annotated[int, Meta(ge=1, description="The version of the judge's instructions.")]
-    cli: Annotated[str, Meta(description="The version of Claude Code.")] = ""
-    created_at: Annotated[str, Meta(description="When, in UTC.")]
+    model: Annotated[ModelName, Meta(description="The model that was asked.")]
+    template: Annotated[int, Meta(ge=1, le=MAX_TEMPLATE, description="The version of the judge's instructions.")]
+    cli: Annotated[Plain, Meta(description="The version of Claude Code.")] = ""
+    created_at: Annotated[Plain, Meta(description="When, in UTC.")]
     criterion: Annotated[tuple[CriterionBaseline, ...], Meta(description="One for each judge criterion with cases.")]
 
     def of(self, criterion: str) -> CriterionBaseline | None:

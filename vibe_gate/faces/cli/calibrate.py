@@ -9,7 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.calibration import Baseline, CriterionBaseline, at_most, clean_needed, earned, share
+from vibe_gate.domain.calibration import (
+    MAX_REPEATS,
+    Baseline,
+    CriterionBaseline,
+    at_most,
+    clean_needed,
+    earned,
+    share,
+)
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
@@ -37,6 +45,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return from_history(args, environ)
     if args.criterion:
         raise UsageError("--criterion belongs to --from-history: a calibration measures all that cases label.")
+    if args.repeat and args.repeat > MAX_REPEATS:
+        raise UsageError(f"--repeat takes at most {MAX_REPEATS}.")
     with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
         calibration = planned(cases, args.wire, args.repeat, environ, now())
         if not calibration.askings:
