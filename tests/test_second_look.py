@@ -73,10 +73,10 @@ class Walk:
 LOOKS = RUBRIC.replace('second_look = "never"\n', "")
 
 
-def change(place: Path, environ: dict[str, str], rubric: str = LOOKS, gate: str = GATE) -> Walk:
+def change(place: Path, environ: dict[str, str], rubric: str = LOOKS, gate: str = GATE, **more: str) -> Walk:
     repo = gated(place, environ, gate=gate, rubric=rubric)
     repo.commit("Caller", **{"src/main.py": CALLER, "src/guard.py": REMOVED})
-    repo.commit("Load robustly", **{"src/load.py": SWALLOWS, "src/guard.py": "GUARDS = ()\n"})
+    repo.commit("Load robustly", **{"src/load.py": SWALLOWS, "src/guard.py": "GUARDS = ()\n"}, **more)
     return Walk(repo, environ)
 
 
@@ -303,3 +303,27 @@ def test_a_fallback_takes_the_second_look_where_the_model_is_gone(tmp_path, envi
     walk = change(tmp_path / "repo", environ, rubric=LOOKS.replace("schema = 1\n", f"schema = 1\n{keys}"))
     assert look_of(walk(*[step] * 4)).model == "model-c"
     assert look_of(walk()).model == "model-c"
+
+
+LONG = "".join(f"def f{number}(a):\n    return a + {number}  # {'x' * 60}\n" for number in range(1_700))
+"""As a change more than one conversation is shown."""
+
+
+@pytest.mark.slow  # several runs of a large change
+def test_a_bait_that_is_refuted_hides_no_part_of_the_change_that_was_not_answered(tmp_path, environ):
+    """Part 1 brings a fail made to be refuted, part 2 makes the judge refuse: neither run may end green."""
+    walk = change(tmp_path / "repo", environ, **{"src/rest.py": LONG})
+    rest: list[Any] = [Turn("No.", stop_reason="refusal")]
+
+    def step(asked: MessagesRequest) -> Any:
+        if "second look" in asked.system_text:
+            return answer(looked("refuted", PREVENTS))
+        return answer(FAILS) if "except OSError" in asked.all_text else rest[-1]
+
+    for _ in range(2):  # the second one knows what the first was answered
+        summary = walk(step, step, step)
+        assert (summary.exit_code, criterion(summary).votes[0].outranked, walk.looks) == (1, "error", [])
+        assert [one.path for one in summary.unreviewed[:1]] == ["src/rest.py"]
+    rest.append(answer(answers(said("errors-not-swallowed"), said("names-are-clear"))))
+    summary = walk(step, step, step, step)
+    assert (summary.exit_code, criterion(summary).decided_by, summary.unreviewed) == (0, "refuted", ())

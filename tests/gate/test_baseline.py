@@ -70,8 +70,8 @@ def test_what_a_baseline_says_can_be_shown_and_paid_for() -> None:
     assert [one.partition(" (id")[0].partition(", not")[0] for one in found] == [
         r'5: model: "m\033[31m\342\200\256" is not the name of a language model',
         "6: template: must be at most 10000",
-        "7: cli: cannot be shown as it is",
-        "8: created_at: cannot be shown as it is",
+        r'7: cli: "m\033[31m\342\200\256" cannot be shown as it is',
+        r'8: created_at: "m\033[31m\342\200\256" cannot be shown as it is',
         "18: criterion[0].repeats",
     ]
 

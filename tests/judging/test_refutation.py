@@ -101,6 +101,8 @@ def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(ot
     found = fingerprinted(findings_of(ASKED, failed))
     fails = open_fails(RUBRIC, decide(RUBRIC, [failed, result(vote("pass"), of=SOFT)]), found, NOBODY)
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
+    looked_at = without_refuted(result(replace(whole, second_look=refuted.second_look)))
+    assert looked_at.outcome == ("pass" if outcome == "pass" else "fail")
 
 
 def test_two_parts_that_fail_are_not_refuted_by_one_look():

@@ -117,11 +117,12 @@ def worst(results: Sequence[CriterionResult]) -> CriterionResult:
 def without_refuted(result: CriterionResult) -> CriterionResult:
     """The result after second looks: a failed criterion passes if every vote that fails it was refuted.
 
-    Nothing else changes: one fail that stands, is undecided or was not looked at leaves the criterion failed. A
-    refutation reveals what the fail stood for: a vote that could not tell or has no answer leaves it undecided.
+    Nothing else changes: one fail that stands, is undecided or was not looked at leaves the criterion failed, and so
+    does one that stands for other parts of the change. A refutation reveals what the fail stood for: a vote that could
+    not tell or has no answer leaves it undecided.
     """
     fails = [vote for vote in result.votes if vote.outcome == "fail"]
-    if result.outcome != "fail" or not fails or not all(vote.is_refuted for vote in fails):
+    if result.outcome != "fail" or not fails or not all(vote.is_refuted and vote.outranked is UNSET for vote in fails):
         return result
     why = next(vote.second_look.reason for vote in fails if vote.second_look is not UNSET)
     refuted = replace(result, outcome="pass", decided_by="refuted", reason=short(f"Raised and refuted: {why}"))
