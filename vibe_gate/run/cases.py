@@ -31,6 +31,7 @@ from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.judging.questions import briefs_of, questions_of
 from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
+from vibe_gate.run.shard import WHOLE, Shard
 from vibe_gate.store import open_state, read_bundle
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
@@ -180,10 +181,16 @@ class CaseSet(Struct, frozen=True):
 
 @contextmanager
 def read_case_set(
-    start: Path, environ: Mapping[str, str], rubrics: Sequence[str] = (), *, nested: bool = False
+    start: Path,
+    environ: Mapping[str, str],
+    rubrics: Sequence[str] = (),
+    *,
+    nested: bool = False,
+    shard: Shard = WHOLE,
 ) -> Iterator[CaseSet]:
     """The cases of the repository around `start`, or if `nested` of this folder of it; those of these rubrics, or all.
 
+    Of them, those whose name is in `shard`.
     Raises DefinitionError with every mistake in definitions or cases; UsageError for a rubric that no case names, or a
     folder that git ignores.
     """
@@ -205,8 +212,8 @@ def read_case_set(
             if name not in named:
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
-        chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(repository, root, tree, chosen, gate)
+        chosen = (case for case in cases if not rubrics or case.file.rubric in rubrics)
+        yield CaseSet(repository, root, tree, tuple(case for case in chosen if shard.has(case.name)), gate)
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

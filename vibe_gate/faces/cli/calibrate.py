@@ -27,11 +27,12 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.from_history import from_history
 from vibe_gate.faces.cli.output import complain, emit_result, now
-from vibe_gate.faces.cli.request import WIRES, positive
+from vibe_gate.faces.cli.request import SHARD, WIRES, positive
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
 from vibe_gate.run.cases import CaseSet, read_case_set
+from vibe_gate.run.shard import WHOLE, Shard
 from vibe_gate.store import open_state
 
 JOBS = 4
@@ -47,9 +48,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError("--criterion belongs to --from-history: a calibration measures all that cases label.")
     if args.repeat and args.repeat > MAX_REPEATS:
         raise UsageError(f"--repeat takes at most {MAX_REPEATS}.")
-    with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
+    with read_case_set(Path.cwd(), environ, args.rubrics, shard=args.shard) as cases:
         calibration = planned(cases, args.wire, args.repeat, environ, now())
-        if not calibration.askings:
+        if not calibration.askings and args.shard == WHOLE:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; write [expect] into "
                 ".vibe-gate/cases/NAME/case.toml (docs/guides/calibration.md)."
@@ -57,7 +58,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if calibration.missing and args.wire != "replay" and find_upstream(environ) is None:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
         _ask(args, calibration, environ)
-        measured = [_written(measure, cases) for measure in calibration.measures(now())]
+        measured = [_written(measure, cases, args.shard) for measure in calibration.measures(now())]
         with open_state(cases.repository.common_dir) as state:
             labels = state.labels.all()
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
@@ -68,6 +69,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "paid_usd": sum(calibration.paid),
     }
     lines = [line for one in measured for line in _lines(*one, bound, labels)]
+    if args.shard != WHOLE:
+        lines.append(f"Part {args.shard} of the cases: no baseline was written. Without --shard, one is.")
     return emit_result(args, document, lines, code)
 
 
@@ -112,12 +115,13 @@ def _interrupted(calibration: Calibration) -> str:
     return f"interrupted after {done} of {asked} answers; nothing is measured."
 
 
-def _written(measure: RubricMeasure, cases: CaseSet) -> tuple[RubricMeasure, str]:
+def _written(measure: RubricMeasure, cases: CaseSet, shard: Shard) -> tuple[RubricMeasure, str]:
     """The measure as its baseline has it, and the path of that; "" if it is not complete and so not written.
 
-    Figures that are those of the baseline that is there keep its time, and so the file its bytes.
+    Figures that are those of the baseline that is there keep its time, and so the file its bytes. A part of the cases
+    writes none.
     """
-    if measure.undecided or not measure.measures:
+    if measure.undecided or not measure.measures or shard != WHOLE:
         return measure, ""
     for old in cases.gate.baselines:
         if replace(old, created_at=measure.baseline.created_at) == measure.baseline:
@@ -267,6 +271,7 @@ CALIBRATE = Command(
             help="measure nothing; propose commits of that range to label, and write those that you label as cases",
         ),
         argument("--criterion", metavar="ID", help="which question the labels of --from-history answer"),
+        SHARD,
         JSON,
     ),
     _run,

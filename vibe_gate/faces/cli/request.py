@@ -15,10 +15,15 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
+from vibe_gate.faces.cli.command import argument
 from vibe_gate.gate.source import is_identifier
+from vibe_gate.run.shard import WHOLE, shard_of
 
 WIRES: tuple[WireMode, ...] = get_args(WireMode)
 
+SHARD = argument(
+    "--shard", type=shard_of, default=WHOLE, metavar="K/N", help="only part K of N equal parts, for N machines"
+)
 
 _INSTEAD = {
     "staged": "--staged",

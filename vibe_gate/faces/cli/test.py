@@ -13,14 +13,15 @@ from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import emit_result, now
-from vibe_gate.faces.cli.request import WIRES
+from vibe_gate.faces.cli.request import SHARD, WIRES
 from vibe_gate.run.cases import CaseResult, Status, read_case_set
+from vibe_gate.run.shard import WHOLE
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     results = []
-    with read_case_set(Path.cwd(), environ, args.rubrics) as cases:
-        if not cases.cases:
+    with read_case_set(Path.cwd(), environ, args.rubrics, shard=args.shard) as cases:
+        if not cases.cases and args.shard == WHOLE:
             raise UsageError(
                 "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
             )
@@ -45,7 +46,7 @@ def _row(result: CaseResult) -> dict[str, object]:
 def _totals(counts: Counter[Status], results: list[CaseResult]) -> str:
     parts = [f"{counts[status]} {status}" for status in get_args(Status) if counts[status]]
     usd = sum(result.usd for result in results)
-    return f"{counted(len(results), 'case')}: {', '.join(parts)}" + (f" · ${usd:.4f}" if usd else "")
+    return f"{counted(len(results), 'case')}: {', '.join(parts) or 'none'}" + (f" · ${usd:.4f}" if usd else "")
 
 
 TEST = Command(
@@ -59,6 +60,7 @@ TEST = Command(
             help="ask the model, or record its answers into the cases' "
             "cassettes, or replay these offline (default: replay)",
         ),
+        SHARD,
         JSON,
     ),
     _run,
