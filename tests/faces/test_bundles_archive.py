@@ -97,6 +97,19 @@ def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
     assert done.stderr == "vibe-gate: bundles.tar.gz exists already; name another file.\n"
 
 
+def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(bundles, repo, run, tmp_path):
+    other, unsealed = sealed(repo, "q"), open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": "r"})
+    unsealed.abandon("stopped")
+    assert bundles(repo, "export", "--all", "-o", "all.tar.gz", "--json").json["runs"] == 2
+    assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.gz").returncode == 2
+    (repo / "bad.tar.gz").write_bytes(b"PK\3\4")
+    repository(tmp_path / "other")
+    done = bundles(tmp_path / "other", "import", str(repo / "bad.tar.gz"), str(repo / "all.tar.gz"), "--json")
+    assert done.returncode == 5
+    assert {one["run_id"] for one in done.json["imported"]} == {run.run_id, other.run_id}
+    assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [str(repo / "bad.tar.gz")]
+
+
 def test_a_hostile_archive_is_one_sentence_and_exit_5(bundles, repo, run):
     (repo / "x.tar.gz").write_bytes(b"PK\3\4")
     done = bundles(repo, "import", "x.tar.gz")

@@ -24,7 +24,16 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, Problem, Repaired, StoreUsage, Verified
-from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, RevisionError, StorageError, UsageError
+from vibe_gate.errors import (
+    INCONCLUSIVE,
+    INTEGRITY,
+    PASS,
+    GateError,
+    IntegrityError,
+    RevisionError,
+    StorageError,
+    UsageError,
+)
 from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, Named, StoredRuns, graph_of, moment
@@ -272,9 +281,16 @@ def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
     return [*text, f"{counted(len(done.deleted), 'run')} {verb}, {done.freed_mb:,.3f} MB {freed}."]
 
 
+Pair = dict[str, str]
+"""A run's id and key."""
+
+
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    chosen = runs.entries(args.runs) or [runs.named(None).entry]
+    if args.all and args.runs:
+        raise UsageError("--all exports every run; name no RUN with it.")
+    sealed = [entry for entry in runs.bundles.runs() if entry.state == "sealed"] if args.all else None
+    chosen = sealed or runs.entries(args.runs) or [runs.named(None).entry]
     size = runs.bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
     document = {"file": target, "runs": len(chosen), "size": size}
@@ -282,14 +298,26 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    done = StoredRuns(environ).bundles.import_archive(Path(args.file))
-    new, already = [_pair(place) for place in done.runs], [_pair(place) for place in done.already]
+    bundles, new, already, refused = StoredRuns(environ).bundles, list[Pair](), list[Pair](), list[str]()
+    for file in args.files:
+        try:
+            done = bundles.import_archive(Path(file))
+        except IntegrityError as error:
+            if len(args.files) == 1:
+                raise
+            refused.append(f"{paths.quote(file)}: {error}")
+            continue
+        new += map(_pair, done.runs)
+        already += map(_pair, done.already)
     text = [f"{run['run_id']} imported, about {run['key']}" for run in new]
     text += [f"{run['run_id']} already here, with the same content" for run in already]
-    return emit_result(args, {"imported": new, "already": already}, text)
+    for sentence in refused:
+        complain(f"vibe-gate: {safe(sentence)}")
+    document = {"imported": new, "already": already} | ({"refused": refused} if refused else {})
+    return emit_result(args, document, text, INTEGRITY if refused else PASS)
 
 
-def _pair(place: str) -> dict[str, str]:
+def _pair(place: str) -> Pair:
     key, _, run_id = place.partition("/")
     return {"run_id": run_id, "key": key}
 
@@ -353,6 +381,7 @@ SUBCOMMANDS = {
         "Write runs to one compressed archive; each is verified first.",
         (
             argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
+            argument("--all", action="store_true", help="every sealed run"),
             argument(
                 "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
             ),
@@ -361,8 +390,8 @@ SUBCOMMANDS = {
         _export,
     ),
     "import": Command(
-        "Import the runs of an archive: all, or none if anything is wrong (exit 5).",
-        (argument("file", metavar="FILE", help="an archive that `bundles export` wrote"), JSON),
+        "Import the runs of archives, one after the other: all of it, or none if anything is wrong (exit 5).",
+        (argument("files", nargs="+", metavar="FILE", help="archives that `bundles export` wrote"), JSON),
         _import,
     ),
 }
