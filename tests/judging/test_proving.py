@@ -213,7 +213,7 @@ HOSTILE = {
     "memory": ("self.assertEqual(len(bytearray(900 << 20)), 1)", "memory"),
     "disk": ("fill_the_disk()", "wrote|writes"),
     "loops": ("loop()", "timed out after 2 s"),
-    "outside": ("write_outside()", ""),
+    "outside": ("print('\\x1b[2J\\u202e::error::owned'); write_outside()", ""),
 }
 
 ATTACK = """\
@@ -266,6 +266,8 @@ def test_a_test_that_attacks_the_machine_could_not_run_and_leaves_nothing(
         if why and not (found[name].status == "could_not_run" and re.search(f"{why}|timed out", found[name].reason))
     ]
     assert wrong == []
+    logs = b"".join(log.read_bytes() for log in (repo.path / review.summary.bundle / "counterexamples").glob("*.log"))
+    assert b"\xe2\x9f\xa6U+001B\xe2\x9f\xa7[2J" in logs and b"\x1b" not in logs  # who prints them is not attacked
     assert found["outside"].status == "unchanged", found["outside"]  # it could write nowhere, in either tree
     assert [place for place in places if Path(place, "was-here").exists()] == []
     assert {one.level for one in review.findings} == {"failure"}  # each fail stands

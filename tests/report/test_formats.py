@@ -15,7 +15,7 @@ from reports import COUNTEREXAMPLE, first
 from summaries import criterion, failed, finding, policy, rubric, summary, unseen
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.verdict import CheckedEvidence
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook
 from vibe_gate.report.formats import gitlab, junit, sarif
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -82,7 +82,10 @@ def test_every_run_is_valid_in_every_format(name):
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=280), st.integers(0, 10**6), st.sampled_from(["failure", "warning", "notice"]))
 def test_any_text_is_valid_in_every_format(text, line, level):
-    found = finding(text, line=line, path=paths.quote(text.replace("\0", "?")), criterion=text, level=level)
+    path = paths.quote(text.replace("\0", "?"))
+    proof = Proof(status="proven", reason=text, path=path, test=text, command=text)
+    look = SecondLook(outcome="refuted", said="refuted", reason=text)
+    found = finding(text, line=line, path=path, criterion=text, level=level, proof=proof, second_look=look)
     bad = criterion("held", "fail", reason=text)
     made = failed(0, 0, found=(found,), rubrics=(rubric(bad, outcome="fail"),), unreviewed=(unseen(text, text),))
     log(made)

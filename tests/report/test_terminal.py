@@ -11,7 +11,7 @@ from summaries import changed, criterion, failed, finding, policy, rubric, summa
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
-from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, Vote
+from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import sentences
 from vibe_gate.report.terminal import render
 
@@ -346,9 +346,12 @@ def test_a_reason_that_repeats_is_told_once():
 def test_markup_and_escapes_of_others_are_shown_and_never_obeyed():
     hostile = "[bold red]x[/] \x1b[2J \u202e \u200b [link=http://x]y[/link]"
     reason = criterion("c", "fail", reason=hostile)
-    made = failed(0, 0, found=(finding(hostile, path=hostile),), rubrics=(rubric(reason, outcome="fail"),))
+    look = SecondLook(outcome="stands", said="stands", reason=f"looked {hostile}")
+    proof = Proof(status="proven", reason=f"ran {hostile}", test=hostile, command=hostile)
+    found = finding(hostile, path=hostile, proof=proof, second_look=look)
+    made = failed(0, 0, found=(found,), rubrics=(rubric(reason, outcome="fail"),))
     text = screen(made, (hostile,), width=400)
-    assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 4
+    assert text.count("[bold red]x[/] \\x1b[2J \\u202e \\u200b [link=http://x]y[/link]") == 7
     assert not set(text) & {"\x1b", "\u202e", "\u200b"}
 
 

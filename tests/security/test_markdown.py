@@ -20,7 +20,7 @@ from summaries import criterion, finding, rubric, summary
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import AgentAuthored, Cost, PolicyChange, Trusted, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import FINDING_MARKER, check_run, commands, finding_of, fixed_body, review_comments
 from vibe_gate.report.comment import DOCS, MARKER, comment, job_summary, state_of
@@ -52,15 +52,19 @@ def told(text: str) -> Report:
     held = [part for part in raw[:3000].replace("\0", "?").split("/") if part not in ("", ".", "..")]
     path = paths.quote("/".join(held) or "x")  # as git could hold it
     evidence = CheckedEvidence(path=path, line=2, end_line=2, quote=text, standing="holds")
+    look = SecondLook(outcome="refuted", said="refuted", reason=short, evidence=(evidence,), turn=text[:99], model=text)
+    proof = Proof(status="proven", reason=text, path=path, test=text, command=text, obligation=(evidence,))
     vote = Vote(outcome="fail", said="fail", reason=text, counterexample=text, evidence=(evidence,), turn=text[:99],
-                changes=text)  # fmt: skip
+                changes=text, model=text, proof=proof, second_look=look)  # fmt: skip
     bad = criterion("held", "fail", kind="judge", reason=text, votes=(vote, vote))
     found = [
-        finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16),
+        finding(short, line=2, path=path, criterion=text, evidence=(evidence,), fingerprint="a" * 16, proof=proof,
+                second_look=replace(look, outcome="stands")),
         finding(short, line=0, path="", criterion=text, level="warning", fingerprint=text[:16]),
         finding(f"suppressed by {short}"[:280], level="notice", fingerprint="b" * 16),
         finding("The line 3 of this file holds x.", line=3, path=path, fingerprint="c" * 16),
-    ]
+        finding("Refuted.", level="notice", line=3, path=path, fingerprint="9" * 16, second_look=look),
+    ]  # fmt: skip
     seen = [
         ReportedFinding(fingerprint=name * 16, criterion=text[:64], path=path[:4096], line=1, level="failure",
              message=short, since=OLD, fixed=fixed)
@@ -117,7 +121,7 @@ def check(markdown: str, breaks: bool) -> None:
         )
         assert node.get("href").startswith(DOCS) or [child.tag for child in node] == ["code"]
     assert all(set(node.attrib) == set() for node in tree.iter("details", "summary", "code", "p", "td", "th", "li"))
-    assert {node.get("lang") for node in tree.iter("pre")} <= {None, "diff", "suggestion"}
+    assert {node.get("lang") for node in tree.iter("pre")} <= {None, "diff", "suggestion", "python"}
     assert acted_upon(tree) == []
     ours = [str(node) for node in tree.iter() if not isinstance(node.tag, str)]
     assert all(
@@ -137,7 +141,7 @@ def test_each_document_shows_their_text_as_text_can_be_sent_and_keeps_marker_and
         assert len(markdown.encode()) <= limits.get(what, 60_000)
         assert not {"\r", "\0"} & set(markdown)
         if what.startswith(("review", "fixed")):
-            assert finding_of(markdown) in {"a" * 16, "c" * 16}
+            assert finding_of(markdown) in {"a" * 16, "c" * 16, "9" * 16}
     for note in check_run(report).annotations:
         assert len(note.message.encode()) < 64_000
         assert "\x1b" not in note.message + note.title + note.raw_details

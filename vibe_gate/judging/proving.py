@@ -15,6 +15,7 @@ from vibe_gate import scratch
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, Side
 from vibe_gate.domain.context import Facts, ProofEnvironment, RunContext
+from vibe_gate.domain.escape import show_block
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, short
 from vibe_gate.git import Repository, Tree
@@ -80,7 +81,8 @@ class Prover:
         printed: list[str] = []
         status, reason = counterexample.weighed(*await self._compared(test, path, printed), obligation)
         redact, name = self._run.redactor.text, counterexample.name_of(path, test)
-        self._run.record.counterexample(name, test.encode(errors="replace"), "".join(printed).encode(errors="replace"))
+        shown = show_block("".join(printed))  # a person prints it on a terminal
+        self._run.record.counterexample(name, test.encode(errors="replace"), shown.encode(errors="replace"))
         return Proof(
             status=status,
             reason=short(redact(reason)),
