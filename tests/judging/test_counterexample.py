@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Proof, ProofStatus, Vote
 from vibe_gate.judging.brief import ObligingLine
 from vibe_gate.judging.counterexample import (
+    STEERS_TESTS,
     Runner,
     RunReading,
     compared,
@@ -153,6 +155,13 @@ def test_a_test_has_a_path_of_ours_and_its_control_fails_in_every_runner() -> No
     assert "def test_it():" in control
     with pytest.raises(SyntaxError):
         compile(control_of("let x;", python=False).replace("\0", ""), "control", "exec")
+
+
+def test_what_python_or_a_runner_loads_by_itself_decides_what_tests_say() -> None:
+    own = ("a/conftest.py", "unittest.py", "src/pytest.py", "src/unittest/__main__.py", "_pytest/main.py", "x.pth",
+           "src/sitecustomize.py", "e-1.dist-info/entry_points.txt", "src/e.egg-info/entry_points.txt")  # fmt: skip
+    assert [path for path in own if not paths.matches(path, STEERS_TESTS)] == []
+    assert [path for path in ("src/things.py", "tests/test_it.py") if paths.matches(path, STEERS_TESTS)] == []
 
 
 def result(

@@ -19,7 +19,7 @@ from recorded import begun
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
 from vibe_gate.domain.summary import ChangedFile
-from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import View
@@ -86,13 +86,16 @@ def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: 
 
 def test_what_others_wrote_stays_text() -> None:
     evidence = (CheckedEvidence(path=HOSTILE, line=1, end_line=1, quote=HOSTILE, standing="holds"),)
+    proof = Proof(status="proven", reason=HOSTILE, path=HOSTILE, test=HOSTILE, command=HOSTILE, obligation=evidence)
+    look = SecondLook(outcome="stands", said="stands", reason=HOSTILE, evidence=evidence, turn=HOSTILE, model=HOSTILE)
     vote = Vote(outcome="fail", said="fail", reason=HOSTILE, counterexample=HOSTILE, evidence=evidence, turn=HOSTILE,
-                model=HOSTILE)  # fmt: skip
+                model=HOSTILE, proof=proof, second_look=look)  # fmt: skip
     asked = criterion("x", "fail", reason=HOSTILE, votes=(vote,))
     renamed = ChangedFile(path=HOSTILE, old_path=HOSTILE, change_type="renamed", added=1, deleted=0, binary=False)
     told = summary(
         outcome="fail", exit_code=1, rubrics=(rubric(asked, outcome="fail"),), workflow=HOSTILE,
-        findings=(finding(HOSTILE, path=HOSTILE, criterion="x", evidence=evidence),), unreviewed=(unseen(HOSTILE),),
+        findings=(finding(HOSTILE, path=HOSTILE, criterion="x", evidence=evidence, proof=proof, second_look=look),),
+        unreviewed=(unseen(HOSTILE),),
         files=(renamed,),
     )  # fmt: skip
     shown = verdict_page(told)

@@ -32,8 +32,8 @@ RUNS = 3
 FILE = "{file}"
 TEST_FOLDERS = ("tests", "test")
 STEERS_TESTS = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini",
-                "setup.cfg", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.py", "**/_pytest/**",
-                "**/unittest/**")  # fmt: skip
+                "setup.cfg", "sitecustomize.py", "usercustomize.py", "*.pth", "pytest.py", "unittest.py",
+                "**/_pytest/**", "**/unittest/**", "**/*.dist-info/**", "**/*.egg-info/**")  # fmt: skip
 """Files that decide what a test's run says; a change of one makes a passing run worth nothing."""
 
 Runner = Literal["pytest", "unittest", "other"]

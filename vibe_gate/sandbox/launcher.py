@@ -11,8 +11,9 @@ around itself, which nobody takes down again, and becomes the command. What hold
     seccomp             no sockets of other services (a container daemon's is as good as root), no io_uring, no keyrings
     capabilities        where it runs as root: only those that change files
 
-The order may say {"offline": true} (no socket of any kind, no shared memory) and give "limits": {"memory": bytes,
-"disk": bytes, "processes": number}, of all processes together. Whatever goes over one ends, and FD gets a failure.
+The order may say {"offline": true} (no socket of any kind, no shared memory or queue) and give "limits": {"memory":
+bytes, "disk": bytes, "processes": number}, of all processes together. Whatever goes over one ends, and FD gets a
+failure.
 
 FD gets lines of JSON: {"lacks": what this system has no wall for}, {"failure": why it was not started}, and at the end
 {"code": ...} as in `subprocess`. Without FD, as in the second form, the exit code is the command's, and why it was not
@@ -78,6 +79,12 @@ FILTERED = {
     "aarch64": (0xC00000B7, 198, (425, 426, 427, 217, 218, 219)),
 }
 """seccomp(2): architecture -> (its number, socket, calls that do not exist here)."""
+
+_SHARED = {
+    "x86_64": (29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
+    "aarch64": (180, 181, *range(186, 197)),
+}
+"""shm*, sem*, msg* and mq_*: what they make outlives the processes, and other services' is as near."""
 
 _FAMILIES = (2, 10, 16)  # AF_INET, AF_INET6, AF_NETLINK (name look-ups ask for the interfaces)
 _AF_UNIX = 1
@@ -179,7 +186,7 @@ def _wall(order: dict[str, Any], abi: int) -> str:
         lacks.append("signals reach the gate")
     _drop_capabilities()
     families = (*_FAMILIES, _AF_UNIX) if order["unix_sockets"] else _FAMILIES
-    if not (_filter_calls((), errno.ENETDOWN) if order.get("offline") else _filter_calls(families)):
+    if not (_filter_calls((), offline=True) if order.get("offline") else _filter_calls(families)):
         lacks.append("sockets of other services are open")
     return "; ".join(lacks)
 
@@ -268,15 +275,18 @@ def _threads_of_user() -> int:
     return count
 
 
-def _filter_calls(families: tuple[int, ...], refusal: int = errno.EACCES) -> bool:
+def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
     """Only sockets of these families; no calls that go around a filter. False if this system has no filter."""
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
-    code = b"".join(struct.pack("=HBBI", *line) for line in _program(*FILTERED[machine], families, refusal))
+    number, socket, absent = FILTERED[machine]
+    absent += _SHARED[machine] if offline else ()
+    refusal = errno.ENETDOWN if offline else errno.EACCES
+    program = _program(number, socket, absent, families, refusal)
+    code = b"".join(struct.pack("=HBBI", *line) for line in program)
     lines = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
-    return _prctl(_SET_SECCOMP, 2, program) == 0
+    return _prctl(_SET_SECCOMP, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))) == 0
 
 
 def _program(
