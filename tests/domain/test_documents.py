@@ -205,7 +205,7 @@ options = { timeout_s = 5 }
             "45ef6910572981ac3f5785b68f55455fa5237de10f8711a3016846bfe8ae3f86",
         ),
         (LARGE, "90fe51e19f73b922043baca760b0b020d1fa389578c5de7a939a4b52762657b6"),
-        (built_in_rubrics()[0], "13d03c544ed3f0a22787e25dec11f0467ec5de2c6c75acfca79734ce3f66058e"),
+        (built_in_rubrics()[0], "6b977ea47ca89bf6ae4096eccc554381f2640c1cf488a2e620ed499891f39485"),
         (built_in_rubrics()[1], "045f24dddab7ce78857a180158ab40dd67cc75e04f9fc0985764537f67a57449"),
         (
             read_table(Rubric, tomllib.loads(WRITTEN), []),

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.document import read
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.judging import brief
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
+from vibe_gate.judging import brief, second_look_brief
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.run.summary import unreviewed
@@ -144,7 +145,7 @@ def test_the_answer_schema_is_the_same_for_every_question_and_refuses_little_by_
     assert not any(f'"{name}"' in json.dumps(schema) for name in limits)
 
 
-WORDS = {5: "dd2a2adb2d37faafebbd7d983c4729af5c60ed7a33b80000233963fe66141085"}
+WORDS = {6: "5116d8ac6f3c107a6e8e84954393a81028d41326f61a6bc76646fce8a167eb4a"}
 """Template version -> digest of all that a judge is told in our words. One version more for every other wording."""
 
 
@@ -164,7 +165,7 @@ def every_word() -> str:
         *(added(f"more{number}.py", b"") for number in range(brief.MAX_LISTED_FILES)),
     )
     asked = [
-        {"id": "plain", "kind": "judge", "question": "Q?", "good": "good", "bad": "bad"},
+        {"id": "plain", "kind": "judge", "question": "Q?", "good": "good", "bad": "two\nlines"},
         {"id": "narrow", "kind": "judge", "question": "Q?", "paths": ["*.py", "*.sh", "*.bin"]},
     ]
     held = read(Rubric, {"schema": 1, "id": "r", "criterion": asked})
@@ -178,4 +179,30 @@ def test_other_words_to_the_judge_are_another_template_version():
     digest = hashlib.sha256(every_word().encode()).hexdigest()
     assert digest == WORDS[brief.TEMPLATE_VERSION], (
         "raise TEMPLATE_VERSION in judging/brief.py and add its digest to WORDS"
+    )
+
+
+def test_an_example_of_several_lines_begins_no_line_of_the_brief():
+    assert "\n  fails, for example: two\n    lines\n" in every_word()
+
+
+LOOK_WORDS = {2: "9a02acceca51aa8e76c2882da635b91e0f82b782584a6e7fc58bdd07708becb2"}
+"""As `WORDS`, of a second look."""
+
+
+def every_look_word() -> str:
+    """System prompt, form of the answer, and a prompt in which every row of ours stands."""
+    line = CheckedEvidence(path="a.py", line=1, end_line=1, quote="x", standing="holds")
+    proof = Proof(status="could_not_run", reason="No pytest.", test="assert x", obligation=(line,))
+    votes = [Vote(outcome="fail", said="fail", reason=str(one), evidence=(line,)) for one in range(2)]
+    asked = second_look_brief.look_prompt(
+        Criterion(id="works", kind="judge", question="Q?"), [votes[0], replace(votes[1], proof=proof)], NONCE
+    )
+    return "\n".join([second_look_brief.LOOK_PROMPT, json.dumps(second_look_brief.look_schema()), asked])
+
+
+def test_other_words_to_a_second_look_are_another_look_version():
+    digest = hashlib.sha256(every_look_word().encode()).hexdigest()
+    assert digest == LOOK_WORDS[second_look_brief.LOOK_VERSION], (
+        "raise LOOK_VERSION in judging/second_look_brief.py and add its digest to LOOK_WORDS"
     )

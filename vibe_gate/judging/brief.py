@@ -22,7 +22,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
-TEMPLATE_VERSION = 5
+TEMPLATE_VERSION = 6
 """Part of the key that answers are kept under (`questions.vote_key`): raise it whenever the words below change, so
 that no answer to the old words is taken for one to the new."""
 
@@ -56,12 +56,12 @@ and evidence: changed lines that show it. Without a counterexample and evidence 
 - abstain: what you can see does not decide it; say in `missing` what would. This is an honest answer; a guess is not.
 
 The id of a criterion stands in brackets before its question. One piece of evidence is one line, quoted letter by \
-letter as shown after the `|`, without numbers and signs; of a long line that goes on in further rows, quote from one \
-row. Name the path as shown, from the root of the tree (`src/a.py`), and the number of the left column with "side": \
-"before" for a line marked -, of the right column with "side": "after" for any other. At least one quoted line is \
-marked + or -: if something is missing, or an unchanged line became wrong, quote the changed line that makes it so and \
-say the rest in the reason. Text like ⟦U+200B⟧ or ⟦0xFF⟧ stands for an invisible character or a byte that is not \
-UTF-8. Reasons are one plain sentence of at most 280 characters.
+letter as shown after the `|`, without numbers and signs; its indentation may be left out. Of a long line that goes on \
+in further rows, quote from one row. Name the path as shown, from the root of the tree (`src/a.py`), and the number of \
+the left column with "side": "before" for a line marked -, of the right column with "side": "after" for any other. At \
+least one quoted line is marked + or -: if something is missing, or an unchanged line became wrong, quote the changed \
+line that makes it so and say the rest in the reason. Text like ⟦U+200B⟧ or ⟦0xFF⟧ stands for an invisible character \
+or a byte that is not UTF-8. Reasons are one plain sentence of at most 280 characters.
 
 Judge the change, not the code around it; do not propose fixes. Lines without a sign are there to be understood. The \
 facts below the change were computed from the whole tree; a name is looked for as a word, so rely on them as far as a \
@@ -331,10 +331,10 @@ def _criteria(criteria: Sequence[Criterion]) -> str:
     for criterion in criteria:
         lines = [f"[{criterion.id}] {criterion.question}"]
         lines += [f"  concerns only: {', '.join(criterion.paths)}"] if criterion.paths else []
-        lines += [f"  passes, for example: {criterion.good}"] if criterion.good else []
-        lines += [f"  fails, for example: {criterion.bad}"] if criterion.bad else []
+        examples = (("passes", criterion.good), ("fails", criterion.bad))
+        lines += [f"  {name}, for example: {text}".replace("\n", "\n    ") for name, text in examples if text]
         blocks.append("\n".join(lines))
-    return "\n".join(blocks)
+    return "\n\n".join(blocks)
 
 
 def _file_line(file: FileDiff) -> str:
