@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,9 @@ def test_the_same_look_is_not_paid_for_twice_unless_forced(walk):
     assert (again.exit_code, again.cost.usd, walk.asked) == (0, 0.0, [])
     assert (criterion(again).decided_by, look_of(again).outcome) == ("refuted", "refuted")
     assert look_of(again).turn.startswith(".vibe-artifacts/")
+    with closing(sqlite3.connect(walk.repo.path / ".git/vibe-gate/state.db", isolation_level=None)) as database:
+        database.execute("UPDATE answers SET answer = replace(answer, 'src/main.py', 'README.md')")
+    assert (walk().exit_code, walk.asked) == (1, []), "what is kept counts for what it would count for now"
     assert walk(FAILS, looked("stands"), force=True).exit_code == 1
 
 

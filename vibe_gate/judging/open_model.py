@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from vibe_gate import scratch
-from vibe_gate.agent import program_versions
+from vibe_gate import agent, scratch
 from vibe_gate.domain.context import RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
@@ -38,6 +37,23 @@ class OpenedModel:
         self.gone: dict[str, str] = {}
         self.replaced: set[tuple[str, str]] = set()
 
+    async def hold(self, turn: agent.Turn, run: RunContext, homes: Path) -> agent.TurnEnd:
+        """Hold a conversation through the gateway, in what time the run has left; the agent's home is below `homes`."""
+        return await agent.hold(
+            turn,
+            record=run.record,
+            wire=self.gateway,
+            environ=run.environ,
+            homes=homes,
+            redact=run.redactor.text,
+            timeout_s=run.deadline.left(),
+        )
+
+    def why_unanswered(self, end: agent.TurnEnd, run: RunContext) -> str:
+        """Why a conversation ended without an answer: a limit of the run, or what was seen."""
+        limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${self.limit_usd:g} is reached."}
+        return limits.get(end.ending.status) or run.redactor.text(end.ending.detail)
+
     def notes(self) -> Iterator[str]:
         """Sentences for people: requests that the cassette lacks, models replaced, spending that is not counted."""
         yield from self.gateway.unmatched
@@ -59,7 +75,7 @@ def open_model(run: RunContext, wire: Wire, upstream: Upstream | None, budget: B
 
     scratch.remove_abandoned()
     with scratch.private_folder("run") as folder:
-        run.record.describe(versions=program_versions(run.environ, folder))
+        run.record.describe(versions=agent.program_versions(run.environ, folder))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left = math.inf if budget.per_day_usd is None else max(budget.per_day_usd - spending.spent(run.clock()), 0.0)
         nonce, limit = secrets.token_hex(16), min(budget.max_cost_usd, earlier.usd + left)

@@ -173,7 +173,7 @@ class _KeptLooks:
         document = self._run.state.answers.get(key, self._run.clock())
         with suppress(ValueError):  # written by another version, or by someone else: a miss
             look = None if document is None else read(SecondLook, document)
-            return look if look and holds_all(look, document) else None
+            return check_refutation(look) if look and holds_all(look, document) else None
         return None
 
     def keep(self, looks: Mapping[str, SecondLook]) -> str:
@@ -239,15 +239,13 @@ async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
         end, name = await with_fallback(
             partial(_hold, question, shared), question.model, question.fail.rubric.fallback, model, run.redactor.text
         )
-    status = end.ending.status
-    if status == "answered":
+    if end.ending.status == "answered":
         return replace(_found(end.ending.answer, end.folder, shared), model=name)
-    limits = {"timeout": run.deadline.reached, "budget": f"The budget of ${model.limit_usd:g} is reached."}
-    return _no_answer(limits.get(status) or run.redactor.text(end.ending.detail), end.folder)
+    return _no_answer(model.why_unanswered(end, run), end.folder)
 
 
 async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> agent.TurnEnd:
-    model, run, fail = shared.model, shared.run, question.fail
+    model, fail = shared.model, question.fail
     turn = agent.Turn(
         node=question.node,
         prompt=look_prompt(fail.criterion, fail.votes, model.nonce),
@@ -261,15 +259,7 @@ async def _hold(question: LookQuestion, shared: _LookContext, name: str, patienc
         max_cost_usd=model.limit_usd,
         patience_s=patience_s,
     )
-    return await agent.hold(
-        turn,
-        record=run.record,
-        wire=model.gateway,
-        environ=run.environ,
-        homes=model.folder,
-        timeout_s=run.deadline.left(),
-        redact=run.redactor.text,
-    )
+    return await model.hold(turn, shared.run, model.folder)
 
 
 def _no_answer(why: str, turn: str = "") -> SecondLook:

@@ -229,7 +229,7 @@ async def with_fallback(
 async def _hold(
     shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext, name: str, patience_s: float
 ) -> agent.TurnEnd:
-    model, run = context.model, context.run
+    model = context.model
     turn = agent.Turn(
         node=node,
         prompt=shown.prompt(part, model.nonce, number),
@@ -243,25 +243,15 @@ async def _hold(
         max_cost_usd=model.limit_usd,
         patience_s=patience_s,
     )
-    return await agent.hold(
-        turn,
-        record=run.record,
-        wire=model.gateway,
-        environ=run.environ,
-        homes=context.folder,
-        redact=run.redactor.text,
-        timeout_s=run.deadline.left(),
-    )
+    return await model.hold(turn, context.run, context.folder)
 
 
 async def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
-    status, run = end.ending.status, context.run
-    if status == "answered":
+    if end.ending.status == "answered":
         reply = await _reply(part, end.ending.answer, change, end.folder, context)
     else:
-        budget = f"The budget of ${context.model.limit_usd:g} is reached."
-        limits = {"timeout": run.deadline.reached, "budget": budget}
-        reply = _no_answer(part, status, limits.get(status) or run.redactor.text(end.ending.detail), end.folder)
+        why = context.model.why_unanswered(end, context.run)
+        reply = _no_answer(part, end.ending.status, why, end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
     looked = end.ending.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
     return replace(reply, votes=votes, model=model, used_tools=looked)
