@@ -8,10 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate.domain import paths
 from vibe_gate.domain.label import Label, LabelSource, Word
 from vibe_gate.errors import UsageError
-from vibe_gate.gate.stored import StoredFinding, person, stored_finding
+from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_finding
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
@@ -64,9 +63,6 @@ def take_back_label(what: str, *, start: Path, environ: Mapping[str, str]) -> st
     with open_repository(start, environ) as repository:
         person(repository, environ, "label")
         state = open_state(repository.common_dir).labels
-        names = sorted({one.finding for one in state.all() if one.finding.startswith(what)})
-        if len(names) != 1 or not what:
-            why = f"{len(names)} labelled findings match" if names else "no labelled finding matches"
-            raise UsageError(f"{why} {paths.quote(what)}; `vibe-gate label list` shows all.")
-        state.remove(names[0])
-        return names[0]
+        name = only_finding(state.all(), what, "labelled finding", "label")
+        state.remove(name)
+        return name

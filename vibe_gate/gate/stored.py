@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -12,7 +12,8 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.document import read
-from vibe_gate.domain.label import FindingSource
+from vibe_gate.domain.gate import Override
+from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.domain.verdict import Finding
@@ -111,3 +112,12 @@ def _bundles(repository: Repository, now: datetime) -> Bundles:
     known = Provenance(now, repository.tracked(STORE))
     index = open_state(repository.common_dir).run_index(repository.root / STORE)
     return Bundles(repository.root, known, index)
+
+
+def only_finding(recorded: Iterable[Label | Override], begin: str, noun: str, command: str) -> str:
+    """The finding of these records whose fingerprint begins so. UsageError: there is none, or several."""
+    names = sorted({one.finding for one in recorded if begin and one.finding.startswith(begin)})
+    if len(names) == 1:
+        return names[0]
+    why = f"{len(names)} {noun}s match" if names else f"no {noun} matches"
+    raise UsageError(f"{why} {paths.quote(begin)}; `vibe-gate {command} list` shows all.")

@@ -18,7 +18,7 @@ from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.errors import DefinitionError, InfrastructureError, UsageError
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, load_gate
 from vibe_gate.gate.source import Mistake, read_toml, validated
-from vibe_gate.gate.stored import StoredFinding, person, sealed_runs, stored_finding
+from vibe_gate.gate.stored import StoredFinding, only_finding, person, sealed_runs, stored_finding
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state, read_bundle
@@ -73,12 +73,9 @@ def take_back(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
     """
     with open_repository(start, environ) as repository:
         state = open_state(repository.common_dir).overrides
-        names = sorted({one.finding for one in state.all() if one.finding.startswith(what)})
-        if len(names) != 1 or not what:
-            why = f"{len(names)} overrides match" if names else "no override matches"
-            raise UsageError(f"{why} {paths.quote(what)}; `vibe-gate override list` shows all.")
-        state.remove(names[0])
-        return names[0]
+        name = only_finding(state.all(), what, "override", "override")
+        state.remove(name)
+        return name
 
 
 def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
