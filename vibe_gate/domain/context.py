@@ -60,7 +60,8 @@ class ReviewRequest(Struct, frozen=True):
     judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not
     the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
     wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
-    `calibrating`: the judge itself is tested, so what is known of it has no effect.
+    `calibrating`: the judge itself is tested, so what is known of it has no effect. `batch`: the digest of what many
+    reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json.
     """
 
     selection: Selection
@@ -86,6 +87,13 @@ class ReviewRequest(Struct, frozen=True):
     reuse: bool = False
     alone: bool = False
     calibrating: bool = False
+    batch: str = ""
+    replay_of: str = ""
+
+    @property
+    def belongs_to(self) -> dict[str, str]:
+        """What run.json says of the batch, and of the run that is replayed; nothing if there is none."""
+        return {name: value for name in ("batch", "replay_of") if (value := getattr(self, name))}
 
     def budget_in(self, gate: Gate) -> Budget:
         """The gate's, with the request's own limit in USD."""

@@ -71,6 +71,7 @@ ABOUT: Own = {
     **dict.fromkeys(
         ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation", "request"), True
     ),
+    **dict.fromkeys(("batch", "replay_of"), True),
     "budgets": {},
     "definitions": {UNDER: True},
     "questions": {},

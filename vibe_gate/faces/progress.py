@@ -69,6 +69,36 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
         yield ProgressDisplay(running.show, running.show, aside)
 
 
+@contextmanager
+def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], object]]:
+    """On a terminal a bar of `total` tasks, with their rate and the time left; call what is given for each that ends.
+
+    What is printed meanwhile stands above it.
+    """
+    if not (total and is_lively(environ)):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:  # noqa: ANN401
+            return Text(f"{task.speed:.1f}/s" if task.speed else "")
+
+    with Progress(
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True, highlight=False),
+        transient=True,
+        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
+
+
 class _Running:
     """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins."""
 

@@ -26,11 +26,9 @@ from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
 from vibe_gate.gateway import Mode
 from vibe_gate.judging.brief import TEMPLATE_VERSION
+from vibe_gate.run.batch import SOON_USED_UP, SharedLimit
 from vibe_gate.run.cases import CaseResult, CaseSet
 from vibe_gate.store import State, open_state
-
-SOON_USED_UP = 0.001
-"""USD: with less than this no conversation is begun."""
 
 
 class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +128,7 @@ class Calibration(Struct, frozen=True):
 
         `tell` hears of each answer. Raises GateError for what no other case would fare better with.
         """
-        budget = _SharedLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        budget = _WaitingLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
         places = asyncio.Semaphore(jobs)
         by_case: dict[str, list[Asking]] = {}
         for asking in self.missing:
@@ -148,7 +146,7 @@ class Calibration(Struct, frozen=True):
     async def _ask(
         self,
         asking: Asking,
-        budget: _SharedLimit,
+        budget: _WaitingLimit,
         state: State,
         environ: Mapping[str, str],
         clock: Callable[[], datetime],
@@ -302,26 +300,20 @@ def _unheard(stage: str, text: str) -> None:
     """What the review of a case is doing, which nobody is shown."""
 
 
-class _SharedLimit:
-    """USD that are left for reviews that run side by side; each reserves what it may cost at most."""
+class _WaitingLimit:
+    """A shared limit whose reviews wait for one another."""
 
     def __init__(self, usd: float) -> None:
-        self._left = usd
-        self._running = 0
+        self._limit = SharedLimit(usd)
         self._changed = asyncio.Condition()
 
     async def reserve(self, most: float) -> float:
-        """What the next review may cost: `most`, or when none runs that could leave some over, what is left."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self._left >= most or not self._running)
-            limit = min(most, self._left)
-            self._left -= limit
-            self._running += 1
+            while (limit := self._limit.reserve(most)) is None:
+                await self._changed.wait()
             return limit
 
     async def release(self, limit: float, usd: float) -> None:
-        """The review that reserved `limit` cost `usd`."""
         async with self._changed:
-            self._left += limit - usd
-            self._running -= 1
+            self._limit.release(limit, usd)
             self._changed.notify_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -37,9 +38,9 @@ def world_around(
 
 
 def open_run(
-    facts: Facts, world: World, deadline: Deadline, *, workflow: Mapping[str, Any] | None = None, resume: str = ""
+    facts: Facts, world: World, deadline: Deadline, *, more: Mapping[str, Any] = MappingProxyType({}), resume: str = ""
 ) -> RunContext:
-    """Open the bundle of a run about these facts; `workflow` is what run.json says of a workflow's run besides.
+    """Open the bundle of a run about these facts; `more` is what run.json says besides.
 
     `resume`: the id of a run that died, whose bundle is opened again.
     """
@@ -47,19 +48,22 @@ def open_run(
     if resume:
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
-        record = world.store.begin(key, world.clock(), about(facts, workflow or {}))
+        record = world.store.begin(key, world.clock(), about(facts, more))
     return RunContext(**asdict(world), record=record, deadline=deadline)
 
 
 @contextmanager
-def recording(run: RunContext, facts: Facts) -> Iterator[None]:
-    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is never a verdict."""
+def recording(run: RunContext, facts: Facts, *, cleans: bool = True) -> Iterator[None]:
+    """Carry out a run in this block. Interrupted or broken, what was written stays, marked, and is never a verdict.
+
+    `cleans`: the store afterwards, if that is due.
+    """
     try:
         yield
     except BaseException as error:
         run.record.abandon(str(error) if isinstance(error, GateError) else type(error).__name__)
         raise
-    if not run.record.lost:
+    if cleans and not run.record.lost:
         with suppress(InfrastructureError):  # a store that cannot be cleaned is no reason to lose a verdict
             if run.store.clean_if_due(facts.gate.file.retention) is not None:
                 scratch.remove_abandoned()

@@ -143,8 +143,9 @@ async def review_in(
         world = world_around(repository, environ, clock, state)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
-        run = open_run(facts, world, Deadline(began, request.deadline_s or gate.file.budget.deadline_s))
-    with recording(run, facts):
+        deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
+        run = open_run(facts, world, deadline, more=request.belongs_to)
+    with recording(run, facts, cleans=not request.batch):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
         verdict = await reach_verdict(facts, request, repository, run, progress, partial(changed_since, repository))

@@ -29,7 +29,8 @@ WORKFLOW = "review"
 
 
 def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `more` of a workflow's run.
+    """What run.json says of a run before anything is asked; `more` of a workflow's run, or of one of a
+    batch.
 
     The versions of SDK and CLI are added when a model is asked, questions when they were answered.
     """

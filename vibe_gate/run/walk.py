@@ -131,7 +131,7 @@ def _opened(request: RunRequest, plan: Plan, facts: Facts, world: World, deadlin
     about: dict[str, Any] = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation}
     if request.plan is None:  # else an agent of a script, which nobody could give again
         about["request"] = _kept(request)
-    run = open_run(facts, world, deadline, workflow=about, resume=resumed.run_id if resumed else "")
+    run = open_run(facts, world, deadline, more=about, resume=resumed.run_id if resumed else "")
     if resumed is not None and resumed.mode != mode:
         run.record.event("run.mode_changed", mode=mode)
     return run

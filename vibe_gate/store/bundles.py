@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.bundles import STORE, is_run_id
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, require_untracked, unreadable
@@ -51,6 +51,20 @@ class Bundles:
             return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
         except (OSError, ValueError):
             return None
+
+    def in_batch(self, key: str, batch: str) -> list[Summary]:
+        """The summaries of the key's sealed runs that belong to this batch, newest first, as a list believes them.
+
+        Opens no other key's runs. Foreign ones are left out.
+        """
+        store = open_store_folder(self.root)
+        try:
+            runs = None if store is None else store.folder(key)
+        except OSError:  # there is none of it
+            return []
+        found = [] if runs is None else [name for name in reversed(runs.folders()) if is_run_id(name)]
+        own = [name for name in found if not self.provenance.foreign(key, name)]
+        return [summary for name in own if runs and (summary := _of_batch(runs, name, batch))]
 
     def documents(self, entry: RunEntry) -> SealedDocuments:
         """A sealed run's summary, digests and receipt as they are stored, after every file was compared.
@@ -132,3 +146,13 @@ class Bundles:
 
     def _require_untracked(self) -> None:
         require_untracked(self.provenance.tracked)
+
+
+def _of_batch(runs: Folder, name: str, batch: str) -> Summary | None:
+    """The summary of a sealed run that says of itself that it belongs to the batch."""
+    try:
+        run = runs.folder(name)
+        about = read_object(run, names.RUN)
+        return read_summary(read_object(run, names.SUMMARY)) if about.get("batch") == batch else None
+    except (OSError, ValueError):
+        return None

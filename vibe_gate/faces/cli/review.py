@@ -14,12 +14,13 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.command import Command
+from vibe_gate.faces.cli.command import Command, whole_number
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
-from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
+from vibe_gate.faces.cli.request import SHARD, add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
+from vibe_gate.run.shard import WHOLE
 
 FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",
@@ -29,6 +30,10 @@ FORMATS = {
     "markdown": "the whole report as GitHub Markdown",
 }
 """What a review is written as, by option; `formats` has the writers."""
+
+OF_MANY = ("jobs", "no-merges", "shard", "table")
+OF_ONE = ("staged", "commit", "workflow", "concise", "quiet")
+"""Options that go with `--each` alone, and those that do not go with it, besides formats."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +55,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--force", action="store_true", help="ask again even if an earlier review has the answer")
     how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
 
+    many = parser.add_argument_group("each commit by itself (docs/guides/histories.md)")
+    many.add_argument("--each", action="store_true", help="review each commit of A..B; goes on after an interruption")
+    many.add_argument("--jobs", type=whole_number, metavar="N", help="reviews side by side (default: cores, at most 4)")
+    many.add_argument("--no-merges", action="store_true", help="leave out merges (else: against their first parent)")
+    SHARD(many)
+    many.add_argument("--table", action="store_true", help="review nothing; print what is recorded of this range")
+
     limits = add_limits(parser)
     limits.add_argument("--strict", action="store_true", help="in hooks: block instead of warning")
     add_wire(parser)
@@ -67,6 +79,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     request = request_of(args, environ)
+    _check_number(args)
+    if args.each:
+        from vibe_gate.faces.cli.each import each  # one review needs no pool
+
+        return each(args, request, environ)
     new, failed, kept = list[Path](), list[str](), None
     targets = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
     if targets:
@@ -94,6 +111,17 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if new and not args.quiet:
         formats.warn_of_next(new, environ)
     return _ended(done, failed)
+
+
+def _check_number(args: argparse.Namespace) -> None:
+    """UsageError for an option of one review with `--each`, or for one of many without."""
+    given = {name for name, value in vars(args).items() if value not in (None, False, [], WHOLE)}
+    of_one = next((name for name in (*OF_ONE, *FORMATS) if name in given), None)
+    of_many = next((name for name in OF_MANY if name.replace("-", "_") in given), None)
+    if args.each and of_one:
+        raise UsageError(f"--{of_one} is for one review, and --each makes many; use one of them.")
+    if not args.each and of_many:
+        raise UsageError(f"--{of_many} belongs to --each.")
 
 
 def _with_workflow(
@@ -144,5 +172,7 @@ examples:
   vibe-gate review main...feature   what feature changed since it left main
   vibe-gate review --staged --no-judge
                                     checks only, on what you are about to commit
+  vibe-gate review v1.0..main --each --jobs 4
+                                    every commit since v1.0, a line and a run each
 """,
 )

@@ -1,0 +1,41 @@
+"""How the review of one commit among many came out, and what many come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, USAGE
+
+WORST_FIRST = (INTEGRITY, FAIL, USAGE, INCONCLUSIVE, POLICY_CHANGED, PASS)
+"""Exit codes of reviews, and of all together the first that one of them has."""
+
+CommitOutcome = Literal["pass", "fail", "inconclusive", "error", "missing"]
+
+
+class CommitRow(Struct, frozen=True, kw_only=True):
+    """How the review of one commit came out. `run_id` and `bundle` are "" if nothing was recorded.
+
+    `headline` is the verdict line. `why`: why there is no verdict, or why it is not recorded. `recorded`: by an earlier
+    command. "missing": nothing is recorded, and nobody was to review it.
+    """
+
+    commit: str
+    title: str
+    outcome: CommitOutcome
+    exit_code: int
+    headline: str = ""
+    run_id: str = ""
+    bundle: str = ""
+    usd: float = 0.0
+    duration_ms: int = 0
+    why: str = ""
+    recorded: bool = False
+
+
+def worst(exit_codes: Iterable[int]) -> int:
+    """The one exit code of several."""
+    found = set(exit_codes)
+    return next((code for code in WORST_FIRST if code in found), PASS)

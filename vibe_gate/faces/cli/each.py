@@ -1,0 +1,156 @@
+"""`vibe-gate review A..B --each`: every commit of a range by itself, a line each, and one exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from vibe_gate.domain.bundles import STORE, Provenance
+from vibe_gate.domain.commit_row import CommitRow, worst
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
+from vibe_gate.faces import progress, workers
+from vibe_gate.faces.cli.output import emit, emit_lines, now
+from vibe_gate.faces.cli.request import advising_about
+from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.trusted import gate_for
+from vibe_gate.gateway import find_upstream
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.report import commits as shown
+from vibe_gate.run.batch import SharedLimit, carried_out, local_workers
+from vibe_gate.run.each import (
+    CommitTask,
+    EachPlan,
+    batch_of,
+    commits_of,
+    not_reviewed,
+    planned,
+    recorded,
+)
+from vibe_gate.store import Bundles
+
+MAX_JOBS = 4
+"""Reviews side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
+
+
+def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str]) -> int:
+    """Review each commit of the range, or with `--table` tell what is recorded; the exit code of the worst."""
+    if request.selection.kind not in ("range", "merge_base"):
+        raise UsageError("--each needs a range: `vibe-gate review A..B --each`.")
+    began = time.monotonic()
+    with open_repository(Path.cwd(), environ) as repository, advising_about(request, environ):
+        chosen = commits_of(repository, request.selection, merges=not args.no_merges)
+        asked = _resolved(request, repository, environ)
+        own = [name for name in chosen if args.shard.has(name)]
+        bundles = Bundles(repository.root, Provenance(now(), repository.tracked(STORE)))
+        screen = _Screen(own, as_json=args.json)
+        if args.table:
+            for row in recorded(repository, bundles, own, asked.batch):
+                screen.show(row)
+        else:
+            has_key = request.wire == "replay" or find_upstream(environ) is not None
+            plan = planned(repository, bundles, own, asked, has_key=has_key)
+            most = _checked_gate(repository, asked, chosen)
+            _review(args, plan, most, screen, environ)
+    return screen.ended(asked.batch, time.monotonic() - began)
+
+
+def _resolved(request: ReviewRequest, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
+    """The request of every commit: revisions as ids, which no ref moves meanwhile, and the batch."""
+    names = {name: getattr(request, name) for name in ("base", "definitions")}
+    ids = {name: repository.resolve(value) for name, value in names.items() if value and value != "worktree"}
+    cassette = request.cassette and request.cassette.absolute()
+    asked = replace(request, **ids, cassette=cassette, alone=True)
+    return replace(asked, batch=batch_of(repository, asked, environ))
+
+
+def _checked_gate(repository: Repository, request: ReviewRequest, commits: Sequence[str]) -> float | None:
+    """USD that a review may cost at most, by the gate of the newest commit; a wrong --rubric is an error before any."""
+    if not commits or not (request.rubrics or request.max_cost_usd):
+        return None
+    change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
+    try:
+        gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
+    except DefinitionError:  # the row of each commit says so
+        return request.max_cost_usd
+    rubrics_for(gate, change, request.rubrics)
+    return gate.file.budget.max_cost_usd
+
+
+def _review(
+    args: argparse.Namespace, plan: EachPlan, most: float | None, screen: _Screen, environ: Mapping[str, str]
+) -> None:
+    jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
+    for row in plan.known:
+        screen.show(row)
+    budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd and most else None
+    ready = partial(_with_budget, budget, most or 0.0) if budget else _as_it_is
+    try:
+        with progress.counting(len(plan.tasks), environ) as step, closing(workers), local_workers(jobs) as pool:
+            for end in carried_out(plan.tasks, workers.review_commit, pool, ready):
+                row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
+                if budget:
+                    budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
+                screen.show(row)
+                step()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(screen.interrupted) from None
+
+
+def _with_budget(budget: SharedLimit, most: float, task: CommitTask) -> CommitTask | None:
+    limit = budget.reserve(most)
+    return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
+
+
+def _as_it_is(task: CommitTask) -> CommitTask:
+    return task
+
+
+class _Screen:
+    """Rows printed: as JSON as they come, as lines in the order of the commits; the table at the end."""
+
+    def __init__(self, commits: Sequence[str], *, as_json: bool) -> None:
+        self._commits = commits
+        self._as_json = as_json
+        self._rows: dict[str, CommitRow] = {}
+        self._printed = 0
+
+    def show(self, row: CommitRow) -> None:
+        """A commit's row is there."""
+        self._rows[row.commit] = row
+        if self._as_json:
+            emit(json.dumps(shown.document(row)) + "\n")
+            return
+        for one in self._in_order():
+            emit_lines(shown.line(one))
+
+    def _in_order(self) -> Iterator[CommitRow]:
+        while self._printed < len(self._commits) and (row := self._rows.get(self._commits[self._printed])):
+            self._printed += 1
+            yield row
+
+    @property
+    def interrupted(self) -> str:
+        """What is said at Ctrl-C."""
+        done = sum(bool(row.bundle) for row in self._rows.values())
+        of = f"{done:,} of {counted(len(self._commits), 'commit')}"
+        return f"interrupted; {of} recorded. The same command goes on from there."
+
+    def ended(self, batch: str, seconds: float) -> int:
+        """Print what all come to; the exit code."""
+        rows = [self._rows[name] for name in self._commits]
+        code = worst(row.exit_code for row in rows)
+        if self._as_json:
+            emit(json.dumps(shown.total(rows, code, batch, seconds)) + "\n")
+        else:
+            emit_lines(*shown.table(rows, seconds))
+        return code

@@ -1,0 +1,45 @@
+"""What a worker does with a task: a face of its own, whose environment, clock and repository are this process's."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.errors import GateError
+from vibe_gate.faces import progress
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
+from vibe_gate.store import State, open_state
+
+_opened = ExitStack()
+atexit.register(_opened.close)
+
+
+def review_commit(task: CommitTask) -> CommitRow:
+    """Review the task's commit. The repository is opened for the first one, and stays open."""
+    try:
+        repository, state = _repository(task.root)
+    except GateError as error:
+        return not_reviewed(task, error.exit_code, str(error))
+    return progress.run(commit_row(task, repository, state, environ=os.environ, clock=_now))
+
+
+def close() -> None:
+    """Close what this process has opened for its tasks."""
+    _repository.cache_clear()
+    _opened.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@lru_cache(maxsize=1)
+def _repository(root: Path) -> tuple[Repository, State]:
+    repository = _opened.enter_context(open_repository(root, os.environ))
+    return repository, _opened.enter_context(open_state(repository.common_dir))

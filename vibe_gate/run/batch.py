@@ -1,0 +1,260 @@
+"""Many tasks, one result each: in this process, in worker processes, or wherever an executor takes them.
+
+Nothing here knows what a task is. What is done already is found by its record in the store, so that a batch that was
+killed at any point goes on with the same command.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.connection import wait as wait_for_end
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.errors import INTERRUPTED
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ATTEMPTS = 2
+"""Workers that a task may cost: one that died may have been killed for another's sake, a second one was not."""
+
+SOON_USED_UP = 0.001
+"""USD: with less than this no conversation is begun."""
+
+_STARTS = multiprocessing.get_context("spawn")  # a fork would share git's pipes and SQLite's locks
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Workers(Struct, frozen=True):
+    """Who carries tasks out: an executor, and how many tasks it takes at once.
+
+    Of a worker that died, its future raises `BrokenExecutor`.
+    """
+
+    executor: Executor
+    at_once: int
+
+
+class TaskEnd(Struct, Generic[T, R], frozen=True):
+    """A task as it was handed out, and its result; without one, `why` says what happened, as a sentence."""
+
+    task: T
+    result: R | None
+    why: str = ""
+
+
+class _Attempt(Struct, Generic[T], frozen=True):
+    task: T
+    number: int = 1
+
+
+def carried_out(
+    tasks: Iterable[T],
+    do: Callable[[T], R],
+    workers: Workers,
+    ready: Callable[[T], T | None] = lambda task: task,
+) -> Iterator[TaskEnd[T, R]]:
+    """The ends of the tasks, as they come; tasks begin in their order.
+
+    `do` is a function of a module, and tasks and results can be pickled: they may travel. It raises nothing that it
+    can say in its result. `ready` gives a task as it is handed out (with its part of a budget, say), or None if it has
+    to wait until another one has ended; of several that run, one ends. A worker that dies costs its own task alone,
+    which is done once more.
+    """
+    rest, waiting = map(_Attempt, tasks), deque[_Attempt[T]]()
+    running: dict[Future[R], _Attempt[T]] = {}
+    while True:
+        while len(running) < workers.at_once and (attempt := waiting.popleft() if waiting else next(rest, None)):
+            task = attempt.task if attempt.number > 1 else ready(attempt.task)
+            if task is None:
+                waiting.append(attempt)
+                break
+            running[workers.executor.submit(do, task)] = _Attempt(task, attempt.number)
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            attempt, error = running.pop(future), future.exception()
+            if error is None:
+                yield TaskEnd(attempt.task, future.result())
+            elif _is_lost(error) and attempt.number < ATTEMPTS:
+                waiting.append(_Attempt(attempt.task, attempt.number + 1))
+            else:
+                yield TaskEnd(attempt.task, None, _why(error))
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, (BrokenExecutor, KeyboardInterrupt))
+
+
+def _why(error: BaseException) -> str:
+    if _is_lost(error):
+        return f"The process that worked on it died, {ATTEMPTS} times (killed, or out of memory)."
+    return f"internal error: {type(error).__name__}: {safe(str(error))}"
+
+
+@contextmanager
+def local_workers(jobs: int) -> Iterator[Workers]:
+    """Workers on this machine: this process for one job, else a process each.
+
+    If the block is left by an exception, Ctrl-C say, each ends its task as a single run ends at Ctrl-C; at a second
+    Ctrl-C they are killed.
+    """
+    if jobs == 1:
+        yield Workers(_InThisProcess(), 1)
+        return
+    executor = _WorkerProcesses(jobs)
+    try:
+        yield Workers(executor, jobs)
+    except BaseException:
+        executor.stop()
+        raise
+    executor.shutdown()
+
+
+class _InThisProcess(Executor):
+    """Carries a task out when it is submitted. What interrupts it is raised at once."""
+
+    def submit(self, fn: Callable[..., R], /, *args: object, **kwargs: object) -> Future[R]:
+        future: Future[R] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  as every executor does
+            future.set_exception(error)
+        return future
+
+
+class _WorkerProcesses(Executor):
+    """Processes, each a pool of its own: so one that dies takes no other task with it."""
+
+    def __init__(self, jobs: int) -> None:
+        self._pools = [_new_pool() for _ in range(jobs)]
+        self._latest: list[Future[Any] | None] = [None] * jobs
+
+    def submit(self, fn: Callable[..., R], /, *args: object, **kwargs: object) -> Future[R]:
+        """Hand a task to a process that has none, a new one in place of one that died."""
+        free = next(at for at, latest in enumerate(self._latest) if latest is None or latest.done())
+        latest = self._latest[free]
+        if latest is not None and (error := latest.exception()) and _is_lost(error):
+            self._pools[free].shutdown(wait=False)
+            self._pools[free] = _new_pool()
+        try:
+            future = self._hand_out(free, fn, *args)
+        except BrokenExecutor:  # it died while it had nothing to do
+            self._pools[free] = _new_pool()
+            future = self._hand_out(free, fn, *args)
+        self._latest[free] = future
+        return future
+
+    def _hand_out(self, at: int, fn: Callable[..., R], *args: object) -> Future[R]:
+        # A process is started with these signals blocked, until it knows what to do about them.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            return self._pools[at].submit(_interruptible, fn, *args)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        for pool in self._pools:
+            pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def stop(self) -> None:
+        """Interrupt what runs, and wait for it; a second Ctrl-C kills it."""
+        try:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            self.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
+
+
+def _new_pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, _STARTS, _worker_began)
+
+
+# In a worker's process
+
+
+class _Interruption:
+    """Ctrl-C and SIGTERM in a worker: the task that runs is interrupted, once; between tasks there is nothing to do."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        was, self.came = self.came, True
+        if self.busy and not was:
+            raise KeyboardInterrupt
+
+
+_interruption = _Interruption()
+
+
+def _worker_began() -> None:
+    for each in _SIGNALS:
+        signal.signal(each, _interruption)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Interrupt the task when whoever gave it was killed: nobody waits for its end."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait_for_end([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+    while _interruption.busy:
+        time.sleep(0.05)
+    os._exit(INTERRUPTED)
+
+
+def _interruptible(do: Callable[..., R], *args: object) -> R:
+    _interruption.busy = True
+    try:
+        if _interruption.came:
+            raise KeyboardInterrupt
+        return do(*args)
+    finally:
+        _interruption.busy = False
+
+
+# A budget that several share
+
+
+class SharedLimit:
+    """USD that are left for reviews that run side by side; each reserves what it may cost at most."""
+
+    def __init__(self, usd: float) -> None:
+        self._left = usd
+        self._running = 0
+
+    def reserve(self, most: float) -> float | None:
+        """What the next review may cost: `most`, or when none runs that could leave some over, what is left.
+
+        None: it has to wait until another one is released.
+        """
+        if self._left < most and self._running:
+            return None
+        limit = min(most, self._left)
+        self._left -= limit
+        self._running += 1
+        return limit
+
+    def release(self, limit: float, usd: float) -> None:
+        """The review that reserved `limit` cost `usd`."""
+        self._left += limit - usd
+        self._running -= 1

@@ -1,0 +1,212 @@
+"""Review each commit of a range by itself: which commits, what is recorded of them already, one row a commit.
+
+    range -> commits, oldest first -> rows of those that are recorded, tasks for the others -> rows
+
+All runs of one command have the same `batch` in run.json, a digest of what was asked. A commit is done if a sealed run
+of it has this batch: so a command that was killed goes on, and an import from another machine counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate import __version__
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult
+from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
+from vibe_gate.gate.trusted import trusted_revision
+from vibe_gate.git import MAX_COMMITS, Repository
+from vibe_gate.report import queries, sentences
+from vibe_gate.run.batch import SOON_USED_UP
+from vibe_gate.run.review import Review, review_in
+from vibe_gate.store import Bundles, State
+
+DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
+"""Of a trusted tree, from which a gate is made."""
+
+
+class CommitTask(Struct, frozen=True):
+    """One commit to review, in the repository around `root`. It can be pickled."""
+
+    root: Path
+    commit: str
+    title: str
+    request: ReviewRequest
+
+
+class EachPlan(Struct, frozen=True):
+    """What is there to do, oldest first: the rows that are known, and tasks for the other commits."""
+
+    known: tuple[CommitRow, ...]
+    tasks: tuple[CommitTask, ...]
+
+
+# Which commits, and under which gate
+
+
+def commits_of(repository: Repository, selection: Selection, *, merges: bool = True) -> list[str]:
+    """The commits that the right side of a range has and the left has not, oldest first. UsageError for too many."""
+    left, right = repository.resolve(selection.left), repository.resolve(selection.right)
+    found = repository.span(left, right, MAX_COMMITS + 1)
+    if len(found) > MAX_COMMITS:
+        shown = paths.quote(f"{selection.left}..{selection.right}")
+        raise UsageError(f"{shown} has more than {MAX_COMMITS:,} commits; review it in parts.")
+    return [name for name in reversed(found) if merges or len(repository.parents(name)) < 2]
+
+
+def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[str, str]) -> str:
+    """What was asked, as a sha-256: what bears on a verdict besides the commit itself.
+
+    Definitions count by their content. Those at a commit's own parent, or its own, are its.
+    """
+    asked = {
+        "version": __version__,
+        "rubrics": request.rubrics,
+        "judge": request.judge,
+        "wire": request.wire or "live",
+        "model": environ.get("ANTHROPIC_MODEL", ""),
+        "definitions": _definitions(repository, request),
+    }
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _definitions(repository: Repository, request: ReviewRequest) -> list[list[str]]:
+    """The ids of what a gate is made of, at the trusted revision and the remote's default branch."""
+    trusted = trusted_revision(repository, "", base=request.base, definitions=request.definitions)
+    trusted = repository.snapshot() if trusted == "worktree" else trusted
+    trees = [repository.tree(name) for name in (trusted, repository.remote_default()) if name]
+    entries = [[tree.entry(name.encode()) for name in DEFINITIONS] for tree in trees]
+    return [[entry.id if entry else "" for entry in found] for found in entries]
+
+
+# What is recorded
+
+
+def planned(
+    repository: Repository, bundles: Bundles, commits: Sequence[str], request: ReviewRequest, *, has_key: bool
+) -> EachPlan:
+    """What is to be done about these commits. `has_key`: a judge can be asked.
+
+    The root of the tasks is the working tree's. With `request.force` nothing counts that is recorded.
+    """
+    known, tasks = [], []
+    for commit in commits:
+        title = title_of(repository, commit)
+        runs = [] if request.force else bundles.in_batch(commit, request.batch)
+        if runs and is_settled(runs[0], has_key=has_key):
+            known.append(_recorded(commit, title, runs[0]))
+        elif row := _unchanged(repository, commit, title):
+            known.append(row)
+        else:
+            tasks.append(CommitTask(repository.root, commit, title, request))
+    return EachPlan(tuple(known), tuple(tasks))
+
+
+def recorded(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> Iterator[CommitRow]:
+    """A row for each of these commits of what the batch has recorded by now, the newest run of each."""
+    for commit in commits:
+        title = title_of(repository, commit)
+        runs = bundles.in_batch(commit, batch)
+        yield (
+            _recorded(commit, title, runs[0])
+            if runs
+            else (_unchanged(repository, commit, title) or _missing(commit, title))
+        )
+
+
+def is_settled(summary: Summary, *, has_key: bool) -> bool:
+    """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key stood in the way."""
+    if summary.exit_code == INTEGRITY:
+        return False
+    if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in queries.criteria(summary)):
+        return False
+    return not has_key or all(one.reason != NO_KEY for one in queries.unasked(summary))
+
+
+def _is_open(criterion: CriterionResult) -> bool:
+    return criterion.outcome == "error" or (criterion.outcome == "abstain" and criterion.decided_by == "none")
+
+
+def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | None:
+    """The row of a commit that changes no file, which no run is about."""
+    parents = repository.parents(commit)
+    if parents and repository.has(parents[0]) and repository.tree_of(parents[0]) == repository.tree_of(commit):
+        return CommitRow(commit=commit, title=title, outcome="pass", exit_code=PASS, headline="NOTHING TO REVIEW")
+    return None
+
+
+def _missing(commit: str, title: str) -> CommitRow:
+    """The row of a commit without a run."""
+    return CommitRow(commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why="not reviewed yet")
+
+
+def _recorded(commit: str, title: str, summary: Summary) -> CommitRow:
+    return replace(_row(commit, title, summary), recorded=True)
+
+
+def title_of(repository: Repository, commit: str) -> str:
+    """The first line of the commit's message."""
+    return repository.commit(commit).message.lstrip("\n").partition("\n")[0].strip()
+
+
+# One review
+
+
+async def commit_row(
+    task: CommitTask,
+    repository: Repository,
+    state: State,
+    *,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+) -> CommitRow:
+    """Review one commit. Whatever is wrong with it is its row's, so that the others go on."""
+    limit = task.request.max_cost_usd
+    if limit is not None and limit < SOON_USED_UP:
+        return not_reviewed(task, INCONCLUSIVE, "The budget of the command is used up.")
+    request = replace(task.request, selection=Selection("commit", left=task.commit))
+    try:
+        walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
+        return _row_of(await walk, task)
+    except GateError as error:
+        return not_reviewed(task, error.exit_code, str(error))
+
+
+def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
+    """The row of a commit that has no verdict."""
+    return CommitRow(commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why)
+
+
+def _row_of(review: Review, task: CommitTask) -> CommitRow:
+    row = _row(task.commit, task.title, review.summary)
+    unrecorded = next((note for note in review.notes if note.startswith("Unrecorded")), "")
+    return row if row.bundle else replace(row, why=unrecorded)
+
+
+def _row(commit: str, title: str, summary: Summary) -> CommitRow:
+    return CommitRow(
+        commit=commit,
+        title=title,
+        outcome=summary.outcome,
+        exit_code=summary.exit_code,
+        headline=sentences.headline(summary),
+        run_id=summary.run_id,
+        bundle=summary.bundle,
+        usd=summary.cost.usd,
+        duration_ms=summary.duration_ms,
+    )
+
+
+def _unheard(stage: str, text: str) -> None:
+    """What one of many reviews is doing."""
