@@ -34,7 +34,7 @@ class Command(Struct, frozen=True):
     examples: str | None = None
 
 
-argument: Callable[..., Callable[[argparse.ArgumentParser], object]] = partial(methodcaller, "add_argument")
+argument: Callable[..., Callable[[argparse._ActionsContainer], object]] = partial(methodcaller, "add_argument")
 """Declares an argument, with the words of `ArgumentParser.add_argument`."""
 
 JSON = argument("--json", action="store_true", help="print one JSON document")
