@@ -35,6 +35,12 @@ UNLOADED = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: can
 OFFLINE = "OSError: [Errno 100] Network is down\n\nRan 1 test in 0.01s\n\nFAILED (errors=1)\n"
 SEMAPHORE = "    sl = self._semlock = _multiprocessing.SemLock(\nE   PermissionError: [Errno 13]\n1 failed in 0.5s\n"
 
+LINE, DASHES = f"{'=' * 70}\n", f"{'-' * 70}\n"
+LOUD = f"FakeError: Network is down\nF\n{LINE}FAIL: test_a (t.T)\n{DASHES}Traceback (most recent call last):\n"
+LOUD += f"AssertionError: 1 != 2\n\n{DASHES}Ran 1 test in 0.01s\n\nFAILED (failures=1)\nMemoryError\n"
+CAPTURED = "----- Captured stdout call -----\nOSError: [Errno 28] No space left on device\nImportError: x\n"
+CAPTURED = f"____ test_a ____\nE   assert [1] == [1, 2]\n{CAPTURED}{CAPTURED}=== summary ===\n1 failed in 0.1s\n"
+
 RUNS: list[tuple[Runner, int | None, str, str, str]] = [
     ("pytest", 0, "1 passed in 0.01s", "passed", ""),
     ("pytest", 0, "1 skipped in 0.01s", "unfinished", "every test in it was skipped"),
@@ -47,6 +53,8 @@ RUNS: list[tuple[Runner, int | None, str, str, str]] = [
     ("pytest", 1, "/usr/bin/python: No module named pytest", "unfinished", "pytest is not in the environment"),
     ("pytest", 1, "E   MemoryError\n1 failed in 0.01s", "unfinished", "more memory"),
     ("pytest", 1, SEMAPHORE, "unfinished", "shared memory"),
+    ("pytest", 1, CAPTURED, "failed", "assert [1] == [1, 2]"),
+    ("unittest", 1, LOUD, "failed", "AssertionError: 1 != 2"),
     ("unittest", 0, "Ran 2 tests in 0.0s\n\nOK (skipped=1)\n", "passed", ""),
     ("unittest", 0, "Ran 1 test in 0.0s\n\nOK (skipped=1)\n", "unfinished", "skipped"),
     ("unittest", 0, "Ran 0 tests in 0.0s\n\nOK\n", "unfinished", "no test in it"),
@@ -96,7 +104,7 @@ def test_nothing_that_the_reviewed_code_prints_stops_the_reading(runner: Runner,
 
 def test_no_output_takes_long_to_read() -> None:
     began = time.monotonic()
-    for piece in ("11 11 ", "OK (", "E E", "1 passed, ", "Error", "\nE  Error", "Ran 1"):
+    for piece in ("11 11 ", "OK (", "E E", "1 passed, ", "Error", "\nE  Error", "Ran 1", LINE, "-- Captured \n", "-"):
         for runner in ("pytest", "unittest"):
             read_run(runner, 1, piece * (64_000 // len(piece)), "")
     assert time.monotonic() - began < 2

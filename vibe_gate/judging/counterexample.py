@@ -63,6 +63,7 @@ _SKIPPED = re.compile(r"skipped=(\d{1,9})")
 _RAN = re.compile(r"^Ran (\d{1,9}) tests? in ", re.M)
 _ERROR = re.compile(r"^(?:E {1,20})?([\w.]{0,100}(?:Error|Exception|Failure)\b.*)$", re.M)
 _SAID = re.compile(r"^E {1,20}(\S.*)$", re.M)
+_CAPTURED = re.compile(r"^-+ Captured .*\n(?:(?![=_]{3,} )(?!-+ Captured ).*\n)*", re.M)
 _MISSING = re.compile(
     r"(?:ImportError|ModuleNotFoundError|AttributeError|NameError): |TypeError: .*unexpected keyword argument"
     r"|TypeError: .*positional arguments? but"
@@ -94,11 +95,20 @@ def read_run(runner: Runner, code: int | None, output: str, failure: str) -> Run
     read = {"pytest": _of_pytest, "unittest": _of_unittest, "other": _of_other}[runner](code, output)
     if not read.fails:
         return read
-    if over := next((why for pattern, why in _LIMITS if pattern.search(output)), ""):
+    said = _reported(runner, output)
+    if over := next((why for pattern, why in _LIMITS if pattern.search(said)), ""):
         return RunReading("unfinished", over)
-    errors = _ERROR.findall(output)[-1:] or _SAID.findall(output)
+    errors = _ERROR.findall(said)[-1:] or _SAID.findall(said)
     reason = short(errors[0]) if errors else read.reason
     return replace(read, reason=reason, missing=bool(_MISSING.match(reason)))
+
+
+def _reported(runner: Runner, output: str) -> str:
+    """What the runner says of the failures, without what the code printed meanwhile."""
+    if runner == "pytest":
+        return _CAPTURED.sub("", output)
+    _, line, report = output.partition(f"\n{'=' * 70}\n") if runner == "unittest" else ("", "", "")
+    return report.partition("\nRan ")[0] if line else output
 
 
 def _of_pytest(code: int, output: str) -> RunReading:
