@@ -146,6 +146,16 @@ def test_no_signal_reaches_the_gate_or_the_launcher(tree: Path, secretive: subpr
     assert secretive.poll() is None
 
 
+@filtered
+@linux
+def test_no_limit_of_another_process_is_set(tree: Path, secretive: subprocess.Popen[bytes]):
+    """One of processor time would kill it, where no signal reaches it."""
+    ways = {name: f"__import__('resource').prlimit({pid}, 7, (9, 9))" for name, pid in
+            {"other": secretive.pid, "gate": os.getpid(), "launcher": "os.getppid()", "own": 0}.items()}  # fmt: skip
+    seen = tried(tree, ways)
+    assert {name for name, (done, _) in seen.items() if done} == {"own"}, seen
+
+
 @linux
 @filtered
 def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):

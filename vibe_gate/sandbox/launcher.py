@@ -8,7 +8,8 @@ around itself, which nobody takes down again, and becomes the command. What hold
 
     no new privileges   sudo and other set-uid programs give nothing
     Landlock            files: only what is listed; no look into, and no signal to, processes outside of the wall
-    seccomp             no sockets of other services (a container daemon's is as good as root), no io_uring, no keyrings
+    seccomp             no sockets of other services (a container daemon's is as good as root), io_uring or keyrings;
+                        no limits set for other processes (that of processor time kills)
     capabilities        where it runs as root: only those that change files
 
 The order may say {"offline": true} (no socket of any kind, no shared memory or queue) and give "limits": {"memory":
@@ -75,10 +76,10 @@ _MAKE_DEVICES = 1 << 6 | 1 << 11
 _SCOPED_SOCKETS, _SCOPED_SIGNALS = 1 << 0, 1 << 1
 
 FILTERED = {
-    "x86_64": (0xC000003E, 41, (425, 426, 427, 248, 249, 250)),  # io_uring_*, add_key, request_key, keyctl
-    "aarch64": (0xC00000B7, 198, (425, 426, 427, 217, 218, 219)),
+    "x86_64": (0xC000003E, 41, 302, (425, 426, 427, 248, 249, 250)),  # io_uring_*, add_key, request_key, keyctl
+    "aarch64": (0xC00000B7, 198, 261, (425, 426, 427, 217, 218, 219)),
 }
-"""seccomp(2): architecture -> (its number, socket, calls that do not exist here)."""
+"""seccomp(2): architecture -> (its number, socket, prlimit64, calls that do not exist here)."""
 
 _SHARED = {
     "x86_64": (29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
@@ -280,17 +281,17 @@ def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
-    number, socket, absent = FILTERED[machine]
+    known, socket, prlimit, absent = FILTERED[machine]
     absent += _SHARED[machine] if offline else ()
     refusal = errno.ENETDOWN if offline else errno.EACCES
-    program = _program(number, socket, absent, families, refusal)
+    program = _program(known, socket, prlimit, absent, families, refusal)
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     lines = ctypes.create_string_buffer(code, len(code))
     return _prctl(_SET_SECCOMP, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))) == 0
 
 
 def _program(
-    machine: int, socket: int, absent: tuple[int, ...], families: tuple[int, ...], refusal: int
+    machine: int, socket: int, prlimit: int, absent: tuple[int, ...], families: tuple[int, ...], refusal: int
 ) -> Iterator[tuple[int, int, int, int]]:
     """Classic BPF over `struct seccomp_data`: the call's number at 0, architecture at 4, first argument at 16."""
     no_call, refused = _ERRNO | errno.ENOSYS, _ERRNO | refusal
@@ -303,6 +304,11 @@ def _program(
     for number in absent:
         yield _EQUAL, 0, 1, number
         yield _RETURN, 0, 0, no_call
+    yield _EQUAL, 0, 4, prlimit
+    yield _LOAD, 0, 0, 16
+    yield _EQUAL, 0, 1, 0  # of the process itself
+    yield _RETURN, 0, 0, _ALLOW
+    yield _RETURN, 0, 0, _ERRNO | errno.EPERM
     yield _EQUAL, 1, 0, socket
     yield _RETURN, 0, 0, _ALLOW
     yield _LOAD, 0, 0, 16
