@@ -256,7 +256,7 @@ def test_the_effective_gate_gives_a_rubric_whose_models_take_turns_no_other() ->
 def test_the_effective_gate_names_every_setting() -> None:
     text = effective_toml(built_in_gate(FileTree()))
     missing = [key for model in models() for key in keys(model) if not re.search(rf"(^|[\[.]){key}\b", text, re.M)]
-    unset = {"per_day_usd", "counterexample", *keys(McpServer), *keys(CounterexampleRule)}  # TOML has no null
+    unset = {"per_day_usd", "counterexample", "store", *keys(McpServer), *keys(CounterexampleRule)}  # TOML has no null
     assert set(missing) == unset - {"args"}
     assert "max_kb = 500" in text
 
@@ -299,7 +299,7 @@ def test_the_commented_examples_in_starters_are_right_too() -> None:
 
 def test_defaults_shown_in_the_gate_starter_are_the_defaults() -> None:
     gate = tomllib.loads(uncommented(STARTERS[".vibe-gate/gate.toml"]))
-    del gate["scope"], gate["mcp"], gate["counterexample"], gate["budget"]["per_day_usd"]
+    del gate["scope"], gate["mcp"], gate["counterexample"], gate["store"], gate["budget"]["per_day_usd"]
     shown = read(GateFile, gate)
     assert replace(shown, hooks={}) == read(GateFile, {"schema": 1, "rubrics": ["safety", "general"]})
 

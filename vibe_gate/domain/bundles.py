@@ -27,10 +27,6 @@ Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
 """The ways in which a run can be about a change, the closest first."""
 
-REPLAY = "replay-"
-"""Begins the key of runs that judged a stored run again; that run's id follows. So no run that is looked for by its
-change is a replay, and none counts as a review."""
-
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
 _CLOCK_MAY_GO_BACK = timedelta(minutes=5)
 
@@ -48,15 +44,15 @@ def is_run_id(name: str) -> bool:
     return _RUN_ID.fullmatch(name) is not None
 
 
-def replay_key(run_id: str) -> str:
-    """The key of the replays of this run."""
-    return f"{REPLAY}{run_id}"
-
-
 def began(run_id: str) -> str:
     """The time in a run id as ISO 8601 in UTC, with milliseconds."""
     i = run_id
     return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
+
+
+def is_evidence(key: str, cost_basis: str) -> bool:
+    """Whether a run is worth keeping for others: not if it was of checks alone, about uncommitted work."""
+    return cost_basis != "none" or not key.startswith("tree-")
 
 
 def impossible(outcome: str, exit_code: int) -> str:
@@ -105,11 +101,6 @@ class RunEntry(Struct, frozen=True, order=True):
     def bundle(self) -> str:
         """The bundle's folder, relative to the top of the working tree."""
         return f"{STORE}/{self.key}/{self.run_id}"
-
-    @property
-    def replay_of(self) -> str:
-        """The id of the run that it judged again; "" of a review."""
-        return self.key.removeprefix(REPLAY) if self.key.startswith(REPLAY) else ""
 
     @property
     def created_at(self) -> str:

@@ -7,7 +7,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.calibration import Baseline
@@ -176,6 +175,36 @@ class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("the url of an MCP server must be a web address")
 
 
+STORE_SCHEMES = ("s3", "gs", "az", "abfss", "file")
+"""Of a shared store's address: S3 and what speaks like it, Google Cloud, Azure (two forms), a folder."""
+
+
+class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a team shares runs and answers (`pip install 'vibe-gate[store]'`). Read at the trusted revision alone."""
+
+    url: Annotated[
+        str,
+        Meta(
+            max_length=300,
+            description="`s3://BUCKET/PREFIX`, `gs://`, `az://` or `abfss://`, or `file:///FOLDER`, which exists. "
+            "Credentials and endpoints come from the environment, the team's key from `VIBE_GATE_STORE_KEY`.",
+        ),
+    ]
+
+    def __post_init__(self) -> None:
+        """Refuse another address, with ValueError."""
+        scheme, _, rest = self.url.partition("://")
+        if scheme not in STORE_SCHEMES or not rest.strip("/") or (scheme == "file") != rest.startswith("/"):
+            known = ", ".join(f"{one}://" for one in STORE_SCHEMES)
+            raise ValueError(f"url must begin with one of {known}, and name a bucket or an absolute folder")
+        if any(mark in self.url for mark in "?#%\\") or not self.url.isprintable() or " " in self.url:
+            raise ValueError(
+                "url must have no blanks, escapes, query or fragment; credentials come from the environment"
+            )
+        if ".." in rest.split("/") or (scheme != "abfss" and "@" in rest):
+            raise ValueError("url must have no user and no .. in it")
+
+
 class AgentRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How agents are walled in."""
 
@@ -228,6 +257,7 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trust: Trust = Trust()
     agent: AgentRule = AgentRule()
     counterexample: CounterexampleRule | None = None
+    store: StoreChoice | None = None
     mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
 
 
@@ -260,10 +290,11 @@ class Gate(Struct, frozen=True):
     baselines: tuple[Baseline, ...] = ()
     gitleaks: bytes = b""
 
-    def judged_by(self, model: str) -> Gate:
-        """The same gate, whose judges are all this language model."""
-        rubrics = tuple(replace(one, model=model, models=(), fallback=None) for one in self.rubrics)
-        return replace(self, rubrics=rubrics)
+    @property
+    def store_url(self) -> str:
+        """Of the team's store; "" if there is none, or the definitions may be those of the change itself."""
+        is_trusted = self.origin == "trusted" and self.revision != "worktree"
+        return self.file.store.url if self.file.store and is_trusted else ""
 
     def default_model(self, environ: Mapping[str, str]) -> str:
         """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""

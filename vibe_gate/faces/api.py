@@ -106,7 +106,14 @@ async def review(
     heard = _callable("progress", progress) or unheard
     with _advising(request, start, known):
         found = await review_walk.review(request, start=start, environ=known, clock=now, progress=heard)
+    found = await _shared(found)
     return replace(found, notes=(*_unasked(found), *found.notes))
+
+
+async def _shared(found: Review) -> Review:
+    """The review, its run uploaded to the team's store if there is one, with notes about what failed."""
+    failed = await asyncio.to_thread(found.unshared.upload) if found.unshared else ()
+    return replace(found, notes=(*found.notes, *failed), unshared=None)
 
 
 def _unasked(found: Review) -> tuple[str, ...]:
@@ -169,7 +176,8 @@ async def run_workflow(
     request = workflow_walk.RunRequest(review=asked, workflow=workflow, model=_model(model), apply=apply)
     heard = _callable("progress", progress) or unheard
     with _advising(asked, start, known):
-        return await workflow_walk.run_workflow(request, start=start, environ=known, clock=now, progress=heard)
+        done = await workflow_walk.run_workflow(request, start=start, environ=known, clock=now, progress=heard)
+    return replace(done, review=await _shared(done.review))
 
 
 def run_agent(

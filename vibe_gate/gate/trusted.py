@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import DefinitionError
+from vibe_gate.errors import DefinitionError, RevisionError
 from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
 from vibe_gate.gate.policy import is_listed, is_source
 from vibe_gate.gate.source import DefinitionTree
@@ -120,6 +120,16 @@ def trusted_revision(
     if named := repository.config("vibe-gate.trust"):
         return repository.resolve_shared(named)
     return repository.upstream_base() or before
+
+
+def standing_gate(repository: Repository) -> Gate | None:
+    """The gate at the trusted revision of what is checked out, so that a change under review decides nothing about the
+    store; None if there is none. DefinitionError."""
+    try:
+        revision = trusted_revision(repository, repository.resolve("HEAD"))
+    except RevisionError:
+        return None  # no commits yet
+    return load_gate(repository.tree(revision), revision=revision, origin="trusted")
 
 
 def own_gate(root: Path) -> Gate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
@@ -131,7 +131,7 @@ async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object
     The other half is enough to ask after all if the other review gets stuck.
     """
     answers, latest = run.state.answers, run.deadline.left() / 2
-    held = not keys or answers.claim(keys)
+    held = not keys or answers.claim(keys, run.deadline.left())
     if not held:
         import asyncio  # few wait
 
@@ -139,12 +139,20 @@ async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     while not held and run.deadline.left() > latest:
         await asyncio.sleep(POLL_S)
-        held = answers.claim(keys)
+        held = answers.claim(keys, run.deadline.left())
     try:
         yield
     finally:
         if held:
             answers.release(keys)
+
+
+def _vote_keys(questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief]) -> Iterator[str]:
+    """The keys under which votes on these may be kept."""
+    asked = [*((one, one.about) for one in questions), *((each.question, (each.about,)) for each in briefs)]
+    for question, about in asked:
+        for number in range(1, question.rubric.votes + 1):
+            yield from question.vote_keys(number, about).values()
 
 
 class _KeptVotes:
@@ -166,7 +174,8 @@ class _KeptVotes:
         """By key of the question, the answers that votes settle: about the same trees, or without tools to a brief."""
         if not self.reads:
             return {}
-        briefs, now = list(briefs), self._run.clock()
+        questions, briefs, now = list(questions), list(briefs), self._run.clock()
+        self._run.state.answers.fetch(_vote_keys(questions, briefs), now)
         for question in questions:
             self._look_up(question, question.about, now)
         for each in briefs:

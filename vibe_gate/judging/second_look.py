@@ -166,6 +166,8 @@ class _KeptLooks:
         """By key, what was found before."""
         if not self.reads:
             return {}
+        questions = list(questions)
+        self._run.state.answers.fetch((each.key for each in questions), self._run.clock())
         found = ((each.key, self._kept(each.key)) for each in questions)
         return {key: look for key, look in found if look is not None}
 

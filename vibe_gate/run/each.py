@@ -178,7 +178,7 @@ async def commit_row(
     request = replace(task.request, selection=Selection("commit", left=task.commit))
     try:
         walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
-        return _row_of(await walk, task)
+        return _shared(await walk, task)
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
 
@@ -186,6 +186,13 @@ async def commit_row(
 def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
     """The row of a commit that has no verdict."""
     return CommitRow(commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why)
+
+
+def _shared(review: Review, task: CommitTask) -> CommitRow:
+    """The row of a review, its run uploaded to the team's store if there is one; what failed is said once a worker."""
+    failed = review.unshared.upload() if review.unshared else ()
+    row = _row_of(review, task)
+    return replace(row, why=" ".join(filter(None, (row.why, *failed))))
 
 
 def _row_of(review: Review, task: CommitTask) -> CommitRow:

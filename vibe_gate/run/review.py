@@ -40,6 +40,7 @@ from vibe_gate.report import sentences
 from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
+from vibe_gate.run.sharing import UnsharedRun, open_shared, told, unshared
 from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
 from vibe_gate.store import State, captures
 
@@ -54,7 +55,7 @@ class Review(Struct, frozen=True):
     """How a review came out. `summary` is the document that `--json` prints; `notes` are sentences for people.
 
     `gate` was in force; `repairs` are what checks would write, as differences from the reviewed files; `root` is the
-    top of the reviewed working tree.
+    top of the reviewed working tree; `unshared` is the run as it goes to the team's store, if there is one.
     """
 
     summary: Summary
@@ -62,6 +63,7 @@ class Review(Struct, frozen=True):
     gate: Gate | None = None
     repairs: tuple[FileDiff, ...] = ()
     root: Path = Path()
+    unshared: UnsharedRun | None = None
 
     def __repr__(self) -> str:  # without the gate and what checks would write
         found, where = counted(len(self.findings), "finding"), self.summary.bundle or "no bundle"
@@ -103,13 +105,6 @@ class Review(Struct, frozen=True):
         return read_bundle(self.root / self.summary.bundle)
 
 
-class StoredChange(Struct, frozen=True):
-    """The change of a stored run; `recall` lets the shared state have what that run was answered."""
-
-    change: Change
-    recall: Callable[[Facts, RunContext], None]
-
-
 async def review(
     request: ReviewRequest,
     *,
@@ -135,24 +130,20 @@ async def review_in(
     clock: Callable[[], datetime],
     progress: Progress,
     state: State | None = None,
-    stored: StoredChange | None = None,
 ) -> Review:
-    """`review` in a repository that is open already, with its shared state if that is open, too.
-
-    `stored`: a change that was reviewed before takes the place of what the request selects.
-    """
+    """`review` in a repository that is open already, with its shared state if that is open, too."""
     began = time.monotonic()
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
-        change = stored.change if stored else repository.change(request.selection)
+        change = repository.change(request.selection)
         if not change.files and not request.rubrics:  # the gate is not even read
             return Review(nothing(change), repository.remarks, root=repository.root)
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
-        gate = gate.judged_by(request.model) if request.model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
+        apart = open_shared(gate, request, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
@@ -160,17 +151,15 @@ async def review_in(
     with recording(run, facts, cleans=not request.batch):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
-            if stored:
-                stored.recall(facts, run)
         verdict = await reach_verdict(facts, request, repository, run, progress, partial(changed_since, repository))
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             summary = summary_of(verdict, run)
-            issuer = None if request.replay_of else issuer_of(verdict, summary, repository, run)
+            issuer = issuer_of(verdict, summary, repository, run)
             summary = seal(summary, verdict.waivers, issuer, run)
-            notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *(issuer.notes if issuer else ()))
+            notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issuer.notes, apart, *told(run))
     shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
-    return Review(summary, shown, gate, verdict.repairs, repository.root)
+    return Review(summary, shown, gate, verdict.repairs, repository.root, unshared(summary, repository, run))
 
 
 async def reach_verdict(

@@ -37,6 +37,7 @@ from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
+from vibe_gate.run.sharing import open_shared, told, unshared
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.turn import held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
@@ -93,6 +94,7 @@ async def run_workflow(
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
             world = world_around(repository, environ, clock)
+            apart = open_shared(gate, request.review, world)
             unread = catch_up(repository, world)
             facts = facts_of(change, gate, (), request.review, repository, world, unread)
             seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
@@ -109,8 +111,16 @@ async def run_workflow(
             problem = await _carried_out(plan, stages, request)
             progress("seal", "writing the verdict")
             done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
+        done = _shareable(done, repository, run, apart)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         return _applied(done, repository, stages.trees.own.start) if request.apply else done
+
+
+def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart: str) -> WorkflowRun:
+    """The run as it goes to the team's store, with what is to be said of that; `apart`: why there is none to use."""
+    review, notes = done.review, tuple(filter(None, (apart, *told(run))))
+    shared = unshared(review.summary, repository, run)
+    return replace(done, review=replace(review, notes=(*review.notes, *notes), unshared=shared))
 
 
 def _applied(done: WorkflowRun, repository: Repository, start: str) -> WorkflowRun:

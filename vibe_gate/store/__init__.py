@@ -14,6 +14,9 @@
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, labels, answers,
                  spending
+    shared       a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
+    shared_runs  sealed runs there: uploaded, listed by their objects' names, fetched, verified
+    coded        the codes of what lies there                objects   the only importer of obstore
     captures     sessions of a coding agent, folded from what its hooks left
 
 The format, file by file: docs/reference/bundles.md.
@@ -31,12 +34,13 @@ if TYPE_CHECKING:
     from vibe_gate.store.recorder import RunRecorder
     from vibe_gate.store.result import Attachment, RunResult, read_bundle
     from vibe_gate.store.runs import find_bundles
+    from vibe_gate.store.shared import SharedStore
     from vibe_gate.store.state import State, open_state
     from vibe_gate.store.store import Store, open_store
     from vibe_gate.store.turn import TurnRecorder
 
 __all__ = [
-    "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "State", "Store", "TurnRecorder",
+    "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "SharedStore", "State", "Store", "TurnRecorder",
     "captures", "clean_bundles", "find_bundles", "open_state", "open_store", "read_bundle",
 ]  # fmt: skip
 
@@ -65,6 +69,10 @@ def __getattr__(name: str) -> object:
             from vibe_gate.store.runs import find_bundles
 
             value = find_bundles
+        case "SharedStore":
+            from vibe_gate.store.shared import SharedStore
+
+            value = SharedStore
         case "open_state" | "State":
             from vibe_gate.store import state
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple, replace
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, REPLAY, STATES, RunEntry, Wanted, is_run_id
+from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, unreadable
@@ -45,19 +45,16 @@ def find_bundles(
     provenance: Provenance | None = None,
     index: RunIndex | None = None,
     limit: int | None = None,
-    *,
-    replays: bool = False,
     **wanted: Unpack[Wanted],
 ) -> list[RunEntry]:
     """The runs below `root` (the top of the working tree) that are as `wanted`, newest first, at most `limit`.
 
-    An empty id finds nothing. With `replays`, those that judged a stored run again are among them. With `provenance`,
-    runs that no review here wrote are "foreign" and have no outcome.
+    An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
     StorageError: the store cannot be read. UsageError: no such folder, a value that cannot be meant (a `since` that is
     not a datetime or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author
     that no run can have), or a word that it does not take.
     """
-    _check(wanted)
+    check(wanted)
     store = open_store_folder(Path(root))
     if store is None and not Path(root).is_dir():
         raise UsageError(f"There is no folder {root}.")
@@ -65,14 +62,14 @@ def find_bundles(
         return []
     most = None if wanted else limit
     try:
-        runs = sorted(_looked_at(store, index, most, replays=replays), reverse=True)
-        found = _told_apart(runs[:most], provenance)
+        found = _told_apart(sorted(_looked_at(store, index, most), reverse=True)[:most], provenance)
     except OSError as error:
         raise unreadable(error) from error
-    return [entry for entry in found if _is_wanted(entry, wanted)][:limit] if wanted else found
+    return [entry for entry in found if is_wanted(entry, wanted)][:limit] if wanted else found
 
 
-def _check(wanted: Wanted) -> None:
+def check(wanted: Wanted) -> None:
+    """UsageError as of `find_bundles`."""
     if unknown := wanted.keys() - Wanted.__annotations__.keys():
         word = min(unknown)
         near = nearest(word, Wanted.__annotations__)
@@ -104,7 +101,7 @@ def _told_apart(found: list[RunEntry], provenance: Provenance | None) -> list[Ru
     ]
 
 
-def _is_wanted(entry: RunEntry, wanted: Wanted) -> bool:
+def is_wanted(entry: RunEntry, wanted: Wanted) -> bool:
     """Whether the run is as wanted. An unsealed run has no outcome, and of its change only the key is known."""
     return (
         ("run" not in wanted or entry.run_id == wanted["run"])
@@ -137,8 +134,8 @@ def bare_entries(store: Folder) -> list[RunEntry]:
     return sorted(found, reverse=True)
 
 
-def _looked_at(store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool) -> list[RunEntry]:
-    """The newest runs, among others; replays if they are wanted.
+def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
+    """The newest runs, among others.
 
     What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
     """
@@ -148,7 +145,7 @@ def _looked_at(store: Folder, index: RunIndex | None, limit: int | None, *, repl
     unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}
     keys = [key for key in store.folders() if names.is_key(key)]
-    for key in (key for key in keys if replays or not key.startswith(REPLAY)):
+    for key in keys:
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
             before, data = known.get(key, (0, ""))
@@ -193,7 +190,7 @@ def _read_key(folder: Folder, key: str) -> list[RunEntry]:
 def _read(key: Folder, bare: RunEntry) -> RunEntry:
     """The entry of one run, read from its bundle. FileNotFoundError: it was removed meanwhile."""
     try:
-        return _sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))
+        return sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))
     except FileNotFoundError:
         bundle = key.folder(bare.run_id)  # a cleaner may have it: what is missing is only the first that went
         return replace(bare, state="running" if Lock.is_held(bundle) else "incomplete")
@@ -201,7 +198,7 @@ def _read(key: Folder, bare: RunEntry) -> RunEntry:
         return bare
 
 
-def _sealed(bare: RunEntry, summary: Summary) -> RunEntry:
+def sealed(bare: RunEntry, summary: Summary) -> RunEntry:
     """What a list says of a sealed run. ValueError if the summary is another run's."""
     if (summary.run_id, summary.key) != (bare.run_id, bare.key):
         raise ValueError("the summary of another run")

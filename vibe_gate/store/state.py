@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from vibe_gate.domain.document import decode, to_json
 from vibe_gate.domain.escape import safe
@@ -38,6 +38,9 @@ from vibe_gate.errors import StorageError
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock, locked
 from vibe_gate.store.names import stamp
+
+if TYPE_CHECKING:
+    from vibe_gate.store.shared import SharedStore
 
 T = TypeVar("T")
 
@@ -99,6 +102,11 @@ class State:
         self.labels = Labels(self.file)
         self.answers = AnswerCache(self.file)
         self.spending = DaySpending(self.file)
+        self.shared: SharedStore | None = None
+
+    def share(self, shared: SharedStore) -> None:
+        """Share answers through the team's store from here on."""
+        self.shared = self.answers.shared = shared
 
     @property
     def folder(self) -> str:
@@ -469,20 +477,25 @@ class AnswerCache(_Table):
     Whoever can write the git directory can write answers, which is why a verdict that must bind is decided in CI.
     """
 
+    _UNSHARED = "CREATE TABLE IF NOT EXISTS unshared (key TEXT PRIMARY KEY)"
+    """Keys of answers that could not be shared; there is no such table until there is one."""
+
     def __init__(self, file: StateFile) -> None:
         super().__init__(file)
         self._claims: dict[str, Lock] = {}
-        self._recalled: dict[str, dict[str, Any]] = {}
+        self.shared: SharedStore | None = None
 
-    def recall(self, answers: Mapping[str, dict[str, Any]]) -> None:
-        """Give these, too, by their keys, as long as this is open. Nothing of them is written: a bundle says them,
-        which somebody else may have made."""
-        self._recalled |= answers
+    def fetch(self, keys: Iterable[str], now: datetime) -> None:
+        """Keep here what the team's store, if there is one, knows and this clone does not."""
+        if self.shared is None:
+            return
+        found = self.shared.answers([key for key in dict.fromkeys(keys) if self.get(key, now) is None])
+        rows = [(one.key, one.created_at, json.dumps(one.answer)) for one in found.values()]
+        if rows:
+            self._file.change(lambda db: db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows))
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
-        if key in self._recalled:
-            return self._recalled[key]
         oldest = now.timestamp() - MAX_ANSWER_AGE_S
         rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
         try:
@@ -492,12 +505,29 @@ class AnswerCache(_Table):
         return answer if isinstance(answer, dict) else None
 
     def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
-        """Keep an answer. "", or why it could not be kept."""
-        if key in self._recalled:
-            return ""
+        """Keep an answer, and share it if there is a shared store. "", or why it could not be kept."""
         row = (key, now.timestamp(), json.dumps(answer))
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
+        if self.shared is not None and not self.shared.put(key, answer, now.timestamp()):
+            self._note_unshared(key)
         return "" if kept else self._file.problem
+
+    def _note_unshared(self, key: str) -> None:
+        def action(db: sqlite3.Connection) -> None:
+            db.execute(self._UNSHARED)
+            db.execute("INSERT OR IGNORE INTO unshared VALUES (?)", (key,))
+
+        self._file.change(action)
+
+    def push(self, shared: SharedStore) -> tuple[int, int]:
+        """Share the answers that could not be shared when they were given; how many were, and how many are left."""
+        there = self._file.read("SELECT 1 FROM sqlite_master WHERE name = 'unshared'")
+        sql = "SELECT key, created_at, answer FROM answers JOIN unshared USING (key) ORDER BY created_at"
+        rows = self._file.read(sql) if there else []
+        done = [(key,) for key, at, answer in rows if shared.put(key, json.loads(answer), at)]
+        if done:
+            self._file.change(lambda db: db.executemany("DELETE FROM unshared WHERE key = ?", done))
+        return len(done), len(rows) - len(done)
 
     def pack(self, secret: str) -> bytes:
         """The newest answers for another machine, behind a code that nobody makes without `secret`; b"" if none."""
@@ -519,11 +549,11 @@ class AnswerCache(_Table):
         self._file.change(action)
         return genuine
 
-    def claim(self, keys: Iterable[str]) -> bool:
+    def claim(self, keys: Iterable[str], seconds: float = 0.0) -> bool:
         """Be the only one who asks these questions until `release`; False if another run asks one just now.
 
-        A claim is a locked file, so it ends with the process. Does not wait. True also if no file can be made: then
-        a question may be paid for twice.
+        A claim is a locked file, so it ends with the process; in a shared store it ends after `seconds` at the latest.
+        Does not wait. True also if no claim can be made: then a question may be paid for twice.
         """
         wanted = sorted(set(keys))
         try:
@@ -535,10 +565,16 @@ class AnswerCache(_Table):
             return False
         except OSError:
             pass
-        return True
+        if self.shared is None or self.shared.claim(wanted, seconds):
+            return True
+        self.release(wanted)
+        return False
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up this run's claims."""
+        keys = list(keys)
+        if self.shared is not None:
+            self.shared.release(keys)
         for key in keys:
             if lock := self._claims.pop(key, None):
                 with suppress(OSError):

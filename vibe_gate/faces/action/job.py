@@ -173,8 +173,12 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         remarks = tuple(filter(None, [refused, *approvals.notes, unread, seen.remark]))
         code = seen.review.summary.exit_code
         if seen.stands is not None:
-            return code, _stays(job, seen.review.summary, seen.stands, remarks)
-        return code, _tell(job, seen.review, made, remarks, standing.record(seen.review.summary) if seen.posts else "")
+            said = _stays(job, seen.review.summary, seen.stands, remarks)
+        else:
+            said = _tell(job, seen.review, made, remarks, standing.record(seen.review.summary) if seen.posts else "")
+        for note in done.unshared.upload() if done.unshared else ():
+            runner.command("warning", f"vibe-gate: {note}")
+        return code, said
 
 
 def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:

@@ -30,13 +30,13 @@ from vibe_gate.errors import (
     PASS,
     GateError,
     IntegrityError,
-    RevisionError,
     StorageError,
     UsageError,
 )
 from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, Named, StoredRuns, graph_of, moment
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, graph_of, moment
+from vibe_gate.faces.cli.team import push, runs_of
 from vibe_gate.git import Repository
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
 from vibe_gate.store import RunResult
@@ -50,7 +50,8 @@ _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    runs = StoredRuns(environ).bundles.find(args.limit, **wanted)
+    with runs_of(args, environ) as stored:
+        runs = stored.bundles.find(args.limit, **wanted)
     width = shutil.get_terminal_size().columns if is_terminal() else None
     lines = [] if args.json else table(runs, width, now(), _titles(runs))
     lines = lines if runs else [NO_MATCHES if wanted else NO_RUNS]
@@ -72,20 +73,21 @@ def _log(argv: Sequence[str], asked: str = "") -> dict[str, str]:
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs, meant = StoredRuns(environ).opened(args.run)
-    result, summary = _read(runs, meant)
-    if args.log is not None:
-        return _show_log(result, args.log)
-    kept = runs.bundles.is_kept(meant.entry)
-    if args.json or summary is None:
-        return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
-    from vibe_gate.faces.cli.screen import screen
-    from vibe_gate.run.review import Review
+    with runs_of(args, environ) as stored:
+        runs, meant = stored.opened(args.run)
+        result, summary = _read(runs, meant)
+        if args.log is not None:
+            return _show_log(result, args.log)
+        kept = runs.bundles.is_kept(meant.entry)
+        if args.json or summary is None:
+            return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
+        from vibe_gate.faces.cli.screen import screen
+        from vibe_gate.run.review import Review
 
-    made = result.bundle_dir / "made.patch"
-    then = f"git apply {os.path.relpath(made)}" if made.is_file() else ""
-    emit(screen(Review(_as_committed(runs, summary, args.run), _notes(meant, kept)), environ, then) + "\n")
-    return PASS
+        made = result.bundle_dir / "made.patch"
+        then = f"git apply {os.path.relpath(made)}" if made.is_file() and not args.store else ""
+        emit(screen(Review(_as_committed(runs, summary, args.run), _notes(meant, kept)), environ, then) + "\n")
+        return PASS
 
 
 def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> Summary:
@@ -170,11 +172,18 @@ _RUNS_ARGUMENTS = (argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} 
 
 
 def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
-    checked = runs.bundles.verify(runs.entries(args.runs))
+    with runs_of(args, environ) as runs:
+        checked = runs.bundles.verify(runs.entries(args.runs))
     exit_code = PASS if checked.is_sound else INTEGRITY
     document = {"exit_code": exit_code, **_checked(checked)}
-    return emit_result(args, document, [*map(_line, checked.problems), *_conclusion(checked)], exit_code)
+    conclusion = _shared_conclusion(checked) if args.store else _conclusion(checked)
+    return emit_result(args, document, [*map(_line, checked.problems), *conclusion], exit_code)
+
+
+def _shared_conclusion(checked: Verified) -> list[str]:
+    wrong = len(checked.problems)
+    said = f"{counted(wrong, 'object')} not to be believed; the rest is what the team wrote" if wrong else "all genuine"
+    return [f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'answer')}: {said}."]
 
 
 def _checked(checked: Verified) -> dict[str, Any]:
@@ -246,11 +255,11 @@ def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Delete runs by [retention], and with them the workspaces of runs that died."""
-    runs, gone = StoredRuns(environ), list[str]()
-    with runs.repository() as repository:
+    gone = list[str]()
+    with runs_of(args, environ) as runs, runs.repository() as repository:
         rules = Retention() if repository is None else _retention(repository)
         done = runs.bundles.clean(rules, args.dry_run)
-        if repository is not None:
+        if repository is not None and not args.store:
             age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
             gone = repository.remove_old_workspaces(now() - age, dry_run=args.dry_run)
     text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
@@ -262,15 +271,10 @@ def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _retention(repository: Repository) -> Retention:
-    """[retention] of the gate at the trusted revision, so that a change under review cannot empty the store."""
-    from vibe_gate.gate.loading import load_gate
-    from vibe_gate.gate.trusted import trusted_revision
+    """[retention] of the gate at the trusted revision."""
+    from vibe_gate.gate.trusted import standing_gate
 
-    try:
-        revision = trusted_revision(repository, repository.resolve("HEAD"))
-    except RevisionError:
-        return Retention()  # no commits yet
-    gate = load_gate(repository.tree(revision), revision=revision, origin="trusted")
+    gate = standing_gate(repository)
     return Retention() if gate is None else gate.file.retention
 
 
@@ -286,15 +290,28 @@ Pair = dict[str, str]
 
 
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
     if args.all and args.runs:
         raise UsageError("--all exports every run; name no RUN with it.")
-    sealed = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"] if args.all else None
-    chosen = sealed or runs.entries(args.runs) or [runs.named(None).entry]
-    size = runs.bundles.export(chosen, Path(args.output))
+    with runs_of(args, environ) as runs:
+        sealed = [entry for entry in runs.bundles.runs() if entry.state == "sealed"] if args.all else None
+        chosen = sealed or runs.entries(args.runs) or [runs.named(None).entry]
+        size = runs.bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
     document = {"file": target, "runs": len(chosen), "size": size}
     return emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
+
+
+def _push(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    runs = StoredRuns(environ)
+    done = push(runs, runs.entries(args.runs), environ)
+    exit_code = INTEGRITY if not done.is_sound else INCONCLUSIVE if done.left else PASS
+    uploaded = [_pair(run.place) for run in done.runs]
+    document = {"exit_code": exit_code, "uploaded": uploaded, "answers": done.answers, "left": done.left}
+    text = [f"{run['run_id']} uploaded, about {run['key']}" for run in uploaded]
+    text.append(f"{counted(len(uploaded), 'run')} and {counted(done.answers, 'answer')} uploaded to {done.url}.")
+    for problem in done.problems:
+        complain(f"vibe-gate: {safe(problem)}")
+    return emit_result(args, document, text, exit_code)
 
 
 def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -337,6 +354,7 @@ SUBCOMMANDS = {
             argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
             argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
             argument("--limit", type=whole_number, metavar="N", help="at most the newest N"),
+            STORE_OPTION,
             JSON,
         ),
         _list,
@@ -348,6 +366,7 @@ SUBCOMMANDS = {
             argument(
                 "--log", nargs="?", const="", metavar="NODE", help="what agents and judges said and did (one node)"
             ),
+            STORE_OPTION,
             JSON,
         ),
         _show,
@@ -364,6 +383,7 @@ SUBCOMMANDS = {
         "Delete runs that are too old, or the oldest while the disk is too full.",
         (
             argument("--dry-run", action="store_true", help="only print what would be deleted"),
+            STORE_OPTION,
             JSON,
         ),
         _clean,
@@ -373,7 +393,7 @@ SUBCOMMANDS = {
         (argument("--json", action="store_true", help="print one JSON document, in bytes"),),
         _du,
     ),
-    "verify": Command("Check stored runs; exit 5 if anything is wrong.", _RUNS_ARGUMENTS, _verify),
+    "verify": Command("Check stored runs; exit 5 if anything is wrong.", (*_RUNS_ARGUMENTS, STORE_OPTION), _verify),
     "repair": Command(
         "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _RUNS_ARGUMENTS, _repair
     ),
@@ -385,9 +405,23 @@ SUBCOMMANDS = {
             argument(
                 "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
             ),
+            STORE_OPTION,
             JSON,
         ),
         _export,
+    ),
+    "push": Command(
+        "Upload runs, and answers, that the team's store ([store] in gate.toml) does not have yet.",
+        (
+            argument(
+                "runs",
+                nargs="*",
+                metavar="RUN",
+                help=f"{RUN_HELP} (default: all but those of checks alone on uncommitted work)",
+            ),
+            JSON,
+        ),
+        _push,
     ),
     "import": Command(
         "Import the runs of archives, one after the other: all of it, or none if anything is wrong (exit 5).",
@@ -409,6 +443,8 @@ examples:
   vibe-gate bundles repair             repair stored runs
   vibe-gate bundles export HEAD -o run.tar.gz
                                        one file to send; `import` reads it
+  vibe-gate bundles list --store       the runs in the team's store
+  vibe-gate bundles push               upload there what could not be uploaded yet
 """,
     SUBCOMMANDS,
 )

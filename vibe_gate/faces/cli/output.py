@@ -13,10 +13,13 @@ import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError
+
+if TYPE_CHECKING:
+    from vibe_gate.run.review import Review
 
 ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼", "+x|~->|-+++++++++")
 """For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
@@ -48,6 +51,12 @@ def takes_colour(environ: Mapping[str, str]) -> bool:
     if environ.get("NO_COLOR"):
         return False
     return bool(environ.get("FORCE_COLOR")) or (is_terminal() and environ.get("TERM", "") not in ("", "dumb"))
+
+
+def share(review: Review) -> None:
+    """Upload the run to the team's store, if there is one, after its verdict is shown."""
+    for note in review.unshared.upload() if review.unshared else ():
+        complain(f"note: {safe(note)}")
 
 
 def emit(text: str) -> None:

@@ -13,7 +13,8 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns
+from vibe_gate.faces.cli.team import runs_of
 from vibe_gate.report.html import page
 
 
@@ -23,8 +24,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.output not in (None, STDOUT):
         check("output", args.output)
     here = StoredRuns(environ)
-    runs, meant = here.opened(args.run)
-    text = progress.run(page(runs.read(meant)))
+    with runs_of(args, environ) as stored:
+        runs, meant = stored.opened(args.run)
+        text = progress.run(page(runs.read(meant)))
     if args.output == STDOUT:
         emit(text)
         return PASS
@@ -48,6 +50,7 @@ REPORT = Command(
     "Write a run as one HTML page: verdict, findings in the diff, votes, conversations, cost.",
     (
         RUN_ARGUMENT,
+        STORE_OPTION,
         argument(
             "-o", "--output", metavar="FILE", help="write FILE (default: below .vibe-artifacts/reports), - stdout"
         ),

@@ -15,7 +15,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, whole_number
-from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
+from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, share
 from vibe_gate.faces.cli.request import SHARD, add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import sentences
@@ -110,6 +110,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"page: {paths.quote(str(kept))}")
     if new and not args.quiet:
         formats.warn_of_next(new, environ)
+    share(done)
     return _ended(done, failed)
 
 

@@ -22,7 +22,7 @@ from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
-from vibe_gate.faces.cli.output import COLUMNS, emit, now, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, emit, now, share, wrapped
 from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.report.terminal import LABEL
@@ -71,8 +71,16 @@ def _model(text: str) -> str:
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run what the arguments name. `args.session`: the session with which `args.agent` goes on, "" for a new one."""
     done = carried_out(_request(args, environ), Path.cwd(), environ)
-    present(done, environ, as_json=args.json)
+    shown(done, environ, as_json=args.json)
     return done.review.summary.exit_code
+
+
+def shown(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:
+    """As `present`; then the run goes to the team's store, if there is one."""
+    try:
+        present(done, environ, as_json=as_json)
+    finally:
+        share(done.review)
 
 
 def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:

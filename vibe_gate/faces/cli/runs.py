@@ -54,6 +54,11 @@ class Named(Struct, frozen=True):
     foreign: str = ""
 
 
+STORE_OPTION = argument(
+    "--store", action="store_true", help="of the team's store ([store] in gate.toml), not of this clone"
+)
+
+
 class StoredRuns:
     """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
 
@@ -89,11 +94,9 @@ class StoredRuns:
         found = [entry for entry in every if entry.state != "foreign"]
         if reference is None and found:
             return Named(found[0], "newest")
-        by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
-        if reference and not by_id and reference[:1].isdigit():  # a replay is meant by its id alone
-            by_id = self.bundles.find(replays=True, prefix=reference)
-        if reference is None or not (every or by_id):
+        if not every or reference is None:
             raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
+        by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
         whole = [entry for entry in by_id if entry.run_id == reference]
         if len(whole or by_id) == 1:
             entry = (whole or by_id)[0]
@@ -118,8 +121,7 @@ class StoredRuns:
         if folder is None:
             return self, self.own(reference)
         runs, key = StoredRuns(self._environ, folder.parents[2]), folder.parent.name
-        found = runs.bundles.find(replays=True, run=folder.name)
-        entry = next((entry for entry in found if entry.key == key), None)
+        entry = next((entry for entry in runs.bundles.find(run=folder.name) if entry.key == key), None)
         if entry is None:
             raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
         return runs, _own(Named(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))

@@ -113,6 +113,8 @@ def review_change(
             if not (reported is _judged(done.summary) and _adds_nothing(hook, done.summary, what)):
                 _report(hook, done, what, again=bool(reported))
             _record(hook, _record_of(hook, done, what), repository)
+            for note in done.unshared.upload() if done.unshared else ():
+                hook.say(f"vibe-gate: note: {safe(note)}")
     return what
 
 

@@ -1,0 +1,119 @@
+"""The store that a team shares, as commands reach it: `--store`, and `bundles push`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from vibe_gate import scratch
+from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
+from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.faces.cli.output import now
+from vibe_gate.faces.cli.runs import Named, StoredRuns
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.store import open_state
+
+if TYPE_CHECKING:
+    from vibe_gate.store import SharedStore
+    from vibe_gate.store.shared_runs import SharedRuns
+
+
+class TeamRuns(StoredRuns):
+    """The runs of the team's store that the gate at the trusted revision names. Those that are looked at are fetched
+    into `folder`. UsageError: there is no such store, or this environment has no key to it."""
+
+    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
+        super().__init__(environ)
+        self._top = self.root
+        self.root = folder
+
+    @contextlib.contextmanager
+    def repository(self) -> Iterator[Repository | None]:
+        """The repository whose gate names the store."""
+        with open_repository(self._top, self._environ) as repository:
+            yield repository
+
+    @cached_property
+    def bundles(self) -> SharedRuns:
+        """What is there. GateError."""
+        with self.repository() as repository:
+            assert repository is not None
+            return team_store(repository, self._environ).runs(self.root, Provenance(now()))
+
+    def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
+        """As of StoredRuns, the run fetched. IntegrityError: it is foreign, or was altered."""
+        meant = self.own(reference)
+        self.bundles.fetch([meant.entry])
+        return self, meant
+
+
+@contextlib.contextmanager
+def runs_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[StoredRuns]:
+    """The runs of this clone, or with `--store` of the team's store."""
+    if not args.store:
+        yield StoredRuns(environ)
+        return
+    with scratch.private_folder("run") as folder:
+        yield TeamRuns(environ, folder)
+
+
+class PushedRuns(Struct, frozen=True):
+    """What was uploaded to `url`: runs, the number of answers, and of those that still wait. `problems` are sentences;
+    `is_sound`: none is about a run that is corrupt here."""
+
+    url: str
+    runs: tuple[RunEntry, ...]
+    answers: int
+    left: int
+    problems: tuple[str, ...]
+    is_sound: bool
+
+
+def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[str, str]) -> PushedRuns:
+    """Upload these runs, or all that are evidence, and the answers that could not be shared when they were given.
+
+    UsageError: a run is not sealed, or there is no store to use. StorageError: it cannot be written.
+    """
+    if unsealed := next((run for run in chosen or () if run.state != "sealed"), None):
+        raise UsageError(f"Run {unsealed.run_id} is {unsealed.state}; only sealed runs are uploaded.")
+    with runs.repository() as repository:
+        if repository is None:
+            raise UsageError("There is no repository here, and so no gate that names a shared store.")
+        store = team_store(repository, environ)
+        shared = store.runs(runs.root, runs.bundles.provenance)
+        there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
+        done, wrong = list[RunEntry](), list[str]()
+        for run in chosen or filter(_is_evidence, reversed(runs.bundles.runs())):
+            try:
+                if run.place not in there and shared.upload(run):
+                    done.append(run)
+            except IntegrityError as error:
+                wrong.append(str(error))
+        store.patient()
+        with open_state(repository.common_dir) as state:
+            answers, left = state.answers.push(store)
+    return PushedRuns(store.url, tuple(done), answers, left, (*wrong, *store.told()), not wrong)
+
+
+def _is_evidence(run: RunEntry) -> bool:
+    return run.state == "sealed" and is_evidence(run.key, run.cost_basis)
+
+
+def team_store(repository: Repository, environ: Mapping[str, str]) -> SharedStore:
+    """The store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
+    from vibe_gate.gate.trusted import standing_gate  # most lists are of this clone, and need neither
+    from vibe_gate.store import SharedStore
+
+    gate = standing_gate(repository)
+    url = gate.store_url if gate else ""
+    if not url:
+        raise UsageError("The gate names no shared store: there is no [store] in .vibe-gate/gate.toml where it binds.")
+    if why := SharedStore.unusable(url, environ):
+        raise UsageError(why)
+    return SharedStore(url, environ, now)

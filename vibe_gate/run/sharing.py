@@ -1,0 +1,67 @@
+"""The store that a team shares, as a run uses it: named by the gate at the trusted revision, and used by who has the
+team's key. Nothing of it is loaded where the gate names none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from vibe_gate.domain import in_ci
+from vibe_gate.domain.bundles import STORE, is_evidence
+from vibe_gate.domain.context import ReviewRequest, World
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.summary import Summary
+from vibe_gate.git import Repository
+
+if TYPE_CHECKING:
+    from vibe_gate.store import SharedStore
+
+
+class UnsharedRun(Struct, frozen=True):
+    """A sealed run that goes to the team's store when people have its verdict. `tracked`: files of the store that git
+    tracks."""
+
+    summary: Summary
+    root: Path
+    tracked: Collection[str]
+    store: SharedStore
+    clock: Callable[[], datetime]
+
+    def upload(self) -> tuple[str, ...]:
+        """Upload it, in bounded time; sentences about what failed."""
+        self.store.upload(self.root, self.tracked, self.summary)
+        return self.store.told()
+
+
+def open_shared(gate: Gate, request: ReviewRequest, world: World) -> str:
+    """Let the run share answers, if the gate names a store and this environment has the key; "", or why not.
+
+    Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team.
+    """
+    url = gate.store_url
+    if not url or request.calibrating or world.state.shared is not None:
+        return ""
+    from vibe_gate.store import SharedStore  # few gates have a store
+
+    if why := SharedStore.unusable(url, world.environ):
+        return why if in_ci(world.environ) else ""
+    world.state.share(SharedStore(url, world.environ, world.clock))
+    return ""
+
+
+def unshared(summary: Summary, repository: Repository, world: World) -> UnsharedRun | None:
+    """The run as it is to be uploaded; None if no store is shared, and of checks alone about uncommitted work."""
+    shared = world.state.shared
+    if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
+        return None
+    return UnsharedRun(summary, repository.root, repository.tracked(STORE), shared, world.clock)
+
+
+def told(world: World) -> tuple[str, ...]:
+    """Sentences about the team's store that nobody was told yet."""
+    return world.state.shared.told() if world.state.shared else ()

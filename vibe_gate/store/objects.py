@@ -1,0 +1,208 @@
+"""ObjectStorage of a bucket or a folder, by their names. The only importer of obstore.
+
+No call takes longer than it is given, and what it raises never quotes an address, which may hold a signature.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import obstore
+from msgspec import Struct
+from obstore import exceptions
+from obstore.store import from_url
+
+from vibe_gate.errors import StorageError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+CONNECT_S = 3
+AT_ONCE = 16
+"""Requests side by side; a bucket answers one in some 30 ms."""
+
+MAX_BYTES = 1 << 30
+"""Of one object. Conditional writes are made in one piece, from memory."""
+
+_STATUS = re.compile(r"status code: (\d{3}[ A-Za-z]*)")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_ERRNO = re.compile(r"\(os error (\d+)\)")
+
+
+class StoreUnavailable(StorageError):
+    """A store that cannot be used, and why, as a clause. `denied`: it is there, but does not allow this."""
+
+    def __init__(self, why: str, *, denied: bool = False) -> None:
+        super().__init__(why)
+        self.denied = denied
+
+
+class StoredObject(Struct, frozen=True):
+    """An object as a list of its store shows it; `size` in bytes, `modified` by the store's clock."""
+
+    name: str
+    size: int
+    modified: datetime
+
+
+class ObjectStorage:
+    """The objects below one address. Every method raises StoreUnavailable."""
+
+    def __init__(self, url: str, environ: Mapping[str, str], seconds: float) -> None:
+        """`seconds`: of one call. obstore itself reads credentials and endpoints in the process's environment."""
+        self._seconds = seconds
+        self._store = _bounded(lambda: _opened(url, environ, seconds), seconds)
+
+    def get(self, name: str, most: int) -> bytes | None:
+        """The object's bytes; None if there is none, b"" if it has more than `most` bytes."""
+        return self._call(lambda: _get(self._store, name, most))
+
+    def get_all(self, names: Iterable[str], most: int) -> dict[str, bytes]:
+        """Those of these objects that there are, by name, AT_ONCE side by side."""
+        wanted, found = list(names), dict[str, bytes]()
+
+        def some(first: int) -> None:
+            for name in wanted[first::AT_ONCE]:
+                if (data := _get(self._store, name, most)) is not None:
+                    found[name] = data
+
+        self._side_by_side([partial(some, first) for first in range(min(AT_ONCE, len(wanted)))])
+        return found
+
+    def create(self, name: str, data: bytes | Path) -> bool:
+        """Write a new object; False if there is one of this name, which stays as it is."""
+        try:
+            self._call(lambda: obstore.put(self._store, name, data, mode="create", use_multipart=False))
+        except exceptions.AlreadyExistsError:
+            return False
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write an object, in place of one that has the name."""
+        self._call(lambda: obstore.put(self._store, name, data, use_multipart=False))
+
+    def delete(self, name: str) -> None:
+        """Delete an object, if there is one."""
+
+        def delete() -> None:
+            with suppress(FileNotFoundError):
+                obstore.delete(self._store, name)
+
+        self._call(delete)
+
+    def listed(self, folder: str, after: str = "") -> list[StoredObject]:
+        """Every object below a folder, by name; `after`: only those whose names are greater. Opens none."""
+
+        def every() -> list[StoredObject]:
+            pages = obstore.list(self._store, folder, offset=after or None, chunk_size=1000)
+            return sorted(
+                (StoredObject(one["path"], one["size"], one["last_modified"]) for page in pages for one in page),
+                key=lambda one: one.name,
+            )
+
+        return self._call(every)
+
+    def _call(self, action: Callable[[], T]) -> T:
+        return _bounded(action, self._seconds)
+
+    def _side_by_side(self, actions: Iterable[Callable[[], None]]) -> None:
+        """Carry all of them out in one call's time."""
+        end = monotonic() + self._seconds
+        for begun in [_Begun(action) for action in actions]:
+            begun.result(end - monotonic())
+
+
+class _Begun:
+    """What a thread does that nobody has to wait for: a program may end while it waits for an answer."""
+
+    def __init__(self, action: Callable[[], Any]) -> None:
+        self._action = action
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._value = self._action()
+        except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+            self._error = error
+
+    def result(self, seconds: float) -> Any:  # noqa: ANN401 - of any type
+        """What came of it. StoreUnavailable, FileNotFoundError, AlreadyExistsError."""
+        self._thread.join(max(seconds, 0.001))
+        if self._thread.is_alive():
+            raise StoreUnavailable("it does not answer in time")
+        if self._error is not None:
+            raise _told(self._error) from self._error
+        return self._value
+
+
+def _bounded(action: Callable[[], T], seconds: float) -> T:
+    value: T = _Begun(action).result(seconds)
+    return value
+
+
+def _told(error: BaseException) -> BaseException:
+    """An error of obstore in our words, but for those that are answers."""
+    if isinstance(error, exceptions.AlreadyExistsError | StoreUnavailable):
+        return error
+    if isinstance(error, FileNotFoundError):
+        return StoreUnavailable("there is no such bucket, container or folder", denied=True)
+    text = str(error)
+    status = " ".join(filter(None, (_first(_STATUS, text), _first(_CODE, text))))
+    if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+        return StoreUnavailable(f"access is denied{f': {status}' if status else ''}", denied=True)
+    if number := _first(_ERRNO, text):
+        denied = int(number) in (errno.EACCES, errno.EPERM, errno.EROFS)
+        return StoreUnavailable(os.strerror(int(number)), denied=denied)
+    if isinstance(error, exceptions.BaseError | OSError | ValueError):
+        return StoreUnavailable(status or _why(error))
+    return error
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[1].strip() if match else ""
+
+
+def _why(error: BaseException) -> str:
+    text = str(error)
+    if "error sending request" in text or "HTTP error" in text:
+        return "no connection"
+    if "169.254.169.254" in text or "metadata" in text:
+        return "no credentials in the environment"
+    return (
+        "obstore cannot open it; see its address and the environment" if isinstance(error, ValueError) else "no answer"
+    )
+
+
+def _get(store: ObjectStore, name: str, most: int) -> bytes | None:
+    try:
+        found = obstore.get(store, name)
+    except FileNotFoundError:
+        return None
+    return bytes(found.bytes()) if found.meta["size"] <= most else b""
+
+
+def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
+    if url.startswith("file:"):
+        return from_url(url)
+    plain = any(environ.get(name, "").lower() in ("1", "true") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP"))
+    return from_url(
+        url,
+        client_options={"timeout": f"{seconds:g}s", "connect_timeout": f"{CONNECT_S}s", "allow_http": plain},
+        retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=seconds)},
+    )

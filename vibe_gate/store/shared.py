@@ -1,0 +1,293 @@
+"""A store that a team shares: a bucket, or a folder that all can reach. Docs: docs/guides/shared-store.md.
+
+    answers/<code>        what a model answered, under a code of its question
+    claims/<code>/<n>     who asks a question now, and until when; n + 1 takes over from one whose time is up
+    runs/...              sealed runs (`shared_runs`)
+    labels/...            what people say of findings
+
+Nothing is believed because it is there, but for its code (`coded`). Everything is written by create-if-absent. A review
+waits PATIENCE_S in all; if the store cannot be used, the review goes on without it, and `told` has one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.domain.document import Timestamp, decode, to_json
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GateError, StorageError
+from vibe_gate.store.coded import LEAST_SECRET, Codes
+from vibe_gate.store.runs import sealed
+from vibe_gate.store.shared_runs import SharedRuns, StoreUnusable
+
+if TYPE_CHECKING:
+    from vibe_gate.store.objects import ObjectStorage
+
+T = TypeVar("T")
+
+KEY = "VIBE_GATE_STORE_KEY"
+"""The variable with the team's secret."""
+
+CALL_S = 5.0
+"""Of one request of a review."""
+
+PATIENCE_S = 15.0
+"""That a review waits for the store in all."""
+
+UPLOAD_S = 10.0
+"""That the upload of a run may take at the end of a review; later `bundles push` has LONG_CALL_S."""
+
+LONG_CALL_S = 300.0
+POLL_S = 1.0
+"""Between two looks whether a claim of another machine has ended."""
+
+MAX_CLAIM = timedelta(days=1)
+"""A claim is for the rest of a review's deadline, a day at most; one for longer is of a clock that is wrong."""
+
+MAX_TAKEN_OVER = 20
+"""Claims that end while one is made."""
+
+MAX_ANSWER_BYTES = 4 << 20
+MAX_ANSWER_AGE_S = 90 * 86_400
+"""As of answers in state.db."""
+
+NO_OBSTORE = "obstore is not installed (pip install 'vibe-gate[store]')"
+NO_KEY = "The shared store {url} is not used: " + KEY + " is not set."
+SHORT_KEY = "The shared store {url} is not used: " + KEY + f" has fewer than {LEAST_SECRET} characters."
+
+
+class SharedAnswer(Struct, frozen=True, kw_only=True):
+    """An answer as it lies there: of which question, when it was given (seconds since 1970), and what it is."""
+
+    key: str
+    created_at: float
+    answer: dict[str, Any]
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """Who asks a question, a random name, and until when at the latest."""
+
+    who: str
+    until: Timestamp
+
+
+class SharedStore:
+    """The store as a review uses it: nothing here raises but `runs`, and what fails is told once.
+
+    Ask `unusable` first.
+    """
+
+    @staticmethod
+    def unusable(url: str, environ: Mapping[str, str]) -> str:
+        """The sentence why no store can be used with this environment; "" if one can be tried."""
+        secret = environ.get(KEY, "")
+        if len(secret) < LEAST_SECRET:
+            return (SHORT_KEY if secret else NO_KEY).format(url=url)
+        return ""
+
+    def __init__(self, url: str, environ: Mapping[str, str], clock: Callable[[], datetime]) -> None:
+        self.url = url
+        self._environ = environ
+        self._clock = clock
+        self._codes = Codes(url, environ.get(KEY, ""))
+        self._who = secrets.token_hex(8)
+        self._held: dict[str, list[str]] = {}  # by key, the names of its claims up to ours
+        self._refused_at = -POLL_S
+        self._left = PATIENCE_S
+        self._is_off = self._is_read_only = False
+        self._untold: list[str] = []
+        self._strange: set[str] = set()
+
+    def told(self) -> tuple[str, ...]:
+        """Sentences about the store that nobody was told yet."""
+        strange, self._strange = sorted(self._strange), set()
+        untold, self._untold = self._untold, []
+        if strange:
+            what = f"{counted(len(strange), 'object')} in {self.url} (first {strange[0]})"
+            untold = [*untold, f"{what}: altered, or not written with this {KEY}; not used."]
+        return tuple(untold)
+
+    def runs(self, root: Path, provenance: Provenance, seconds: float = LONG_CALL_S) -> SharedRuns:
+        """The runs there, for who waits for them; `root` as of SharedRuns. StorageError."""
+        try:
+            return SharedRuns(root, provenance, self.url, self._codes, self._opened(seconds))
+        except StorageError as error:
+            raise StoreUnusable(self.url, error) from error
+
+    def patient(self) -> None:
+        """Wait as long as it takes, as for a command that does nothing else."""
+        self._left = float("inf")
+
+    # Answers
+
+    def answers(self, keys: Iterable[str]) -> dict[str, SharedAnswer]:
+        """The answers to these questions that lie there and count, by key."""
+        names = {self._codes.name("answers", key): key for key in keys}
+        nothing = dict[str, bytes]()
+        found = self._tried(lambda: self._objects.get_all(names, MAX_ANSWER_BYTES), nothing) if names else nothing
+        answers = {names[name]: self._answer(name, names[name], data) for name, data in found.items()}
+        return {key: answer for key, answer in answers.items() if answer is not None}
+
+    def _answer(self, name: str, key: str, data: bytes) -> SharedAnswer | None:
+        """The answer that the object holds; None if it is too old, or does not count, which `told` says."""
+        body = self._codes.body(name, data)
+        try:
+            answer = None if body is None else decode(SharedAnswer, body)
+        except ValueError:  # of a later version
+            return None
+        if answer is None or answer.key != key:
+            self._strange.add(name)
+            return None
+        return answer if self._clock().timestamp() - answer.created_at < MAX_ANSWER_AGE_S else None
+
+    def put(self, key: str, answer: Mapping[str, Any], created_at: float) -> bool:
+        """Share an answer; whether it is there now. One that is there and does not count, or differs, is replaced."""
+        name = self._codes.name("answers", key)
+        given = SharedAnswer(key=key, created_at=created_at, answer=dict(answer))
+        data = self._codes.coded(name, to_json(given).encode())
+
+        def put() -> bool:
+            if not self._objects.create(name, data):
+                there = self._objects.get(name, MAX_ANSWER_BYTES)
+                known = None if there is None else self._answer(name, key, there)
+                if known is None or known.answer != json.loads(json.dumps(given.answer)):
+                    self._objects.replace(name, data)
+            return True
+
+        return self._tried(put, False, writing=True)
+
+    # Claims
+
+    def claim(self, keys: Iterable[str], seconds: float) -> bool:
+        """Be the only machine that asks these questions for so long, or until `release`; False if another one asks.
+
+        True also if the store cannot be used: then a question may be paid for twice.
+        """
+        if monotonic() - self._refused_at < POLL_S:
+            return False
+        until, had = self._clock() + timedelta(seconds=seconds), list[str]()
+        for key in keys:
+            if not self._tried(partial(self._claimed, key, until), True, writing=True):
+                self.release(had)
+                self._refused_at = monotonic()
+                return False
+            had.append(key)
+        return True
+
+    def _claimed(self, key: str, until: datetime) -> bool:
+        folder, number = self._codes.name("claims", key), 0
+        body = to_json(Claim(who=self._who, until=until)).encode()
+        for _ in range(MAX_TAKEN_OVER):
+            name = f"{folder}/{number:06}"
+            if self._objects.create(name, self._codes.coded(name, body)) or self._is_ours(name):
+                self._held[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
+                return True
+            taken = [one.name for one in self._objects.listed(folder)]
+            if taken and self._is_live(taken[-1]):
+                return False
+            number = int(taken[-1][-6:]) + 1 if taken else 0
+        return False
+
+    def _claim(self, name: str) -> Claim | None:
+        data = self._objects.get(name, MAX_ANSWER_BYTES)
+        body = None if data is None else self._codes.body(name, data)
+        if data is not None and body is None:
+            self._strange.add(name)
+        try:
+            return None if body is None else decode(Claim, body)
+        except ValueError:
+            return None
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether a request that was sent again found what it had written."""
+        claim = self._claim(name)
+        return claim is not None and claim.who == self._who
+
+    def _is_live(self, name: str) -> bool:
+        claim, now = self._claim(name), self._clock()
+        return claim is not None and now < claim.until < now + MAX_CLAIM
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims; of each the oldest first, so that a new one begins only when ours is going."""
+        for key in keys:
+            for name in self._held.pop(key, ()):
+                self._tried(partial(self._delete, name), None, writing=True)
+
+    def _delete(self, name: str) -> None:
+        self._objects.delete(name)
+
+    # Labels
+
+    def put_label(self, label: Label) -> bool:
+        """Share what a person says of a finding; whether it is there now."""
+        body = to_json(label).encode()
+        name = f"labels/{label.finding}/{self._codes.code('label', body)[:40]}"
+
+        def put() -> bool:
+            self._objects.create(name, self._codes.coded(name, body))
+            return True
+
+        return self._tried(put, False, writing=True)
+
+    # Runs
+
+    def upload(self, root: Path, tracked: Collection[str], summary: Summary) -> bool:
+        """Upload a run that was just sealed; whether it is there now. `tracked` as of `Provenance`."""
+        self._left = UPLOAD_S
+        provenance = Provenance(self._clock(), tracked)
+
+        def upload() -> bool:
+            run = sealed(RunEntry(summary.run_id, summary.key), summary)
+            self.runs(root, provenance, UPLOAD_S).upload(run)
+            return True
+
+        return self._tried(upload, False, writing=True)
+
+    # What fails
+
+    @cached_property
+    def _objects(self) -> ObjectStorage:
+        return self._opened(CALL_S)
+
+    def _opened(self, seconds: float) -> ObjectStorage:
+        """The objects, a request at most so long. StorageError."""
+        try:
+            from vibe_gate.store.objects import ObjectStorage
+        except ImportError:
+            raise StorageError(NO_OBSTORE) from None
+        return ObjectStorage(self.url, self._environ, seconds)
+
+    def _tried(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
+        if self._is_off or (writing and self._is_read_only):
+            return otherwise
+        began = monotonic()
+        try:
+            if self._left <= 0:
+                raise StorageError("it answers too slowly")
+            return action()
+        except GateError as error:
+            self._off(error, writing=writing)
+            return otherwise
+        finally:
+            self._left -= monotonic() - began
+
+    def _off(self, error: GateError, *, writing: bool) -> None:
+        """Go on without the store, or without writing, and say so."""
+        self._is_read_only = writing and getattr(error, "denied", False)
+        self._is_off = not self._is_read_only
+        what = "may not be written" if self._is_read_only else "is not used"
+        later = "What it lacks of this review is kept here; `vibe-gate bundles push` uploads it."
+        why = getattr(error, "why", str(error).rstrip("."))
+        self._untold.append(f"The shared store {self.url} {what}: {why}. {later}")
