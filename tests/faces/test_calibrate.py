@@ -223,16 +223,35 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
     assert (rest.code, len(model.script.requests)) == (0, 2), rest.out
 
 
-def test_after_ctrl_c_asyncio_says_nothing_of_a_process_that_ends_later(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("in_a_task", [True, False])
+def test_after_ctrl_c_each_task_ends_its_process_before_the_loop_is_closed(in_a_task: bool) -> None:
+    ended = []
+
+    def ctrl_c() -> None:
+        raise KeyboardInterrupt
+
+    async def agent(level: int) -> None:
+        process = await asyncio.create_subprocess_exec("sleep", "0.05")
+        try:
+            async with asyncio.TaskGroup() as group:
+                if level:
+                    group.create_task(agent(level - 1))
+                await asyncio.sleep(0.05)
+                if in_a_task and not level:
+                    ctrl_c()
+                await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ended.append((level, await process.wait()))
+
     async def walk() -> None:
-        await asyncio.create_subprocess_exec("sleep", "0.1")
-        os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.sleep(60)
+        if not in_a_task:
+            asyncio.get_running_loop().call_later(0.1, ctrl_c)
+        await agent(4)
 
     with pytest.raises(KeyboardInterrupt):
         looped(walk())
-    time.sleep(0.15)
-    assert not caplog.messages
+    assert ended == [(level, 0) for level in range(5)]
 
 
 @pytest.mark.slow  # processes

@@ -138,6 +138,10 @@ def _plain(stage: str, text: str) -> None:
             sys.stderr.flush()
 
 
+MOST_NESTED = 10
+"""Tasks of which each waits for the next; there are five."""
+
+
 def run(walk: Coroutine[Any, Any, T]) -> T:
     """The result of a walk, in this process and to its end.
 
@@ -155,20 +159,28 @@ def run(walk: Coroutine[Any, Any, T]) -> T:
 def looped(walk: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, for a walk that Ctrl-C may end inside of one of its tasks.
 
-    Nobody asks such a task how it ended, and asyncio would print its traceback below our sentence; and of each agent's
-    process that ends after the loop, that its loop is closed.
+    Only the walk itself is cancelled then, and passes that on to its tasks. `asyncio.run` cancels all at once, those of
+    a task group for a second time through their group: that interrupts what ends their processes. A task that Ctrl-C
+    ended hands it to the one that waits for it, and each time it leaves the loop; where `asyncio.run` gives up, tasks
+    would be ended with the interpreter, and wait for threads that are gone. Nobody asks such a task how it ended, and
+    asyncio would print its traceback below our sentence.
     """
     import asyncio
-    from asyncio.log import logger
 
     def on_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if not isinstance(context.get("exception"), KeyboardInterrupt):
             loop.default_exception_handler(context)
 
     with asyncio.Runner() as runner:
-        runner.get_loop().set_exception_handler(on_error)
+        loop = runner.get_loop()
+        loop.set_exception_handler(on_error)
+        task = loop.create_task(walk)
         try:
-            return runner.run(walk)
+            return loop.run_until_complete(task)
         except KeyboardInterrupt:
-            logger.addFilter(lambda record: "that handles pid" not in str(record.msg))
+            task.cancel()
+            for _ in range(MOST_NESTED):
+                if not task.done():  # one that Ctrl-C ended does not stop the loop
+                    with suppress(BaseException):  # a second Ctrl-C, too
+                        loop.run_until_complete(task)
             raise
