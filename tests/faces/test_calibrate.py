@@ -190,7 +190,7 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
     look = {"trace": "main -> load", "outcome": "refuted", "reason": "main leaves first.", "evidence": [line]}
     with answering(FAILS, look) as model:
         done = calibrate(repo, "--json", **model.environ)
-    assert "at most 1 conversation and a second look at each fail, at most $0.5000." in done.err
+    assert "at most 1 conversation and a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)." in done.err
     (measured,) = done.json["rubrics"][0]["criteria"]
     assert (measured["clean_blocked"], measured["without_second_look"]["clean_blocked"]) == (0, 1)
 
@@ -209,14 +209,14 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
         _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert err.splitlines() == [
-        "Asking: 3 reviews of cases: at most 3 conversations, at most $1.50.",
+        "Asking: 3 reviews of cases: at most 3 conversations, at most $1.50 ($0.5000 each: max_cost_usd in gate.toml).",
         "vibe-gate: interrupted; 1 of 3 answers are kept. The same command goes on from there.",
     ]
     with answering(PASSES, repeat_last=True) as model:
         poor = calibrate(repo, "--max-cost-usd", "0.0011", "--jobs", "1", **model.environ)
         assert poor.code == 3
         assert (
-            "Asking: 2 reviews of cases (1 of 3 answered before): at most 2 conversations, at most $0.0011." in poor.err
+            "(1 of 3 answered before): at most 2 conversations, at most $0.0011 (--max-cost-usd)." in poor.err
         )
         assert "The budget of $0.0011 is reached." in poor.out
         rest = calibrate(repo, **model.environ)

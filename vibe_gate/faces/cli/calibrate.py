@@ -101,7 +101,9 @@ def _plan(calibration: Calibration, max_cost_usd: float | None) -> str:
     most = calibration.most_usd(max_cost_usd)
     held = counted(calibration.most_conversations, "conversation")
     more = " and a second look at each fail" if calibration.looks_again else ""
-    return f"Asking: {counted(missing, 'review')} of cases{kept}: at most {held}{more}, at most {_usd(most)}."
+    each = f"{_usd(calibration.cases.max_cost_usd)} each: max_cost_usd in gate.toml"
+    why = "--max-cost-usd" if most == max_cost_usd else each
+    return f"Asking: {counted(missing, 'review')} of cases{kept}: at most {held}{more}, at most {_usd(most)} ({why})."
 
 
 def _usd(usd: float) -> str:
