@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -190,7 +188,8 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
     look = {"trace": "main -> load", "outcome": "refuted", "reason": "main leaves first.", "evidence": [line]}
     with answering(FAILS, look) as model:
         done = calibrate(repo, "--json", **model.environ)
-    assert "at most 1 conversation and a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)." in done.err
+    told = "a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)."
+    assert told in done.err
     (measured,) = done.json["rubrics"][0]["criteria"]
     assert (measured["clean_blocked"], measured["without_second_look"]["clean_blocked"]) == (0, 1)
 
@@ -215,9 +214,7 @@ def test_what_was_answered_before_ctrl_c_or_a_used_up_budget_is_not_asked_again(
     with answering(PASSES, repeat_last=True) as model:
         poor = calibrate(repo, "--max-cost-usd", "0.0011", "--jobs", "1", **model.environ)
         assert poor.code == 3
-        assert (
-            "(1 of 3 answered before): at most 2 conversations, at most $0.0011 (--max-cost-usd)." in poor.err
-        )
+        assert "(1 of 3 answered before): at most 2 conversations, at most $0.0011 (--max-cost-usd)." in poor.err
         assert "The budget of $0.0011 is reached." in poor.out
         rest = calibrate(repo, **model.environ)
     assert (rest.code, len(model.script.requests)) == (0, 2), rest.out

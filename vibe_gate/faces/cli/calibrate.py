@@ -52,8 +52,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         calibration = planned(cases, args.wire, args.repeat, environ, now())
         if not calibration.askings and args.shard == WHOLE:
             raise UsageError(
-                "no labelled case says how a judge's criterion must come out; write [expect] into "
-                ".vibe-gate/cases/NAME/case.toml (docs/guides/calibration.md)."
+                "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
+                "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
             )
         if calibration.missing and args.wire != "replay" and find_upstream(environ) is None:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
