@@ -256,6 +256,7 @@ def test_without_a_key_or_a_labelled_question_nothing_is_asked(repo: Repo) -> No
     case(repo, "open", "abstain", SWALLOWS)
     nothing = calibrate(repo)
     assert (nothing.code, "no labelled case says how a judge's criterion must come out" in nothing.err) == (2, True)
+    assert calibrate(repo, "--repeat", "101").err == "vibe-gate: --repeat takes at most 100.\n"
     case(repo, "defect", "fail", SWALLOWS)
     assert calibrate(repo).err == (
         "vibe-gate: No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.\n"

@@ -31,9 +31,11 @@ BET = 0.25
 MAX_CASES = 10_000
 """Labelled cases of a criterion: far more than anybody writes, and few enough to work out their intervals at once."""
 
-MAX_TEMPLATE = 10_000
 MAX_REPEATS = 100
 """Of each case: a baseline's are asked again at the next calibration, whoever wrote it."""
+
+MAX_TEMPLATE = 10_000
+"""Of instructions: more versions than there ever are."""
 
 _STEPS = 60
 """Halvings of an interval of length 1: to the last bit of a float."""

@@ -257,7 +257,10 @@ CALIBRATE = Command(
     (
         argument("rubrics", nargs="*", metavar="RUBRIC", help="only cases of these rubrics (default: all)"),
         argument(
-            "--repeat", type=whole_number, metavar="N", help="times each case is asked (default: the baseline's, or 1)"
+            "--repeat",
+            type=whole_number,
+            metavar="N",
+            help=f"times each case is asked, at most {MAX_REPEATS} (default: the baseline's, or 1)",
         ),
         argument("--jobs", type=whole_number, default=JOBS, metavar="N", help=f"cases at a time (default: {JOBS})"),
         argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
