@@ -103,9 +103,7 @@ def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 def _commands() -> str:
     rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.command(name).summary) for name in COMMANDS)
-    planned = ", ".join(f"`{name}`" for name in dispatch.PLANNED)
-    later = f"\nNot part of this version yet: {planned}; they say so, with exit 2.\n" if planned else ""
-    return _table(("command", "what it does"), rows) + later
+    return _table(("command", "what it does"), rows)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> str:

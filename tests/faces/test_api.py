@@ -30,7 +30,7 @@ SIGNATURES = {
         "**unknown"
     ),
     "read_bundle": "directory, *, redact=None, clock",
-    "find_bundles": "root='.', provenance=None, index=None, limit=None, **wanted",
+    "find_bundles": "root='.', provenance=None, index=None, limit=None, *, replays=False, **wanted",
     "clean_bundles": "root, *, now, max_age_days=30, min_free_disk_mb=1000, dry_run=False, provenance=None",
     "expect": "result",
     "workflow": "id, *, timeout=None, model=None, workspace=None",

@@ -74,7 +74,6 @@ def test_modules_of_the_reviewed_repository_are_never_imported(tmp_path, environ
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["replay"], f"'replay' is not part of this version yet ({__version__})."),
         (["reviev"], "'reviev' is not a command; did you mean 'review'?"),
         (["\x1b[31mreview"], "\\x1b[31mreview"),
         (["--verison"], "'--verison' is not an option of vibe-gate itself; did you mean '--version'?"),
@@ -123,9 +122,9 @@ def test_a_current_directory_that_was_deleted_is_one_sentence_and_usage(tmp_path
     ("command", "code"),
     [
         ("--version >&-", 0),
-        ("replay >&- 2>&-", 2),
+        ("reviev >&- 2>&-", 2),
         ("--version >/dev/full", 3),
-        ("replay --json >/dev/full", 2),
+        ("reviev --json >/dev/full", 2),
         ("--help | true", 0),
         ("bundles list | true", 0),
     ],

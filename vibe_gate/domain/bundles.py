@@ -27,6 +27,10 @@ Match = Literal["commit", "tree", "patch_id", "range_patch_id"]
 MATCHES: tuple[Match, ...] = ("commit", "tree", "patch_id", "range_patch_id")
 """The ways in which a run can be about a change, the closest first."""
 
+REPLAY = "replay-"
+"""Begins the key of runs that judged a stored run again; that run's id follows. So no run that is looked for by its
+change is a replay, and none counts as a review."""
+
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{9}Z-[0-9a-f]{8}")
 _CLOCK_MAY_GO_BACK = timedelta(minutes=5)
 
@@ -42,6 +46,11 @@ _EXIT_CODES: dict[str, tuple[int, ...]] = {
 def is_run_id(name: str) -> bool:
     """Whether a name has the form of a run id, `YYYYMMDDTHHMMSSmmmZ-xxxxxxxx`."""
     return _RUN_ID.fullmatch(name) is not None
+
+
+def replay_key(run_id: str) -> str:
+    """The key of the replays of this run."""
+    return f"{REPLAY}{run_id}"
 
 
 def began(run_id: str) -> str:
@@ -101,6 +110,11 @@ class RunEntry(Struct, frozen=True, order=True):
     def bundle(self) -> str:
         """The bundle's folder, relative to the top of the working tree."""
         return f"{STORE}/{self.key}/{self.run_id}"
+
+    @property
+    def replay_of(self) -> str:
+        """The id of the run that it judged again; "" of a review."""
+        return self.key.removeprefix(REPLAY) if self.key.startswith(REPLAY) else ""
 
     @property
     def created_at(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.bundles import replay_key
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Budget, CounterexampleRule, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
@@ -61,7 +62,8 @@ class ReviewRequest(Struct, frozen=True):
     the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
     wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
     `calibrating`: the judge itself is tested, so what is known of it has no effect. `batch`: the digest of what many
-    reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json.
+    reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json. `model` takes the
+    place of every model that the gate names for judges.
     """
 
     selection: Selection
@@ -89,6 +91,7 @@ class ReviewRequest(Struct, frozen=True):
     calibrating: bool = False
     batch: str = ""
     replay_of: str = ""
+    model: str = ""
 
     @property
     def belongs_to(self) -> dict[str, str]:
@@ -129,7 +132,8 @@ class Facts(Struct, frozen=True):
     """What is known of a change before anything is asked about it: the gate in force, the rubrics that it must pass,
     what its author says (`message`), signs of agents.
 
-    `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `agents`: the nodes of
+    `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `replay_of`: the run
+    whose change is judged again. `agents`: the nodes of
     agents that it comes after, oldest first, each with its stage. `trust`: by ids of rubric and criterion, what is
     known of the gate's judges. `tests`: with what a fail's test would be run; None if the gate asks for none.
     """
@@ -140,9 +144,15 @@ class Facts(Struct, frozen=True):
     message: str
     authored: AgentAuthored
     stage: str = ""
+    replay_of: str = ""
     agents: Mapping[str, str] = MappingProxyType({})
     trust: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
     tests: ProofEnvironment | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of its runs."""
+        return replay_key(self.replay_of) if self.replay_of else self.change.key
 
     @property
     def asks_for_tests(self) -> CounterexampleRule | None:

@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.calibration import Baseline
@@ -295,6 +296,11 @@ class Gate(Struct, frozen=True):
         """Of the team's store; "" if there is none, or the definitions may be those of the change itself."""
         is_trusted = self.origin == "trusted" and self.revision != "worktree"
         return self.file.store.url if self.file.store and is_trusted else ""
+
+    def judged_by(self, model: str) -> Gate:
+        """The same gate, whose judges are all this language model."""
+        rubrics = tuple(replace(one, model=model, models=(), fallback=None) for one in self.rubrics)
+        return replace(self, rubrics=rubrics)
 
     def default_model(self, environ: Mapping[str, str]) -> str:
         """What is asked where a rubric or agent names none; ANTHROPIC_MODEL if there are no definitions at all."""

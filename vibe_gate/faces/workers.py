@@ -10,10 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
+from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
 from vibe_gate.store import State, open_state
 
 _opened = ExitStack()
@@ -27,6 +29,15 @@ def review_commit(task: CommitTask) -> CommitRow:
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
     return progress.run(commit_row(task, repository, state, environ=os.environ, clock=_now))
+
+
+def replay_run(task: ReplayTask) -> ReplayRow:
+    """Judge the task's run again."""
+    try:
+        repository, _ = _repository(task.root)
+    except GateError as error:
+        return not_replayed(task, str(error))
+    return progress.run(replay_row(task, repository, environ=os.environ, clock=_now))
 
 
 def close() -> None:

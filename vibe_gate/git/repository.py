@@ -83,13 +83,15 @@ class Repository(ChangeQueries):
         libgit2.commit_trees(folder, self._objects, trees)
         return Repository(place.find(folder, self._git.elsewhere(folder).environ))
 
-    def patched(self, tree: str, patch: bytes) -> str:
-        """The tree that a patch makes of another, to be read while this repository is open; "" if it does not fit."""
+    def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:
+        """The tree that a patch makes of another, or with `reverse` was made of, to be read while this repository is
+        open; "" if it does not fit."""
         index = {"GIT_INDEX_FILE": os.fspath(self._objects.folder / "patched")}
         git = self._objects.bare
         if git.run("read-tree", tree, environ=index).code:
             return ""
-        done = git.run("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, environ=index)
+        back = ("--reverse",) if reverse else ()
+        done = git.run("apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, environ=index)
         return "" if done.code else git.run("write-tree", environ=index).line
 
     # Where agents write

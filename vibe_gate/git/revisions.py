@@ -128,6 +128,10 @@ class Revisions:
         """Whether the commit with this full id is here."""
         return bool(_FULL_ID.match(commit)) and self._objects.find(f"{commit}^{{commit}}") is not None
 
+    def has_tree(self, tree: str) -> bool:
+        """Whether the tree with this full id is here; what it holds is not looked at."""
+        return bool(_FULL_ID.match(tree)) and self._objects.find(f"{tree}^{{tree}}") is not None
+
     def parents(self, commit: str) -> list[str]:
         """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
         header = self._objects.read(commit).data.partition(b"\n\n")[0]

@@ -44,7 +44,7 @@ def open_run(
 
     `resume`: the id of a run that died, whose bundle is opened again.
     """
-    key = facts.change.key
+    key = facts.key
     if resume:
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:

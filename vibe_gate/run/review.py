@@ -105,6 +105,13 @@ class Review(Struct, frozen=True):
         return read_bundle(self.root / self.summary.bundle)
 
 
+class StoredChange(Struct, frozen=True):
+    """The change of a stored run; `recall` lets the shared state have what that run was answered."""
+
+    change: Change
+    recall: Callable[[Facts, RunContext], None]
+
+
 async def review(
     request: ReviewRequest,
     *,
@@ -130,15 +137,20 @@ async def review_in(
     clock: Callable[[], datetime],
     progress: Progress,
     state: State | None = None,
+    stored: StoredChange | None = None,
 ) -> Review:
-    """`review` in a repository that is open already, with its shared state if that is open, too."""
+    """`review` in a repository that is open already, with its shared state if that is open, too.
+
+    `stored`: a change that was reviewed before takes the place of what the request selects.
+    """
     began = time.monotonic()
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
-        change = repository.change(request.selection)
+        change = stored.change if stored else repository.change(request.selection)
         if not change.files and not request.rubrics:  # the gate is not even read
             return Review(nothing(change), repository.remarks, root=repository.root)
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
+        gate = gate.judged_by(request.model) if request.model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
@@ -151,15 +163,19 @@ async def review_in(
     with recording(run, facts, cleans=not request.batch):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
+            if stored:
+                stored.recall(facts, run)
         verdict = await reach_verdict(facts, request, repository, run, progress, partial(changed_since, repository))
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             summary = summary_of(verdict, run)
-            issuer = issuer_of(verdict, summary, repository, run)
+            issuer = None if request.replay_of else issuer_of(verdict, summary, repository, run)
             summary = seal(summary, verdict.waivers, issuer, run)
-            notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issuer.notes, apart, *told(run))
+            issued = issuer.notes if issuer else ()
+            notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issued, apart, *told(run))
     shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
-    return Review(summary, shown, gate, verdict.repairs, repository.root, unshared(summary, repository, run))
+    to_share = None if request.replay_of else unshared(summary, repository, run)
+    return Review(summary, shown, gate, verdict.repairs, repository.root, to_share)
 
 
 async def reach_verdict(

@@ -98,7 +98,7 @@ def summary_before_answers(
     gate = facts.gate
     return Summary(
         run_id=run.record.run_id,
-        key=facts.change.key,
+        key=facts.key,
         workflow=workflow,
         outcome=outcome,
         exit_code=exit_code(outcome, needs_approval=False, intact=True),

@@ -37,12 +37,12 @@ class Bundles:
         self._index = index
 
     def runs(self) -> list[RunEntry]:
-        """Every run, newest first. Foreign runs have no outcome."""
+        """Every run but replays, newest first. Foreign runs have no outcome."""
         return self.find()
 
-    def find(self, limit: int | None = None, **wanted: Unpack[Wanted]) -> list[RunEntry]:
-        """The runs that are as `wanted`, newest first, at most `limit`. UsageError as of `find_bundles`."""
-        return find_bundles(self.root, self.provenance, self._index, limit, **wanted)
+    def find(self, limit: int | None = None, *, replays: bool = False, **wanted: Unpack[Wanted]) -> list[RunEntry]:
+        """The runs that are as `wanted`, newest first, at most `limit`; `replays`, UsageError as of `find_bundles`."""
+        return find_bundles(self.root, self.provenance, self._index, limit, replays=replays, **wanted)
 
     def summary(self, entry: RunEntry) -> Summary | None:
         """The stored summary of a sealed run, believed as a list believes it; None if it cannot be read any more."""

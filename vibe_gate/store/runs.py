@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple, replace
 
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, STATES, RunEntry, Wanted, is_run_id
+from vibe_gate.domain.bundles import CHANGE_IDS, MATCHES, OUTCOMES, REPLAY, STATES, RunEntry, Wanted, is_run_id
 from vibe_gate.errors import UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, unreadable
@@ -45,11 +45,14 @@ def find_bundles(
     provenance: Provenance | None = None,
     index: RunIndex | None = None,
     limit: int | None = None,
+    *,
+    replays: bool = False,
     **wanted: Unpack[Wanted],
 ) -> list[RunEntry]:
     """The runs below `root` (the top of the working tree) that are as `wanted`, newest first, at most `limit`.
 
-    An empty id finds nothing. With `provenance`, runs that no review here wrote are "foreign" and have no outcome.
+    An empty id finds nothing. With `replays`, those that judged a stored run again are among them. With `provenance`,
+    runs that no review here wrote are "foreign" and have no outcome.
     StorageError: the store cannot be read. UsageError: no such folder, a value that cannot be meant (a `since` that is
     not a datetime or has no time zone, anything else that is no text, an id that is not whole, an outcome or an author
     that no run can have), or a word that it does not take.
@@ -62,7 +65,8 @@ def find_bundles(
         return []
     most = None if wanted else limit
     try:
-        found = _told_apart(sorted(_looked_at(store, index, most), reverse=True)[:most], provenance)
+        runs = sorted(_looked_at(store, index, most, replays=replays), reverse=True)
+        found = _told_apart(runs[:most], provenance)
     except OSError as error:
         raise unreadable(error) from error
     return [entry for entry in found if is_wanted(entry, wanted)][:limit] if wanted else found
@@ -134,8 +138,8 @@ def bare_entries(store: Folder) -> list[RunEntry]:
     return sorted(found, reverse=True)
 
 
-def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list[RunEntry]:
-    """The newest runs, among others.
+def _looked_at(store: Folder, index: RunIndex | None, limit: int | None, *, replays: bool) -> list[RunEntry]:
+    """The newest runs, among others; replays if they are wanted.
 
     What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
     """
@@ -145,7 +149,7 @@ def _looked_at(store: Folder, index: RunIndex | None, limit: int | None) -> list
     unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}
     keys = [key for key in store.folders() if names.is_key(key)]
-    for key in keys:
+    for key in (key for key in keys if replays or not key.startswith(REPLAY)):
         with suppress(FileNotFoundError, NotADirectoryError):  # cleaned away meanwhile
             ctime = store.status(key).st_ctime_ns
             before, data = known.get(key, (0, ""))

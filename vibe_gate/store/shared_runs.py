@@ -92,8 +92,9 @@ class SharedRuns(Bundles):
         self._codes = codes
         self._objects = objects
 
-    def find(self, limit: int | None = None, **wanted: Unpack[Wanted]) -> list[RunEntry]:
-        """As of `Bundles`, by the names of objects alone. UsageError: a path is wanted, which no name has."""
+    def find(self, limit: int | None = None, *, replays: bool = False, **wanted: Unpack[Wanted]) -> list[RunEntry]:
+        """As of `Bundles`, by the names of objects alone. No replay is uploaded. UsageError: a path is wanted, which no
+        name has."""
         check(wanted)
         if "path" in wanted:
             raise UsageError("--path looks into runs, and a list of the shared store opens none; omit one of the two.")

@@ -484,6 +484,7 @@ class AnswerCache(_Table):
         super().__init__(file)
         self._claims: dict[str, Lock] = {}
         self.shared: SharedStore | None = None
+        self._recalled: dict[str, dict[str, Any]] = {}
 
     def fetch(self, keys: Iterable[str], now: datetime) -> None:
         """Keep here what the team's store, if there is one, knows and this clone does not."""
@@ -494,8 +495,15 @@ class AnswerCache(_Table):
         if rows:
             self._file.change(lambda db: db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows))
 
+    def recall(self, answers: Mapping[str, dict[str, Any]]) -> None:
+        """Give these, too, by their keys, as long as this is open. Nothing of them is written: a bundle says them,
+        which somebody else may have made."""
+        self._recalled |= answers
+
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
+        if key in self._recalled:
+            return self._recalled[key]
         oldest = now.timestamp() - MAX_ANSWER_AGE_S
         rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
         try:
@@ -506,6 +514,8 @@ class AnswerCache(_Table):
 
     def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
         """Keep an answer, and share it if there is a shared store. "", or why it could not be kept."""
+        if key in self._recalled:
+            return ""
         row = (key, now.timestamp(), json.dumps(answer))
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
         if self.shared is not None and not self.shared.put(key, answer, now.timestamp()):

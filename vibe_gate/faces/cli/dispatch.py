@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from vibe_gate import __version__
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import INCONCLUSIVE, INTERRUPTED, PASS, USAGE, GateError, StorageError, UsageError
@@ -19,9 +18,6 @@ from vibe_gate.faces.cli.output import bug, complain, drop_stdout, emit
 
 MACHINE_COMMANDS = ("hook", "capture", "guard", "action")
 """Commands that git, Claude Code and the GitHub Action call."""
-
-PLANNED = ("replay",)
-"""Commands that the product names and a later version brings."""
 
 PIPE_CLOSED = 141
 """What a shell reports for a process that SIGPIPE ended: the reader left before the result was out."""
@@ -56,6 +52,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.cases import CASES as found
         case "calibrate":
             from vibe_gate.faces.cli.calibrate import CALIBRATE as found
+        case "replay":
+            from vibe_gate.faces.cli.replay import REPLAY as found
         case "completion":
             from vibe_gate.faces.cli.completion import completion
 
@@ -94,8 +92,6 @@ def command(name: str) -> Command:
 
 
 def _unknown(name: str) -> UsageError:
-    if name in PLANNED:
-        return UsageError(f"'{name}' is not part of this version yet ({__version__}).")
     what, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
     if name.startswith("-"):
         what, words = "an option of vibe-gate itself", ["--help", "--version"]

@@ -35,7 +35,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
         return relay(runner, Path(args.from_artifact))
     runs = StoredRuns(environ)
-    result = _sealed(runs, runs.own(args.run))
+    meant = runs.own(args.run)
+    if meant.entry.replay_of:
+        raise UsageError(f"Run {meant.entry.run_id} is a replay of {meant.entry.replay_of}; replays are not posted.")
+    result = _sealed(runs, meant)
     to = _destination(args, runs, environ)
     runner = Runner({**environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
     summary = result.summary

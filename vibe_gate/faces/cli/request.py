@@ -66,7 +66,7 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRe
     if revision == "" or args.commit == "":
         raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
     spelling = Spelling(revision or "", "--staged", "--commit", f"use `vibe-gate review {args.commit}`")
-    wire, cassette = _wire(args, environ)
+    wire, cassette = wire_of(args, environ)
     return ReviewRequest(
         selection=selected(revision, args.staged, args.commit, spelling),
         rubrics=tuple(dict.fromkeys(rubrics)),
@@ -136,7 +136,8 @@ def _may_be_rubric(name: str) -> bool:
     return is_identifier(name) and ".." not in name
 
 
-def _wire(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[WireMode | None, Path | None]:
+def wire_of(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[WireMode | None, Path | None]:
+    """How the model is reached, by the options of `add_wire`, else by the environment. UsageError."""
     wire = args.wire or environ.get("VIBE_GATE_WIRE") or None
     cassette = args.cassette or environ.get("VIBE_GATE_CASSETTE") or None
     if wire is not None and wire not in WIRES:

@@ -94,9 +94,11 @@ class StoredRuns:
         found = [entry for entry in every if entry.state != "foreign"]
         if reference is None and found:
             return Named(found[0], "newest")
-        if not every or reference is None:
-            raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
         by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
+        if reference and not by_id and reference[:1].isdigit():  # a replay is meant by its id alone
+            by_id = self.bundles.find(replays=True, prefix=reference)
+        if reference is None or not (every or by_id):
+            raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
         whole = [entry for entry in by_id if entry.run_id == reference]
         if len(whole or by_id) == 1:
             entry = (whole or by_id)[0]
@@ -121,7 +123,8 @@ class StoredRuns:
         if folder is None:
             return self, self.own(reference)
         runs, key = StoredRuns(self._environ, folder.parents[2]), folder.parent.name
-        entry = next((entry for entry in runs.bundles.find(run=folder.name) if entry.key == key), None)
+        found = runs.bundles.find(replays=True, run=folder.name)
+        entry = next((entry for entry in found if entry.key == key), None)
         if entry is None:
             raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
         return runs, _own(Named(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))

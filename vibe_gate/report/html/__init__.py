@@ -19,8 +19,9 @@ from msgspec import Struct, to_builtins
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.replayed import CriterionChange, ReplayRow, totals
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import queries
+from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
 from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
@@ -67,6 +68,25 @@ def _index_row(of: IndexRow) -> Html:
     return row(
         (of.test, result, page_of, outcome, of.model, f"{of.turns:,}", f"{of.tokens:,}", document.dollars(of.usd))
     )
+
+
+def replay_page(rows: Sequence[ReplayRow]) -> str:
+    """A page of what came out otherwise when stored runs were judged again."""
+    made = [_replay_row(of, one) for of in rows for one in of.changes]
+    shown = (
+        table(replays.HEADS, made, class_="runs") if made else tag("p", "Nothing came out otherwise.", class_="none")
+    )
+    told = [tag("p", sentence) for sentence in replays.sentences(totals(rows))]
+    lost = [tag("li", tag("code", of.run_id), f" {of.why}") for of in rows if of.why]
+    rest = [tag("h2", "Cannot be replayed"), tag("ul", *lost)] if lost else []
+    main = tag("main", tag("h1", f"Replay of {counted(len(rows), 'run')}"), *told, shown, *rest, class_="index")
+    return _html("vibe-gate: replay", main, _file("page.css"), "")
+
+
+def _replay_row(of: ReplayRow, one: CriterionChange) -> Html:
+    found = joined(tag("div", text) for text in replays.findings(one))
+    criterion = joined([f"{one.rubric}/{one.criterion}", found])
+    return row((of.run_id, criterion, f"{one.before} → {one.after}", document.dollars(of.usd)))
 
 
 def _page(view: View) -> str:

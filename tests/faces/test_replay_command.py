@@ -1,0 +1,81 @@
+"""`vibe-gate replay`: stored runs judged again, as a user calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import vibe_gate
+from replaying import History, judge
+from repos import Repo
+from wire import answering
+
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
+
+def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: Path, environ: dict[str, str]) -> None:
+    with answering(judge, repeat_last=True) as model:
+        history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
+        runs = [history.reviewed(number) for number in range(2)]
+        history.define("lax")
+        finding = runs[0].findings[0].fingerprint
+        call = {"cwd": history.path, "environ": history.environ}
+        history.repo.git("config", "user.name", "Ada")
+        history.repo.git("config", "user.email", "ada@example.org")
+        assert vibe_gate("label", finding, "wrong", **call).code == 0
+        done = vibe_gate("replay", "--since", "1d", "--html", "page.html", **call)
+        assert (done.code, done.err) == (0, "")
+        head, row, found, blocked, labelled = done.out.splitlines()
+        assert head.split() == ["run", "criterion", "before", "->", "after", "USD"]
+        assert row.split()[:5] == [runs[0].run_id[:18], "quality/errors-not-swallowed", "fail", "->", "pass"]
+        assert found == f"    src/load.py:4: The error is dropped. [{finding}]"
+        assert blocked.startswith("Would have blocked 0 of 2, would no longer block 1; $0.0")
+        assert labelled == "Of 1 that it would no longer block, 1 was labelled wrong."
+        assert finding in (history.path / "page.html").read_text()
+
+        asked = len(history.requests)
+        again = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
+        assert [row["recorded"] for row in again["runs"]] == [True, True]
+        assert again["totals"]["gone_wrong"] == 1
+        assert len(history.requests) == asked
+
+        replay = again["runs"][0]["replay"]
+        assert replay not in vibe_gate("bundles", "list", **call).out
+        assert vibe_gate("bundles", "show", replay, "--json", **call).json["summary"]["outcome"] == "pass"
+        assert vibe_gate("stats", "--json", **call).json["runs"] == 2
+        assert "is a replay of" in vibe_gate("post", replay, **call).err
+        assert "is itself a replay" in vibe_gate("replay", replay, **call).err
+
+
+def test_workers_replay_side_by_side_and_a_run_that_is_not_here_is_a_row(tmp_path, environ) -> None:
+    with answering(judge, repeat_last=True) as model:
+        history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
+        runs = [history.reviewed(number) for number in range(3)]
+        history.define("strict")
+        gone = "20260101T000000000Z-00000000"
+        named = [*(run.run_id for run in runs), gone]
+        call = {"cwd": history.path, "environ": history.environ}
+        done = vibe_gate("replay", *named, "--jobs", "2", "--json", **call).json
+        assert [(row["run_id"], row["blocks"], bool(row["why"])) for row in done["runs"]] == [
+            *((run.run_id, True, False) for run in runs),
+            (gone, False, True),
+        ]
+        assert (done["exit_code"], done["totals"]["new"], done["totals"]["replayed"]) == (0, 2, 3)
+        table = vibe_gate("replay", *named, "--table", **call)
+        assert (table.code, "cannot be replayed: 1 run" in table.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["HEAD", "--since", "1d"], "--since and runs select different runs"),
+        (["--rubric", "qualty"], "did you mean"),
+        (["--definitions", "nowhere"], "names no revision"),
+        (["--wire", "replay"], "needs --cassette"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_anything_is_asked(tmp_path, environ, argv, sentence) -> None:
+    history = History(Repo(tmp_path / "repo", environ), {}, [])
+    done = vibe_gate("replay", *argv, cwd=history.path, environ=history.environ)
+    assert done.code == 2
+    assert sentence in done.err

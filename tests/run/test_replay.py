@@ -1,0 +1,155 @@
+"""Stored runs judged again: a real repository, a scripted model whose requests are counted at the wire."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from replaying import SWALLOWS, History, judge
+from repos import Repo
+from walks import walked
+from wire import answering
+
+from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.replayed import ReplayRow, compared, totals
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.run.summary import nothing
+from vibe_gate.store import find_bundles, read_bundle
+
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
+NOTHING = nothing(Change("commit", "", "", "", "", "", "", ()))
+
+
+@pytest.fixture
+def history(tmp_path: Path, environ: dict[str, str]) -> Iterator[History]:
+    with answering(judge, repeat_last=True) as model:
+        yield History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
+
+
+def test_a_stricter_rubric_blocks_what_passed_and_a_laxer_one_lets_pass_what_was_blocked(history):
+    runs = [history.reviewed(number) for number in range(3)]
+    assert [run.outcome for run in runs] == ["fail", "pass", "pass"]
+    history.define("strict")
+    strict = history.replayed(*runs)
+    assert [(row.blocked, row.blocks, row.why) for row in strict] == [(True, True, ""), *[(False, True, "")] * 2]
+    (change,) = strict[1].changes
+    assert (change.criterion, change.before, change.after) == ("errors-not-swallowed", "pass", "fail")
+    assert change.findings[0].path == "src/load.py"
+    history.define("lax")
+    assert [(row.blocked, row.blocks) for row in history.replayed(*runs)] == [(True, False), *[(False, False)] * 2]
+
+
+def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answers(history):
+    runs = [history.reviewed(number) for number in (0, 1)]
+    rows, asked = history.requests_of(*runs)
+    assert (asked, [row.changes for row in rows], [row.why for row in rows]) == (0, [(), ()], ["", ""])
+    history.forget_answers()
+    rows, asked = history.requests_of(*runs)
+    assert (asked, [row.changes for row in rows]) == (0, [(), ()])
+    # What a bundle says is believed of its own run only: a review asks.
+    walked(history.path, history.environ)
+    assert len(history.requests) > asked
+
+
+def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(history):
+    history.repo.write("src/load.py", SWALLOWS)
+    history.repo.write("image.bin", bytes(range(256)))
+    run = walked(history.path, history.environ, Selection("worktree")).summary
+    history.repo.git("clean", "-qfd")
+    history.repo.git("checkout", "-qf", ".")
+    history.define("lax")
+    (row,) = history.replayed(run)
+    assert (row.why, row.blocked, row.blocks) == ("", True, False)
+    again = read_bundle(history.path / row.bundle)
+    assert (again.summary.change.after, again.about["replay_of"]) == (run.change.after, run.run_id)
+    (kept,) = (history.path / row.bundle).glob("files/before/*")
+    assert kept.read_text().startswith("def load")
+
+
+def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(history):
+    gone = history.reviewed(1)
+    shutil.rmtree(history.path / gone.bundle)
+    history.repo.write("src/load.py", f"TOKEN = 'ghp_{'a1B2' * 9}'\n")
+    redacted = walked(history.path, history.environ, Selection("worktree")).summary
+    history.repo.git("checkout", "-qf", ".")
+    old = json.loads((GOLDEN / "summary.json").read_text())
+    shutil.copytree(GOLDEN, history.path / ".vibe-artifacts" / old["key"] / old["run_id"])
+    cut = history.reviewed(2)
+    (history.path / cut.bundle / "change.patch").unlink()
+    before = len(history.requests)
+    named = [(run.run_id, run.key) for run in (gone, redacted, cut)]
+    why = [row.why for row in history.replayed_by_name(*named, (old["run_id"], old["key"]))]
+    assert why[0] == "its bundle is not here: deleted, or never in this clone"
+    assert why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
+    assert "change.patch" in why[2]
+    assert why[3].startswith("neither tree of its change is in this clone (")
+    assert len(history.requests) == before
+
+
+def test_replays_are_found_as_nothing_but_replays(history):
+    run = history.reviewed(0)
+    history.define("lax")
+    (row,) = history.replayed(run)
+    assert [entry.run_id for entry in find_bundles(history.path)] == [run.run_id]
+    assert [entry.run_id for entry in find_bundles(history.path, commit=run.change.head_commit)] == [run.run_id]
+    (entry,) = (one for one in find_bundles(history.path, replays=True) if one.replay_of)
+    assert (entry.run_id, entry.replay_of, entry.outcome) == (row.replay, run.run_id, "pass")
+    assert not (history.path / row.bundle / "receipt.json").exists()
+
+
+def test_another_model_is_asked_in_place_of_every_judge(history):
+    run = history.reviewed(1)
+    (row,), asked = history.requests_of(run, model="claude-opus-4-8")
+    assert (asked, history.requests[-1].body["model"], row.changes) == (1, "claude-opus-4-8", ())
+
+
+# Comparisons
+
+
+def summary_with(outcome: str, finding: str = "", rubric: str = "quality") -> Summary:
+    criterion = CriterionResult(id="c", kind="check", must=True, weight=1, outcome=outcome, decided_by="check")
+    return replace(
+        NOTHING,
+        outcome=outcome,
+        rubrics=(RubricResult(id=rubric, digest="", outcome=outcome, score=0, coverage=1, criteria=(criterion,)),),
+        findings=(
+            Finding(path="a", line=1, end_line=1, level="failure", criterion="c", message="m", fingerprint=finding),
+        )
+        if finding
+        else (),
+    )
+
+
+def labelled(finding: str, *, right: bool) -> Label:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Label(
+        ts=at, finding=finding, rubric="quality", criterion="c", right=right, by="Ada", digest="", source="cli"
+    )
+
+
+def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted():
+    a, b, c = (letter * 16 for letter in "abc")
+    labels = [labelled(a, right=False), labelled(b, right=True), labelled(c, right=False)]
+    rows = [
+        compared(summary_with("fail", a), summary_with("pass"), (), labels),
+        compared(summary_with("fail", b), summary_with("pass"), (), labels),
+        compared(summary_with("fail", "d" * 16), summary_with("pass"), (), labels),
+        compared(summary_with("pass"), summary_with("fail", c), (), labels),
+        compared(summary_with("pass"), summary_with("fail", rubric="other"), ("quality",), labels),
+        ReplayRow(run_id="x", why="gone"),
+    ]
+    assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", ""]
+    assert [one.before for one in rows[0].changes] == ["fail"]
+    assert [one.fingerprint for one in rows[0].changes[0].findings] == [a]
+    total = totals(rows)
+    assert (total.runs, total.replayed, total.new, total.new_wrong) == (6, 5, 1, 1)
+    assert (total.gone, total.gone_wrong, total.gone_right) == (3, 1, 1)

@@ -1,0 +1,152 @@
+"""A stored run against its replay: what came out otherwise, and what many of them come to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult, Finding
+
+NOT_ASKED = "not asked"
+"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about."""
+
+Said = Literal["right", "wrong", ""]
+"""What people said of the findings by which a run was blocked."""
+
+
+class CriterionChange(Struct, frozen=True):
+    """A criterion that came out otherwise: how before, how now, and the findings of whichever of them failed it."""
+
+    rubric: str
+    criterion: str
+    before: str
+    after: str
+    findings: tuple[Finding, ...] = ()
+
+
+class ReplayRow(Struct, frozen=True, kw_only=True):
+    """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then; `blocks`: now.
+
+    `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
+    `replay` is the id of the new run. `open`: a question got no answer. `recorded`: by an earlier command.
+    """
+
+    run_id: str
+    about: str = ""
+    replay: str = ""
+    bundle: str = ""
+    blocked: bool = False
+    blocks: bool = False
+    changes: tuple[CriterionChange, ...] = ()
+    said: Said = ""
+    usd: float = 0.0
+    open: bool = False
+    why: str = ""
+    recorded: bool = False
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether there is a verdict to compare."""
+        return not self.why
+
+
+class ReplayTotals(Struct, frozen=True, kw_only=True):
+    """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
+    called wrong, and right, by the findings that block them."""
+
+    runs: int
+    replayed: int
+    new: int
+    new_wrong: int
+    gone: int
+    gone_wrong: int
+    gone_right: int
+    changed: int
+    open: int
+    usd: float
+
+
+def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
+    """Add the rows up."""
+    done = [row for row in rows if row.is_replayed]
+    new = [row for row in done if row.blocks and not row.blocked]
+    gone = [row for row in done if row.blocked and not row.blocks]
+    return ReplayTotals(
+        runs=len(rows),
+        replayed=len(done),
+        new=len(new),
+        new_wrong=sum(row.said == "wrong" for row in new),
+        gone=len(gone),
+        gone_wrong=sum(row.said == "wrong" for row in gone),
+        gone_right=sum(row.said == "right" for row in gone),
+        changed=sum(bool(row.changes) for row in done),
+        open=sum(row.open for row in done),
+        usd=sum(row.usd for row in done),
+    )
+
+
+# What came out otherwise
+
+
+def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: Iterable[Label]) -> ReplayRow:
+    """A stored run against its replay, by these rubrics; without any, by all that one of them asked."""
+    was, now = _by_criterion(before, rubrics), _by_criterion(after, rubrics)
+    blocked, blocks = _blocks(before, rubrics), _blocks(after, rubrics)
+    blocking = before if blocked and not blocks else after
+    return ReplayRow(
+        run_id=before.run_id,
+        about=before.change.head_commit or before.key,
+        replay=after.run_id,
+        bundle=after.bundle,
+        blocked=blocked,
+        blocks=blocks,
+        changes=tuple(_changes(was, now, before, after)),
+        said=_said(blocking, rubrics, labels) if blocked != blocks else "",
+        usd=after.cost.usd,
+        open=any(one.unanswered for one in now.values()),
+    )
+
+
+def _by_criterion(summary: Summary, rubrics: Collection[str]) -> dict[tuple[str, str], CriterionResult]:
+    chosen = (rubric for rubric in summary.rubrics if not rubrics or rubric.id in rubrics)
+    return {(rubric.id, one.id): one for rubric in chosen for one in rubric.criteria}
+
+
+def _blocks(summary: Summary, rubrics: Collection[str]) -> bool:
+    return any(one.outcome == "fail" for one in summary.rubrics if not rubrics or one.id in rubrics)
+
+
+def _changes(
+    was: Mapping[tuple[str, str], CriterionResult],
+    now: Mapping[tuple[str, str], CriterionResult],
+    before: Summary,
+    after: Summary,
+) -> Iterator[CriterionChange]:
+    for name in dict.fromkeys((*now, *was)):
+        said = _outcome(was.get(name)), _outcome(now.get(name))
+        if said[0] == said[1]:
+            continue
+        failing = next((one for one, how in ((after, said[1]), (before, said[0])) if how.startswith("fail")), None)
+        findings = tuple(one for one in failing.findings if one.is_of(*name)) if failing else ()
+        yield CriterionChange(*name, *said, findings)
+
+
+def _outcome(result: CriterionResult | None) -> str:
+    """How a criterion came out, in a word or two."""
+    if result is None or (result.kind == "judge" and not result.votes and result.decided_by == "none"):
+        return NOT_ASKED
+    return "fail, advises only" if result.outcome == "fail" and result.is_advice else result.outcome
+
+
+def _said(summary: Summary, rubrics: Collection[str], labels: Iterable[Label]) -> Said:
+    """What people said of the findings that fail the summary's rubrics; "right" if one of them is."""
+    failed = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
+    words = {(one.finding, one.rubric, one.criterion): one.right for one in labels}
+    sources = [(one.fingerprint, source) for one in summary.findings for source in summary.sources(one)]
+    names = [(name, source.rubric, source.criterion) for name, source in sources if source.rubric in failed]
+    found = {words[name] for name in names if name in words and (not rubrics or name[1] in rubrics)}
+    return "right" if True in found else "wrong" if found else ""

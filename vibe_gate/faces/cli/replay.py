@@ -1,0 +1,185 @@
+"""`vibe-gate replay`: what would another rubric, or another model, have said of stored runs?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import RunEntry, is_run_id
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.replayed import ReplayRow
+from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
+from vibe_gate.faces import progress, workers
+from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
+from vibe_gate.faces.cli.output import complain, emit_result
+from vibe_gate.faces.cli.request import SHARD, add_wire, positive, selection, wire_of
+from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns, moment
+from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.trusted import WORKTREE, gate_for
+from vibe_gate.gateway import find_upstream
+from vibe_gate.git import Repository
+from vibe_gate.report import replays
+from vibe_gate.report.html import replay_page
+from vibe_gate.run.batch import SharedLimit, carried_out, local_workers
+from vibe_gate.run.each import commits_of
+from vibe_gate.run.replay import ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
+
+MAX_JOBS = 4
+"""Replays side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
+
+SINCE = "30d"
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    runs = StoredRuns(environ)
+    with runs.repository() as repository:
+        if repository is None:
+            raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
+        request = _request(args, repository, environ)
+        most = _checked_gate(repository, request)
+        chosen = [one for one in _chosen(args, runs, repository) if args.shard.has(one.run_id)]
+        has_key = request.wire == "replay" or find_upstream(environ) is not None
+        plan = planned(repository, runs.bundles, chosen, request, has_key=has_key)
+        rows = {row.run_id: row for row in plan.known}
+        rows |= {row.run_id: row for row in _missing(plan) if args.table}
+        if not args.table:
+            _replay(args, plan, most, rows, environ)
+    return _shown(args, [rows[one.run_id] for one in chosen], request.batch)
+
+
+def _request(args: argparse.Namespace, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
+    """The request of every replay: the definitions as an id, which no ref moves meanwhile, and the batch."""
+    named = args.definitions
+    wire, cassette = wire_of(args, environ)
+    asked = ReviewRequest(
+        Selection("range"),
+        rubrics=tuple(dict.fromkeys(args.rubric)),
+        definitions=named if named == WORKTREE else repository.resolve(named),
+        model=args.judge or "",
+        wire=wire,
+        cassette=cassette and cassette.absolute(),
+        alone=True,
+    )
+    return replace(asked, batch=replay_batch(repository, asked, environ))
+
+
+def _checked_gate(repository: Repository, request: ReviewRequest) -> float:
+    """USD that one replay may cost at most; a wrong --rubric, and definitions that do not parse, are errors."""
+    tree = repository.tree_of(repository.head())
+    nothing = repository.between(tree, tree)
+    gate = gate_for(repository, nothing, base=None, definitions=request.definitions)
+    rubrics_for(gate, nothing, request.rubrics)
+    return gate.file.budget.max_cost_usd
+
+
+def _chosen(args: argparse.Namespace, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
+    """The runs that are meant, oldest first: those named; of a range or a time the newest of each change."""
+    if not args.runs or args.since:
+        if args.runs:
+            raise UsageError("--since and runs select different runs; use one of them.")
+        return replayable(runs.bundles.find(since=args.since or moment(SINCE)))
+    if len(args.runs) == 1 and ".." in args.runs[0]:
+        commits = set(commits_of(repository, selection(args.runs[0])))
+        return replayable(entry for entry in runs.bundles.runs() if entry.head_commit in commits)
+    return list(dict.fromkeys(_named(reference, runs) for reference in args.runs))
+
+
+def _named(reference: str, runs: StoredRuns) -> RunEntry:
+    """The run; one whose bundle is not here has no key."""
+    try:
+        found = runs.own(reference).entry
+    except UsageError:
+        if is_run_id(reference):
+            return RunEntry(reference, "")
+        raise
+    if found.replay_of:
+        raise UsageError(f"{paths.quote(reference)} is itself a replay; name the run {found.replay_of}.")
+    return found
+
+
+def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:
+    return (not_replayed(task, "not replayed yet") for task in plan.tasks)
+
+
+def _replay(
+    args: argparse.Namespace, plan: ReplayPlan, most: float, rows: dict[str, ReplayRow], environ: Mapping[str, str]
+) -> None:
+    """Carry the tasks out; `rows` grows by each that ends."""
+    jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
+    budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd else None
+
+    def ready(task: ReplayTask) -> ReplayTask | None:
+        if budget is None:
+            return task
+        limit = budget.reserve(most)
+        return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
+
+    try:
+        with progress.counting(len(plan.tasks), environ) as step, closing(workers), local_workers(jobs) as pool:
+            for end in carried_out(plan.tasks, workers.replay_run, pool, ready):
+                row = end.result or not_replayed(end.task, end.why)
+                if budget:
+                    budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
+                rows[row.run_id] = row
+                step()
+    except KeyboardInterrupt:
+        done = f"{len(rows):,} of {counted(len(plan.known) + len(plan.tasks), 'run')}"
+        raise KeyboardInterrupt(f"interrupted; {done} replayed. The same command goes on from there.") from None
+
+
+def _shown(args: argparse.Namespace, rows: Sequence[ReplayRow], batch: str) -> int:
+    is_open = any(row.open for row in rows) or (bool(rows) and not any(row.is_replayed for row in rows))
+    code = INCONCLUSIVE if is_open or (args.table and any(row.why for row in rows)) else PASS
+    if args.html:
+        try:
+            Path(args.html).write_text(replay_page(rows), encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"{paths.quote(args.html)} was not written: {error.strerror}.") from error
+    if not rows:
+        complain("No stored run to replay; `vibe-gate bundles list` shows all runs.")
+    return emit_result(args, replays.document(rows, batch, code), replays.lines(rows), code)
+
+
+REPLAY = Command(
+    "Judge stored runs again under other rubrics or by another model, and say what would have come out otherwise. "
+    "Posts nothing; a replay never counts as a review.",
+    (
+        argument("runs", nargs="*", metavar="RUN|A..B", help=f"{RUN_HELP}, or a range (default: those of 30 days)"),
+        argument("--since", type=moment, metavar="WHEN", help="runs since then: 30d, 12h, 2w, or an ISO date (UTC)"),
+        argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="only these rubrics"),
+        argument("--judge", metavar="MODEL", help="ask this model in place of every judge"),
+        argument(
+            "--definitions",
+            default=WORKTREE,
+            metavar="REV|worktree",
+            help="read .vibe-gate/ at REV, or from disk (default: worktree)",
+        ),
+        argument("--jobs", type=whole_number, metavar="N", help="replays side by side (default: cores, at most 4)"),
+        argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
+        SHARD,
+        argument("--table", action="store_true", help="replay nothing; print what is recorded for the same question"),
+        argument("--html", metavar="FILE", help="write the table as a page"),
+        JSON,
+        add_wire,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate replay --since 30d                what the rubrics on disk would have said
+  vibe-gate replay v1.0..main --rubric safety
+  vibe-gate replay 20261101T0910 --judge claude-opus-4-8
+
+Nothing is asked where nothing changed. After Ctrl-C the same command goes on.
+
+exit codes: 0 replayed, 2 definitions that do not parse, 3 a question without an
+answer, or nothing that could be replayed
+""",
+)

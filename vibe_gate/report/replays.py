@@ -1,0 +1,76 @@
+"""Replays of stored runs as a table, sentences and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from vibe_gate.domain.document import plain
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.replayed import CriterionChange, ReplayRow, ReplayTotals, totals
+
+SHORT_RUN = 18
+"""Characters of a run id: when it began, to the millisecond."""
+
+HEADS = ("run", "criterion", "before -> after", "USD")
+
+
+def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
+    """A line for each criterion that came out otherwise, its findings below, then what all come to."""
+    changed = [(row, one) for row in rows for one in row.changes]
+    cells = [HEADS, *(_cells(row, one) for row, one in changed)] if changed else []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for at, each in enumerate(cells):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+        if at:
+            yield from (f"    {text}" for text in findings(changed[at - 1][1]))
+    if lost := [row for row in rows if row.why]:
+        yield f"cannot be replayed: {counted(len(lost), 'run')}"
+        yield from (f"  {row.run_id}: {row.why.splitlines()[0]}" for row in lost)
+    yield from sentences(totals(rows))
+
+
+def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
+    return (
+        row.run_id[:SHORT_RUN],
+        f"{change.rubric}/{change.criterion}",
+        f"{change.before} -> {change.after}",
+        f"{row.usd:.4f}",
+    )
+
+
+def findings(change: CriterionChange) -> Iterator[str]:
+    """The findings of a criterion that came out otherwise, a line each."""
+    for one in change.findings:
+        place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
+        yield f"{place}: {one.message} [{one.fingerprint}]"
+
+
+def sentences(total: ReplayTotals) -> Iterator[str]:
+    """What the rows come to, for people."""
+    yield (
+        f"Would have blocked {total.new:,} of {total.replayed:,}, would no longer block {total.gone:,}; "
+        f"${total.usd:.2f}."
+    )
+    if total.gone_wrong or total.gone_right:
+        right = f", {total.gone_right:,} right" if total.gone_right else ""
+        yield f"Of {total.gone:,} that it would no longer block, {_were(total.gone_wrong)} labelled wrong{right}."
+    if total.new_wrong:
+        yield f"Of {total.new:,} that it would have blocked, {_were(total.new_wrong)} labelled wrong."
+    if total.open:
+        yield f"{counted(total.open, 'run')} with a question that was not answered."
+
+
+def _were(count: int) -> str:
+    return f"{count:,} {'was' if count == 1 else 'were'}"
+
+
+def document(rows: Iterable[ReplayRow], batch: str, exit_code: int) -> dict[str, Any]:
+    """All of it as JSON."""
+    every = list(rows)
+    return {
+        "exit_code": exit_code,
+        "batch": batch,
+        "totals": plain(totals(every)),
+        "runs": [plain(row) for row in every],
+    }

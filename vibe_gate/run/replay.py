@@ -1,0 +1,311 @@
+"""Judge a stored run again: what would another rubric, or another model, have said of the same change?
+
+    run -> the same two trees, by their ids -> a review that posts nothing, has no receipt and counts as none
+        -> what came out otherwise, by criterion
+
+Where nothing changed nothing is asked: answers of the shared state count, and those of the stored run itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from vibe_gate import __version__
+from vibe_gate.agent import sdk_version
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, replay_key
+from vibe_gate.domain.change import Change
+from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
+from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.receipt import contradiction, parse
+from vibe_gate.domain.replayed import ReplayRow, compared
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import SealedDocuments
+from vibe_gate.domain.verdict import Vote
+from vibe_gate.errors import GateError, StorageError, UsageError
+from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.trusted import gate_for
+from vibe_gate.git import Repository
+from vibe_gate.judging.decide import by_lines
+from vibe_gate.judging.questions import TOOLS, CastVote, RubricQuestion, questions_of
+from vibe_gate.judging.second_look_brief import look_key, look_prompt
+from vibe_gate.run.batch import SOON_USED_UP
+from vibe_gate.run.each import batch_of, is_settled
+from vibe_gate.run.review import StoredChange, review_in
+from vibe_gate.run.summary import WORKFLOW
+from vibe_gate.store import Bundles, open_state, read_bundle
+
+
+class ReplayTask(Struct, frozen=True):
+    """A stored run to judge again, in the repository around `root`. It can be pickled."""
+
+    root: Path
+    run_id: str
+    key: str
+    request: ReviewRequest
+
+
+FORMAT = 1
+"""Of run.json."""
+
+
+class ReplayPlan(Struct, frozen=True):
+    """What is there to do: the rows that an earlier command recorded, and tasks for the other runs."""
+
+    known: tuple[ReplayRow, ...]
+    tasks: tuple[ReplayTask, ...]
+
+
+# Which runs, and what is recorded
+
+
+def replay_batch(repository: Repository, request: ReviewRequest, environ: Mapping[str, str]) -> str:
+    """What a replay is asked, as a sha-256: as of reviews of many commits, and the model."""
+    return hashlib.sha256(f"replay {batch_of(repository, request, environ)} {request.model}".encode()).hexdigest()
+
+
+def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
+    """Of sealed reviews, newest first, the newest of each change, the oldest first."""
+    newest: dict[tuple[str, str], RunEntry] = {}
+    for entry in entries:
+        if entry.state == "sealed" and entry.workflow == WORKFLOW:
+            newest.setdefault((entry.before, entry.after), entry)
+    return list(newest.values())[::-1]
+
+
+def planned(
+    repository: Repository, bundles: Bundles, runs: Iterable[RunEntry], request: ReviewRequest, *, has_key: bool
+) -> ReplayPlan:
+    """What is to be done about these runs. `has_key`: a judge can be asked."""
+    known, tasks = [], []
+    with open_state(repository.common_dir) as state:
+        labels = state.labels.all()
+    for entry in runs:
+        done = bundles.in_batch(replay_key(entry.run_id), request.batch)
+        before = bundles.summary(entry) if done and is_settled(done[0], has_key=has_key) else None
+        if before:
+            known.append(replace(compared(before, done[0], request.rubrics, labels), recorded=True))
+        else:
+            tasks.append(ReplayTask(repository.root, entry.run_id, entry.key, request))
+    return ReplayPlan(tuple(known), tuple(tasks))
+
+
+# One replay
+
+
+class StoredRun(Struct, frozen=True):
+    """A sealed run as it is stored, after every file of it was compared. `questions`: by rubric, the keys of what
+    judges answered in it. `redacted`: whether a secret was replaced in what is stored."""
+
+    entry: RunEntry
+    summary: Summary
+    about: Mapping[str, Any]
+    questions: Mapping[str, str]
+    redacted: bool
+
+    @property
+    def kind(self) -> str:
+        """What was reviewed: worktree, range, staged or commit; "" if the run does not say it."""
+        change = self.about.get("change")
+        return str(change.get("kind", "")) if isinstance(change, dict) else ""
+
+
+async def replay_row(
+    task: ReplayTask, repository: Repository, *, environ: Mapping[str, str], clock: Callable[[], datetime]
+) -> ReplayRow:
+    """Judge one run again. Why that cannot be is its row's, so that the others go on."""
+    limit = task.request.max_cost_usd
+    if limit is not None and limit < SOON_USED_UP:
+        return not_replayed(task, "the budget of the command is used up")
+    try:
+        with open_state(repository.common_dir) as state:
+            stored = stored_run(repository, task, clock())
+            change = stored_change(repository, stored)
+            gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
+            require_message(stored, change, rubrics_for(gate, change, task.request.rubrics))
+            recall = partial(recall_answers, stored, repository)
+            walk = review_in(
+                repository,
+                replace(task.request, replay_of=task.run_id),
+                environ=environ,
+                clock=clock,
+                progress=_unheard,
+                state=state,
+                stored=StoredChange(change, recall),
+            )
+            after = (await walk).summary
+            return compared(stored.summary, after, task.request.rubrics, state.labels.all())
+    except GateError as error:
+        return not_replayed(task, str(error))
+
+
+def not_replayed(task: ReplayTask, why: str) -> ReplayRow:
+    """The row of a run that has no verdict now."""
+    return ReplayRow(run_id=task.run_id, about=task.key, why=why)
+
+
+def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> StoredRun:
+    """The run of the task. StorageError, IntegrityError, UsageError: it cannot be replayed, and why."""
+    entry = RunEntry(task.run_id, task.key)
+    folder = repository.root / entry.bundle
+    if not task.key or not folder.is_dir():
+        raise StorageError("its bundle is not here: deleted, or never in this clone")
+    bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)))
+    if foreign := bundles.provenance.foreign(task.key, task.run_id):
+        raise StorageError(f"it is foreign: {foreign}")
+    about = read_bundle(folder).about
+    if about.get("schema") != FORMAT:
+        raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
+    sealed = bundles.documents(entry)
+    summary = read(Summary, sealed.document)
+    if summary.workflow != WORKFLOW:
+        raise UsageError("it is the run of a workflow, whose agents would work again")
+    return StoredRun(entry, summary, about, _questions(sealed), _is_redacted(sealed))
+
+
+def _questions(sealed: SealedDocuments) -> Mapping[str, str]:
+    """What the run's receipt says that judges answered in it; nothing if it is not this run's."""
+    try:
+        receipt = parse(sealed.receipt or b"").receipt
+    except ValueError:
+        return {}
+    return {} if contradiction(receipt, sealed.document, sealed.digests) else receipt.questions
+
+
+def _is_redacted(sealed: SealedDocuments) -> bool:
+    counts = sealed.document.get("redacted")
+    return isinstance(counts, dict) and bool(counts.get("count"))
+
+
+def stored_change(repository: Repository, stored: StoredRun) -> Change:
+    """The very change that was reviewed: the same two trees, by their ids. StorageError if they cannot be had."""
+    known = stored.summary.change
+    before, after = _trees(repository, stored)
+    change = repository.between(before, after)
+    commits = [name for name in (known.base_commit, known.head_commit) if name]
+    if not known.head_commit or not all(map(repository.has, commits)):
+        return change
+    return replace(
+        change,
+        kind="commit" if stored.kind == "commit" else "range",
+        base_commit=known.base_commit,
+        head_commit=known.head_commit,
+        patch_id=known.patch_id,
+    )
+
+
+def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
+    """The trees before and after the change, one of them made from the other by the stored patch if need be."""
+    change = stored.summary.change
+    before, after = change.before, change.after
+    here = repository.has_tree(before), repository.has_tree(after)
+    if all(here):
+        return before, after
+    if not any(here):
+        raise StorageError(
+            f"neither tree of its change is in this clone ({before[:12]}, {after[:12]}), and a bundle has the changed "
+            "files only"
+        )
+    known, wanted = (before, after) if here[0] else (after, before)
+    if repository.patched(known, _patch(repository, stored.entry), reverse=not here[0]) == wanted:
+        return before, after
+    if stored.redacted:
+        raise StorageError("secrets were redacted from what is stored of its files, and git has them no more")
+    raise StorageError("its stored patch does not give the reviewed files (contents over 10 MB are not kept)")
+
+
+def _patch(repository: Repository, entry: RunEntry) -> bytes:
+    sections = (file.patch() for file in read_bundle(repository.root / entry.bundle).files.changed())
+    return "".join(sections).encode("utf-8", "surrogateescape")
+
+
+def require_message(stored: StoredRun, change: Change, rubrics: Iterable[Rubric]) -> None:
+    """UsageError if a rubric sees the author's message, and nothing here has it any more."""
+    seeing = next((rubric.id for rubric in rubrics if "message" in rubric.sees), "")
+    if seeing and not change.head_commit and stored.kind != "worktree":
+        raise UsageError(
+            f"rubric {seeing} sees the commit message, which a bundle does not keep, and the commit is gone"
+        )
+
+
+# What it was answered
+
+
+def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run: RunContext) -> None:
+    """Let the shared state of this run give what the stored run was answered, if it is the answer to the same.
+
+    The receipt names the questions by their keys; of a rubric with two questions, one of which shows the author's
+    message, it names one, and the votes are not told apart.
+    """
+    for gate in _gates(stored, repository, facts):
+        rubrics = rubrics_for(gate, facts.change, tuple(one.id for one in stored.summary.rubrics))
+        asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environ))
+        for question in asked:
+            alone = sum(one.rubric.id == question.rubric.id for one in asked) == 1
+            if alone and stored.questions.get(question.rubric.id) == question.key:
+                run.state.answers.recall(answers_to(question, stored))
+
+
+def _gates(stored: StoredRun, repository: Repository, facts: Facts) -> Iterator[Gate]:
+    """The gate in force then, if it can be read, else the one of now."""
+    trusted = stored.summary.trusted
+    named = {rubric.id for rubric in stored.summary.rubrics}
+    if trusted.bootstrap or not repository.has(trusted.revision):
+        gates = [facts.gate]
+    else:
+        gates = [gate_for(repository, facts.change, base=None, definitions=trusted.revision)]
+    yield from (gate for gate in gates if named <= {rubric.id for rubric in gate.rubrics})
+
+
+def answers_to(question: RubricQuestion, stored: StoredRun) -> dict[str, dict[str, Any]]:
+    """The stored run's votes on the question, and its second looks at them, as the shared state keeps them by key."""
+    result = next(one for one in stored.summary.rubrics if one.id == question.rubric.id)
+    judged = {one.id: one.votes for one in result.criteria if one.kind == "judge"}
+    return dict(_votes(question, judged, stored)) | dict(_looks(question, judged))
+
+
+def _votes(
+    question: RubricQuestion, judged: Mapping[str, Sequence[Vote]], stored: StoredRun
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number in range(1, question.rubric.votes + 1):
+        cast = {name: votes[number - 1] for name, votes in judged.items() if len(votes) >= number}
+        keys = question.vote_keys(number, question.about)
+        models = {vote.model for vote in cast.values()}
+        model = models.pop() if len(models) == 1 else UNSET
+        if model is UNSET or model not in keys:
+            continue
+        vote = CastVote(
+            by_criterion={name: replace(one, second_look=UNSET) for name, one in cast.items()},
+            model=model,
+            unreviewed=tuple(one for one in stored.summary.unreviewed if question.rubric.id in one.rubrics),
+        )
+        yield keys[model], plain(vote.kept_in(stored.entry.bundle))
+
+
+def _looks(question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    rubric = question.rubric
+    models = [model for model in (question.model_of(1), rubric.fallback) if model]
+    versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
+    for criterion in rubric.judge_criteria:
+        for votes in by_lines(judged.get(criterion.id, ())):
+            looks = {vote.second_look for vote in votes}
+            look = looks.pop() if len(looks) == 1 else UNSET
+            if look is UNSET or look.said is None:
+                continue
+            bare = [replace(vote, second_look=UNSET) for vote in votes]
+            prompt = look_prompt(criterion, bare, "")
+            key = look_key(prompt, trees=question.about, models=models, tools=TOOLS, versions=versions)
+            yield key, plain(look)
+
+
+def _unheard(stage: str, text: str) -> None:
+    """What the review of a stored run is doing."""
