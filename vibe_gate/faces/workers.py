@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
@@ -16,7 +17,7 @@ from vibe_gate.faces import progress
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
-from vibe_gate.store import State, open_state
+from vibe_gate.store import Bundles, State, open_state
 
 _opened = ExitStack()
 atexit.register(_opened.close)
@@ -25,16 +26,17 @@ atexit.register(_opened.close)
 def review_commit(task: CommitTask) -> CommitRow:
     """Review the task's commit. The repository is opened for the first one, and stays open."""
     try:
-        repository, state = _repository(task.root)
+        repository, state, tracked = _repository(task.root)
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
-    return progress.run(commit_row(task, repository, state, environ=os.environ, clock=_now))
+    bundles = Bundles(repository.root, Provenance(_now(), tracked))
+    return progress.run(commit_row(task, repository, state, bundles, environ=os.environ, clock=_now))
 
 
 def replay_run(task: ReplayTask) -> ReplayRow:
     """Judge the task's run again."""
     try:
-        repository, _ = _repository(task.root)
+        repository, _, _ = _repository(task.root)
     except GateError as error:
         return not_replayed(task, str(error))
     return progress.run(replay_row(task, repository, environ=os.environ, clock=_now))
@@ -51,6 +53,8 @@ def _now() -> datetime:
 
 
 @lru_cache(maxsize=1)
-def _repository(root: Path) -> tuple[Repository, State]:
+def _repository(root: Path) -> tuple[Repository, State, frozenset[str]]:
+    """The repository, its shared state, and what git tracks in its store."""
     repository = _opened.enter_context(open_repository(root, os.environ))
-    return repository, _opened.enter_context(open_state(repository.common_dir))
+    state = _opened.enter_context(open_state(repository.common_dir))
+    return repository, state, repository.tracked(STORE)

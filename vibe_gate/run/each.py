@@ -26,6 +26,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
 from vibe_gate.gate.trusted import trusted_revision
+from vibe_gate.gateway import find_upstream
 from vibe_gate.git import MAX_COMMITS, Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
@@ -94,23 +95,30 @@ def _definitions(repository: Repository, request: ReviewRequest) -> list[list[st
 
 
 def planned(
-    repository: Repository, bundles: Bundles, commits: Sequence[str], request: ReviewRequest, *, has_key: bool
+    repository: Repository,
+    bundles: Bundles,
+    commits: Sequence[str],
+    request: ReviewRequest,
+    environ: Mapping[str, str],
 ) -> EachPlan:
-    """What is to be done about these commits. `has_key`: a judge can be asked.
-
-    The root of the tasks is the working tree's. With `request.force` nothing counts that is recorded.
-    """
+    """What is to be done about these commits, in the working tree of the repository."""
     known, tasks = [], []
     for commit in commits:
-        title = title_of(repository, commit)
-        runs = [] if request.force else bundles.in_batch(commit, request.batch)
-        if runs and is_settled(runs[0], has_key=has_key):
-            known.append(_recorded(commit, title, runs[0]))
-        elif row := _unchanged(repository, commit, title):
+        task = CommitTask(repository.root, commit, title_of(repository, commit), request)
+        row = settled_row(task, bundles, environ) or _unchanged(repository, commit, task.title)
+        if row:
             known.append(row)
         else:
-            tasks.append(CommitTask(repository.root, commit, title, request))
+            tasks.append(task)
     return EachPlan(tuple(known), tuple(tasks))
+
+
+def settled_row(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> CommitRow | None:
+    """The row of a commit that is done. With `force` nothing counts that is recorded."""
+    request = task.request
+    runs = [] if request.force else bundles.in_batch(task.commit, request.batch)
+    has_key = request.wire == "replay" or find_upstream(environ) is not None
+    return _recorded(task.commit, task.title, runs[0]) if runs and is_settled(runs[0], has_key=has_key) else None
 
 
 def recorded(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> Iterator[CommitRow]:
@@ -167,18 +175,25 @@ async def commit_row(
     task: CommitTask,
     repository: Repository,
     state: State,
+    bundles: Bundles,
     *,
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> CommitRow:
-    """Review one commit. Whatever is wrong with it is its row's, so that the others go on."""
+    """Review one commit, unless another command has done so by now; one that is at it is waited for.
+
+    Whatever is wrong with a commit is its row's, so that the others go on.
+    """
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
         return not_reviewed(task, INCONCLUSIVE, "The budget of the command is used up.")
     request = replace(task.request, selection=Selection("commit", left=task.commit))
     try:
-        walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
-        return _shared(await walk, task)
+        with bundles.alone(task.commit):
+            if row := settled_row(task, bundles, environ):
+                return row
+            walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
+            return _shared(await walk, task)
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.bundles import STORE, is_run_id
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.artifacts import open_store_folder, require_untracked, unreadable
+from vibe_gate.store.artifacts import open_store_folder, require_untracked, store_folder, unreadable
 from vibe_gate.store.bundle import BundleLocation, documents_of, read_object, read_summary
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.runs import find_bundles, is_kept
@@ -65,6 +68,17 @@ class Bundles:
         found = [] if runs is None else [name for name in reversed(runs.folders()) if is_run_id(name)]
         own = [name for name in found if not self.provenance.foreign(key, name)]
         return [summary for name in own if runs and (summary := _of_batch(runs, name, batch))]
+
+    @contextmanager
+    def alone(self, key: str) -> Iterator[None]:
+        """Of several processes that do something about this key in such a block, one at a time does.
+
+        The lock is the folder's, and ends with the process. If it cannot be made nobody waits.
+        """
+        with suppress(OSError, StorageError):
+            folder = store_folder(self.root, lambda: self.provenance.tracked).folder(key, create=True)
+            fcntl.flock(folder.fileno(), fcntl.LOCK_EX)
+        yield  # the folder is closed, and its lock gone, when this is left
 
     def documents(self, entry: RunEntry) -> SealedDocuments:
         """A sealed run's summary, digests and receipt as they are stored, after every file was compared.

@@ -23,7 +23,6 @@ from vibe_gate.faces.cli.output import emit, emit_lines, now
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report import commits as shown
 from vibe_gate.run.batch import SharedLimit, carried_out, local_workers
@@ -57,8 +56,7 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
             for row in recorded(repository, bundles, own, asked.batch):
                 screen.show(row)
         else:
-            has_key = request.wire == "replay" or find_upstream(environ) is not None
-            plan = planned(repository, bundles, own, asked, has_key=has_key)
+            plan = planned(repository, bundles, own, asked, environ)
             most = _checked_gate(repository, asked, chosen)
             _review(args, plan, most, screen, environ)
     return screen.ended(asked.batch, time.monotonic() - began)
