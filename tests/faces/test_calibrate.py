@@ -15,7 +15,7 @@ import pytest
 from answers import answers, fails, passes
 from command import Done, vibe_gate
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
-from scripted_messages_api import Hang, MessagesRequest, Step
+from scripted_messages_api import ApiError, Hang, MessagesRequest, Step
 from wire import answer, answering
 
 from vibe_gate.domain.calibration import LabelledAnswers, count
@@ -186,6 +186,9 @@ def test_a_refuted_fail_blocks_no_clean_case_and_the_votes_alone_are_told_beside
         )
     line = {"path": "src/main.py", "line": 2, "quote": guard, "side": "after"}
     look = {"trace": "main -> load", "outcome": "refuted", "reason": "main leaves first.", "evidence": [line]}
+    with answering(FAILS, ApiError(400, "invalid")) as model:
+        open_ = calibrate(repo, **model.environ)
+    assert (open_.code, "no second look: HTTP 400" in open_.out) == (3, True), "a fail without it measures nothing"
     with answering(FAILS, look) as model:
         done = calibrate(repo, "--json", **model.environ)
     told = "a second look at each fail, at most $0.5000 ($0.5000 each: max_cost_usd in gate.toml)."

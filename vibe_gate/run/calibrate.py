@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
@@ -250,6 +250,9 @@ def answered(result: CaseResult) -> tuple[KeptAnswer | None, str]:
     for one in criteria:
         if one.unanswered or one.outcome == "error":
             return None, f"{one.id}: {one.reason}"
+        looks = (vote.second_look for vote in one.votes if vote.second_look is not UNSET)
+        if silent := next((look for look in looks if look.said is None), None):
+            return None, f"{one.id}: no second look: {silent.reason}"
     return KeptAnswer(
         outcomes={one.id: one.outcome for one in criteria},
         refuted=tuple(one.id for one in criteria if one.decided_by == "refuted"),

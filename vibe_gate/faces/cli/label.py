@@ -56,7 +56,9 @@ def word_of(made: Label) -> str:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.finding == "list" and args.word is None:
+    if args.finding == "list":
+        if args.word is not None:
+            raise UsageError("label list takes nothing more; to take a label back: vibe-gate label remove FINDING")
         return _list(environ)
     if args.finding == "remove":
         return _remove(args.word, environ)
