@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import passes
+from answers import answers, fails, passes, said
 from command import vibe_gate
-from repos import GATE, SWALLOWS, Repo, gated
-from walks import LAST, walked
+from repos import GATE, RUBRIC, SWALLOWS, Repo, gated
+from walks import LAST, awaited, walked
 from wire import answer, answering
 
+from vibe_gate.domain.change import Selection
 from vibe_gate.run.review import Review
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
@@ -25,12 +30,12 @@ PASSES = passes("errors-not-swallowed", "names-are-clear")
 class Team:
     """One repository on a server's disk, its clones, and the folder that they share."""
 
-    def __init__(self, place: Path, environ: dict[str, str]) -> None:
+    def __init__(self, place: Path, environ: dict[str, str], rubric: str = RUBRIC) -> None:
         self.place, self.environ = place, environ | {"VIBE_GATE_STORE_KEY": SECRET}
         self.folder = place / "team"
         self.folder.mkdir()
         self.url = self.folder.as_uri()
-        origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{self.url}"\n')
+        origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{self.url}"\n', rubric=rubric)
         origin.commit("Load robustly", **{"src/load.py": SWALLOWS})
         self.origin = origin
 
@@ -67,6 +72,113 @@ def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> 
     assert done.outcome == "pass"
     assert done.notes == ()
     assert (done.summary.cache.hits, done.summary.cache.misses) == (2, 0)
+
+
+@pytest.mark.slow  # one waits a second for the other
+def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team: Team) -> None:
+    first, second = team.clone("a"), team.clone("b")
+
+    async def both(environ: dict[str, str]) -> list[Review]:
+        return await asyncio.gather(*(awaited(repo.path, environ) for repo in (first, second)))
+
+    with answering(PASSES, repeat_last=True) as model:
+        done = asyncio.run(both(team.environ | model.environ))
+    assert len(model.script.requests) == 1
+    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [("pass", 0), ("pass", 2)]
+    assert not team.objects("claims")
+
+
+def test_a_hook_that_asks_no_judge_has_no_business_with_the_store(team: Team) -> None:
+    repo = team.clone("a")
+    repo.write("src/load.py", SWALLOWS + "\n")
+    repo.git("add", "-A")
+    team.folder.rename(team.folder.with_name("unmounted"))  # nobody notices
+    done = walked(repo.path, team.environ, Selection("staged"), stage="pre-commit")
+    assert (done.summary.exit_code, done.notes, done.unshared) == (0, (), None)
+
+
+@pytest.mark.slow  # a second for a judge, or a program
+def test_second_looks_travel_too(tmp_path: Path, environ: dict[str, str]) -> None:
+    team = Team(tmp_path, environ, RUBRIC.replace('second_look = "never"\n', ""))
+    first, second = team.clone("a"), team.clone("b")
+    stands = {"trace": "load", "outcome": "stands", "reason": "So it is.", "evidence": []}
+    assert team.review(first, answers(fails(), said("names-are-clear")), stands).outcome == "fail"
+    assert team.review(second).outcome == "fail"
+
+
+def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    repo = team.clone("a")
+    gate = f'{GATE}[store]\nurl = "{evil.as_uri()}"\n'
+    repo.git("checkout", "-q", "-b", "redirect")
+    repo.commit("Redirect", **{".vibe-gate/gate.toml": gate})
+    repo.commit("Change", **{"src/load.py": SWALLOWS + "\n"})
+    for more in ({}, {"definitions": "worktree"}, {"base": "main"}):
+        team.review(repo, judge=False, **more)
+        assert list(evil.iterdir()) == []
+    assert len(team.objects("runs")) == 2  # where the gate is that binds
+    # bootstrap: the change brings the first gate
+    new = Repo(tmp_path / "new", team.environ)
+    new.commit("First", **{"a.py": "1\n"})
+    new.commit("Gate", **{".vibe-gate/gate.toml": gate, ".vibe-gate/rubrics/quality.toml": RUBRIC})
+    team.review(new, judge=False)
+    assert list(evil.iterdir()) == []
+    # `bundles` reads the same revision
+    assert evil.as_uri() not in vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).out
+
+
+@pytest.mark.slow  # a second for a judge, or a program
+def test_without_a_key_nothing_is_shared_and_only_ci_says_so(team: Team) -> None:
+    repo = team.clone("a")
+    team.environ.pop("VIBE_GATE_STORE_KEY")
+    assert team.review(repo, PASSES).notes == ()
+    [note] = team.review(repo, environ={"CI": "true", "VIBE_GATE_STORE_KEY": "short"}).notes
+    assert note == f"The shared store {team.url} is not used: VIBE_GATE_STORE_KEY has fewer than 20 characters."
+    assert team.objects() == []
+
+
+@pytest.mark.slow  # a second for a judge, or a program
+def test_a_store_that_is_gone_changes_no_verdict_and_is_told_once(team: Team) -> None:
+    repo = team.clone("a")
+    team.folder.rename(team.folder.with_name("unmounted"))
+    [note] = team.review(repo, PASSES).notes
+    assert note.startswith(f"The shared store {team.url} is not used: there is no such folder. What it lacks")
+    assert team.told == ()
+    team.folder.with_name("unmounted").rename(team.folder)
+    pushed = vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).json
+    assert (len(pushed["uploaded"]), pushed["answers"], pushed["left"]) == (1, 2, 0)
+    assert team.review(team.clone("b")).outcome == "pass"
+
+
+@pytest.mark.slow  # a second for a judge, or a program
+def test_neither_the_key_nor_the_credentials_of_the_store_are_written_down(team: Team) -> None:
+    secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY"
+    text = f"KEYS = {SECRET!r}, {secret!r}\n"
+    team.origin.commit("Leak", **{"src/load.py": text})
+    team.review(team.clone("a"), PASSES, environ={"AWS_SECRET_ACCESS_KEY": secret}, ask_anyway=True)
+    stored = [*team.objects(), *(path for path in (team.place / "a" / ".vibe-artifacts").rglob("*") if path.is_file())]
+    for path in stored:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        assert SECRET.encode() not in data
+        assert secret.encode() not in data
+
+
+@pytest.mark.slow  # a second for a judge, or a program
+def test_where_the_gate_names_no_store_nothing_of_it_is_loaded(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = gated(tmp_path / "repo", environ)
+    repo.commit("Change", **{"a.py": "1\n"})
+    script = "import sys; from vibe_gate.faces.cli import main; main()"
+    watched = f"import atexit, sys; atexit.register(lambda: print(sorted(m for m in sys.modules if {WORDS}))); {script}"
+    argv = [sys.executable, "-c", watched, "review", "--commit", "HEAD", "--no-judge", "--quiet"]
+    done = subprocess.run(
+        argv, cwd=repo.path, env=environ | {"VIBE_GATE_STORE_KEY": SECRET}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+WORDS = "'obstore' in m or 'store.shared' in m or 'store.coded' in m"
 
 
 @pytest.mark.slow  # eight commands, a process each

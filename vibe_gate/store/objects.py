@@ -33,9 +33,7 @@ CONNECT_S = 3
 AT_ONCE = 16
 """Requests side by side; a bucket answers one in some 30 ms."""
 
-MAX_BYTES = 1 << 30
-"""Of one object. Conditional writes are made in one piece, from memory."""
-
+FILE = "file://"
 _STATUS = re.compile(r"status code: (\d{3}[ A-Za-z]*)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _ERRNO = re.compile(r"\(os error (\d+)\)")
@@ -198,7 +196,9 @@ def _get(store: ObjectStore, name: str, most: int) -> bytes | None:
 
 
 def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:
-    if url.startswith("file:"):
+    if url.startswith(FILE):
+        if not Path(url.removeprefix(FILE)).is_dir():  # a share that is not mounted, say: none is made in its place
+            raise StoreUnavailable("there is no such folder")
         return from_url(url)
     plain = any(environ.get(name, "").lower() in ("1", "true") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP"))
     return from_url(

@@ -226,7 +226,12 @@ class SharedStore:
                 self._tried(partial(self._delete, name), None, writing=True)
 
     def _delete(self, name: str) -> None:
-        self._objects.delete(name)
+        """Delete a claim; who may not leaves it, and it ends by itself."""
+        try:
+            self._objects.delete(name)
+        except StorageError as error:
+            if not getattr(error, "denied", False):
+                raise
 
     # Labels
 

@@ -1,0 +1,158 @@
+"""A bucket that a team shares: S3 as moto speaks it, behind a proxy that fails."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from answers import passes
+from command import vibe_gate
+from repos import GATE, SWALLOWS, Repo, gated
+from walks import LAST, walked
+from wire import answer, answering
+
+from vibe_gate.run.review import Review
+
+pytest.importorskip("obstore", reason="obstore is not installed here")
+pytest.importorskip("moto.server", reason="moto is not installed here")
+
+from s3 import BUCKET, S3, bucket, moto
+
+pytestmark = pytest.mark.usefixtures("quick_agents")
+
+SECRET = "correct horse battery staple"
+URL = f"s3://{BUCKET}/shop/reviews"
+PASSES = passes("errors-not-swallowed", "names-are-clear")
+LATER = "What it lacks of this review is kept here; `vibe-gate bundles push` uploads it."
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with moto() as port:
+        yield port
+
+
+@pytest.fixture
+def s3(port: int, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    with bucket(port) as s3:
+        for name, value in (s3.environ | {"VIBE_GATE_STORE_KEY": SECRET}).items():
+            monkeypatch.setenv(name, value)  # obstore reads the process's
+            environ[name] = value
+        yield s3
+
+
+class Clones:
+    def __init__(self, place: Path, environ: dict[str, str]) -> None:
+        self.place, self.environ = place, environ
+        self.origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{URL}"\n')
+        self.origin.commit("Load robustly", **{"src/load.py": SWALLOWS})
+        self.told: tuple[str, ...] = ()
+
+    def clone(self, name: str) -> Repo:
+        self.origin.git("clone", "-q", str(self.origin.path), str(self.place / name))
+        return Repo(self.place / name, self.environ)
+
+    def review(self, repo: Repo, *steps: object) -> Review:
+        with answering(*map(answer, steps)) as model:
+            done = walked(repo.path, self.environ | model.environ, LAST)
+            self.told = (*done.notes, *(done.unshared.upload() if done.unshared else ()))
+        assert (len(model.script.requests), model.script.unexpected) == (len(steps), [])
+        assert done.outcome == "pass"
+        assert list((repo.path / ".vibe-artifacts").rglob("summary.json"))
+        return done
+
+
+@pytest.fixture
+def team(tmp_path: Path, environ: dict[str, str]) -> Clones:
+    return Clones(tmp_path, environ)
+
+
+def test_what_one_clone_was_answered_another_takes_from_the_bucket(s3: S3, team: Clones) -> None:
+    team.review(team.clone("a"), PASSES)
+    assert team.told == ()
+    asked = {kind: s3.count(kind) for kind in ("GET .*answers/", "PUT .*answers/", "PUT .*claims/", "PUT .*runs/")}
+    assert asked == {"GET .*answers/": 4, "PUT .*answers/": 2, "PUT .*claims/": 1, "PUT .*runs/": 1}
+    s3.seen.clear()
+    team.review(team.clone("b"))
+    assert team.told == ()
+    assert (s3.count("GET .*answers/"), s3.count("PUT .*(answers|claims)/")) == (1, 0)
+
+
+PHASES = {
+    "looking up": "GET .*answers/",
+    "claiming": "PUT .*claims/",
+    "sharing an answer": "PUT .*answers/",
+    "releasing": "POST",
+    "uploading": "PUT .*runs/",
+}
+
+
+FAULTS = [
+    *(("drop", phase) for phase in PHASES),
+    *(("lose", one) for one in ("claiming", "sharing an answer", "uploading")),
+]
+FAULTS += [("deny", "looking up"), ("deny", "releasing"), ("deny", "uploading")]
+HARMLESS = {("deny", "releasing")}
+"""The claim ends by itself."""
+
+
+@pytest.mark.parametrize(("fault", "phase"), FAULTS)
+def test_a_connection_that_is_lost_in_any_phase_loses_no_run_and_is_told_once(
+    s3: S3, team: Clones, phase: str, fault: str
+) -> None:
+    s3.fault = lambda method, path: fault if re.search(PHASES[phase], f"{method} {path}") else ""
+    first = team.clone("a")
+    team.review(first, PASSES)
+    is_told = 0 if (fault, phase) in HARMLESS else 1
+    assert len(team.told) == is_told, team.told
+    for note in team.told:
+        assert note.startswith(f"The shared store {URL} ")
+        assert note.endswith(LATER)
+    s3.fault = lambda method, path: ""
+    pushed = vibe_gate("bundles", "push", "--json", cwd=first.path, environ=team.environ)
+    assert pushed.code == 0, pushed.err
+    assert pushed.json["left"] == 0
+    s3.seen.clear()
+    team.review(team.clone("b"))
+    listed = vibe_gate("bundles", "list", "--store", "--json", cwd=first.path, environ=team.environ).json["bundles"]
+    assert {run["outcome"] for run in listed} == {"pass"}
+    assert len(listed) == 2
+
+
+def test_a_store_that_hangs_holds_a_review_up_for_seconds_and_a_pass_from_answers_as_long(s3: S3, team: Clones) -> None:
+    s3.fault = lambda method, path: "hang"
+    began = time.monotonic()
+    team.review(team.clone("a"), PASSES)
+    assert time.monotonic() - began < 9
+    [note] = team.told
+    assert note == f"The shared store {URL} is not used: it does not answer in time. {LATER}"
+
+
+def test_a_bucket_that_may_only_be_read_gives_answers_and_takes_none(s3: S3, team: Clones) -> None:
+    team.review(team.clone("a"), PASSES)
+    s3.fault = lambda method, path: "deny" if method != "GET" else ""
+    second = team.clone("b")
+    team.review(second)
+    [note] = team.told
+    assert note == f"The shared store {URL} may not be written: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    done = vibe_gate("bundles", "push", cwd=second.path, environ=team.environ)
+    assert (done.code, "access is denied" in done.err) == (3, True)
+    assert vibe_gate("bundles", "verify", "--store", cwd=second.path, environ=team.environ).code == 0
+    assert vibe_gate("bundles", "clean", "--store", cwd=second.path, environ=team.environ).code == 0
+
+
+def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(s3: S3, team: Clones) -> None:
+    s3.fault = lambda method, path: "deny"
+    team.review(team.clone("a"), PASSES)
+    [note] = team.told
+    assert note == f"The shared store {URL} is not used: access is denied: 403 Forbidden AccessDenied. {LATER}"
+    s3.fault = lambda method, path: ""
+    s3.pass_on("DELETE", f"/{BUCKET}", {}, b"")
+    team.review(team.clone("b"), PASSES)
+    [note] = team.told
+    assert "there is no such bucket" in note
+    done = vibe_gate("bundles", "list", "--store", cwd=team.place / "b", environ=team.environ)
+    assert (done.code, "NoSuchBucket" in done.err) == (3, True)

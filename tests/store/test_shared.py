@@ -1,0 +1,223 @@
+"""A shared store in a folder, as two machines of a team and one stranger use it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import START
+from recorded import Kind, recorded
+
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.gate import Retention
+from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.store import Bundles, SharedStore, open_state
+
+pytest.importorskip("obstore", reason="obstore is not installed here")
+
+SECRET = "correct horse battery staple"
+NOW = START + timedelta(hours=1)
+ANSWER = {"model": "m", "by_criterion": {}}
+Machine = Callable[..., SharedStore]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("team", "a", "b", "c", "d", "fetched"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "team"
+
+
+@pytest.fixture
+def machine(folder: Path) -> Machine:
+    """Another machine of the team, or with another secret a stranger, at a time."""
+
+    def made(secret: str = SECRET, at: datetime = NOW, url: str = "") -> SharedStore:
+        return SharedStore(url or folder.as_uri(), {"VIBE_GATE_STORE_KEY": secret}, lambda: at)
+
+    return made
+
+
+def objects(folder: Path, of: str = "") -> list[Path]:
+    return sorted(path for path in (folder / of).rglob("*") if path.is_file())
+
+
+# Answers
+
+
+def test_an_answer_is_there_for_whoever_has_the_secret_for_90_days(machine: Machine) -> None:
+    assert machine().put("q", ANSWER, NOW.timestamp())
+    assert machine().answers(["q", "other"])["q"].answer == ANSWER
+    assert machine(at=NOW + timedelta(days=89)).answers(["q"])
+    assert machine(at=NOW + timedelta(days=91)).answers(["q"]) == {}
+    assert machine("another secret, as long").answers(["q"]) == {}
+
+
+def test_an_altered_answer_is_named_once_and_replaced_when_it_is_asked_again(machine: Machine, folder: Path) -> None:
+    machine().put("q", ANSWER, NOW.timestamp())
+    machine().put("r", ANSWER, NOW.timestamp())
+    one, two = objects(folder, "answers")
+    moved = two.read_bytes()
+    altered = one.read_bytes().replace(b'"m"', b'"n"')
+    for content in (altered, moved, b"", b"junk", altered[:30]):
+        one.write_bytes(content)
+        reader = machine()
+        assert len(reader.answers(["q", "r"])) == 1
+        [told] = reader.told()
+        assert told.startswith(
+            f"1 object in {folder.as_uri()} (first answers/{one.name}): altered, or not written with"
+        )
+        assert reader.told() == ()
+    for key in ("q", "r"):
+        assert machine().put(key, ANSWER, NOW.timestamp())
+    assert len(machine().answers(["q", "r"])) == 2
+
+
+def test_what_was_written_for_another_address_counts_nowhere_else(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    machine(url=elsewhere.as_uri()).put("q", ANSWER, NOW.timestamp())
+    machine().put("q", ANSWER, NOW.timestamp())
+    [there], [here] = objects(elsewhere), objects(folder)
+    assert there.name != here.name
+    here.write_bytes(there.read_bytes())
+    assert machine().answers(["q"]) == {}
+
+
+# Claims
+
+
+def test_one_machine_at_a_time_asks_and_the_next_when_it_is_done_or_its_time_is_up(
+    machine: Machine, folder: Path
+) -> None:
+    first = machine()
+    assert first.claim(["q", "r"], 300)
+    assert not machine().claim(["p", "q"], 300)
+    assert machine().claim(["p"], 300)  # given up by the machine that did not get both
+    late = NOW + timedelta(seconds=301)
+    second = machine(at=late)
+    assert second.claim(["q"], 300)
+    assert not machine(at=late).claim(["q"], 300)
+    second.release(["q"])
+    assert machine(at=late).claim(["q"], 300)
+    first.release(["q", "r"])
+    assert machine().claim(["r"], 300)
+
+
+def test_a_claim_that_a_stranger_wrote_holds_nobody_up(machine: Machine, folder: Path) -> None:
+    first = machine()
+    first.claim(["q"], 300)
+    [claim] = objects(folder, "claims")
+    claim.write_bytes(claim.read_bytes().replace(b"until", b"UNTIL"))
+    second = machine()
+    assert second.claim(["q"], 300)
+    assert "altered, or not written" in second.told()[0]
+
+
+def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine, folder: Path, tmp_path: Path) -> None:
+    with open_state(tmp_path / "a") as a, open_state(tmp_path / "b") as b:
+        gone = machine(url=f"{folder.as_uri()}/gone")
+        a.share(gone)
+        assert a.answers.put("q", ANSWER, NOW) == ""
+        [told] = gone.told()
+        assert "is not used: there is no such folder. What it lacks of this review is kept here" in told
+        b.share(machine())
+        b.answers.fetch(["q"], NOW)
+        assert b.answers.get("q", NOW) is None
+        assert a.answers.push(machine()) == (1, 0)
+        assert a.answers.push(machine()) == (0, 0)
+        b.answers.fetch(["q"], NOW)
+        assert b.answers.get("q", NOW) == ANSWER
+
+
+# Runs
+
+
+def uploaded(machine: Machine, root: Path) -> None:
+    bundles = Bundles(root, Provenance(NOW))
+    shared = machine().runs(root, bundles.provenance)
+    assert all(shared.upload(entry) for entry in bundles.runs())
+    assert not any(shared.upload(entry) for entry in bundles.runs())
+
+
+def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(machine: Machine, tmp_path: Path) -> None:
+    ids = {"patch_id": "c" * 40, "range_patch_id": "d" * 64}
+    recorded(tmp_path / "a", START, Kind(ids=ids, rubrics=("quality", "safety"), agent=True))
+    recorded(tmp_path / "a", START + timedelta(minutes=1), Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]))
+    uploaded(machine, tmp_path / "a")
+    there = machine().runs(tmp_path / "fetched", Provenance(NOW))
+    here = Bundles(tmp_path / "a", Provenance(NOW)).runs()
+    assert [(one.run_id, one.rubrics) for one in there.runs()] == [
+        (here[0].run_id, ()),
+        (here[1].run_id, here[1].rubrics),
+    ]
+    same = [(one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author) for one in here]
+    assert same == [
+        (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
+        for one in there.runs()
+    ]
+    assert [one.outcome for one in there.find(outcome="fail")] == ["fail"]
+    assert len(there.find(since=START + timedelta(seconds=30))) == 1
+    with pytest.raises(UsageError, match="--path looks into runs"):
+        there.find(path="src/**")
+
+
+def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
+    for minute, name in enumerate(("a", "b", "c", "d")):
+        recorded(tmp_path / name, START + timedelta(minutes=minute))
+    for name in ("a", "b", "d"):
+        uploaded(machine, tmp_path / name)
+    uploaded(lambda: machine("another secret, as long"), tmp_path / "c")
+    one, two, _, four = objects(folder, "runs")
+    one.write_bytes(two.read_bytes())  # altered
+    two.rename(two.with_name(two.name.replace(two.name[:8], "0" * 8)))  # its name is altered
+    facts = four.parent  # a verdict that was altered in the name alone
+    facts.rename(facts.with_name(facts.name[:-1] + ("A" if facts.name[-1] != "A" else "B")))
+    shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
+    assert [run.state for run in shared.runs()] == ["foreign", "foreign", "foreign", "sealed"]
+    foreign = "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered"
+    for entry, why in zip(shared.runs(), (foreign, foreign, foreign, "its bytes are not those"), strict=True):
+        with pytest.raises(IntegrityError, match=why):
+            shared.fetch([entry])
+    assert not list((tmp_path / "fetched").rglob("summary.json"))
+    checked = shared.verify()
+    assert [problem.state for problem in checked.problems] == ["foreign", "foreign", "foreign", "corrupt"]
+    assert not checked.is_sound
+
+
+def test_what_is_not_sealed_or_not_sound_is_not_uploaded(machine: Machine, folder: Path, tmp_path: Path) -> None:
+    recorded(tmp_path / "a")
+    [entry] = Bundles(tmp_path / "a", Provenance(NOW)).runs()
+    [summary] = (tmp_path / "a").rglob("summary.json")
+    summary.write_text(summary.read_text().replace('"pass"', '"fail"'))
+    with pytest.raises(IntegrityError):
+        machine().runs(tmp_path / "a", Provenance(NOW)).upload(entry)
+    assert objects(folder) == []
+
+
+def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
+    recorded(tmp_path / "a", START)
+    recorded(tmp_path / "b", START)
+    uploaded(machine, tmp_path / "a")
+    uploaded(lambda: machine("another secret, as long"), tmp_path / "b")
+    writer = machine(at=datetime.now(UTC))
+    writer.put("q", ANSWER, NOW.timestamp())
+    writer.claim(["q"], 300)
+    writer.put("r", ANSWER, NOW.timestamp())
+    for path in [*objects(folder, "claims"), objects(folder, "answers")[0]]:
+        os.utime(path, (0, 0))
+    rules = Retention(max_age_days=30)
+    shared = machine().runs(tmp_path / "fetched", Provenance(datetime.now(UTC)))
+    assert len(shared.clean(rules, dry_run=True).deleted) == 1
+    assert len(objects(folder)) == 5
+    assert len(shared.clean(rules).deleted) == 1
+    assert [path.relative_to(folder).parts[0] for path in objects(folder)] == ["answers", "runs"]
