@@ -47,6 +47,9 @@ sys.path.append({str(Path(__file__).parent)!r})  # last, so that nothing of the 
 import forked
 forked.serve(*sys.argv[1:])
 """
+_OPTIONAL = ("vibe_gate.run.cluster", "vibe_gate.store.objects")
+"""Loaded by their option alone: what they import is in extras."""
+
 _folder: Path | None = None
 
 
@@ -115,6 +118,8 @@ def serve(place: str, *descriptors: str) -> None:
 
 def _load() -> None:
     for module in pkgutil.walk_packages(vibe_gate.__path__, "vibe_gate."):
+        if module.name in _OPTIONAL:
+            continue
         if not module.name.endswith(".__main__") and ".demo_data" not in module.name and ".install." not in module.name:
             importlib.import_module(module.name)
     _build(Struct)

@@ -57,7 +57,7 @@ STAND_INS = {
     "actions/setup-python": ("", "python-version", "update-environment"),
     "actions/cache": ("restore", "path", "key", "restore-keys"),
     "actions/cache/save": ("save", "path", "key"),
-    "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found"),
+    "actions/upload-artifact": ("", "name", "path", "include-hidden-files", "if-no-files-found", "overwrite"),
     "actions/download-artifact": ("", "run-id", "github-token", "pattern", "path"),
     "github/codeql-action": ("upload-sarif", "sarif_file", "category"),
 }

@@ -115,6 +115,18 @@ def test_the_newest_label_of_a_finding_counts_and_the_forges_are_begun_anew(tmp_
 # Answers and money
 
 
+def test_a_copy_is_the_whole_file_as_it_is_and_without_one_nothing(tmp_path, state):
+    assert state.copied() == b""
+    assert not (tmp_path / "vibe-gate").exists()
+    state.answers.put(KEY, {"outcome": "pass"}, NOW)
+    other = tmp_path / "other"
+    with open_state(other) as copy:
+        copy.begin_with(state.copied())
+        assert copy.answers.get(KEY, NOW) == {"outcome": "pass"}
+        assert copy.answers.put(OTHER, {"outcome": "fail"}, NOW) == ""
+    assert state.answers.get(OTHER, NOW) is None
+
+
 def test_an_answer_is_found_until_it_is_too_old(state):
     state.answers.put(KEY, {"outcome": "pass"}, NOW)
     assert state.answers.get(KEY, NOW + timedelta(days=90)) == {"outcome": "pass"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,8 +15,10 @@ from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
+from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
+from vibe_gate.run.parcel import Parcel, Unpacked
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
 from vibe_gate.store import Bundles, State, open_state
 
@@ -40,6 +43,23 @@ def replay_run(task: ReplayTask) -> ReplayRow:
     except GateError as error:
         return not_replayed(task, str(error))
     return progress.run(replay_row(task, repository, environ=os.environ, clock=_now))
+
+
+def unfit(*, asks: bool) -> str:
+    """Why this process cannot be a worker, as a clause; "" if it can. `asks`: its tasks may ask a model."""
+    if shutil.which("git") is None:
+        return "git is not installed"
+    try:
+        if asks and find_upstream(os.environ) is None:
+            return "no API key: set ANTHROPIC_API_KEY in the worker's environment, or use --no-judge"
+    except GateError as error:
+        return str(error)
+    return ""
+
+
+def unpacked(parcel: Parcel) -> Unpacked:
+    """The parcel's repository on this machine. InfrastructureError."""
+    return Unpacked(parcel, os.environ)
 
 
 def close() -> None:

@@ -17,6 +17,7 @@ from vibe_gate.git.hooks import HeadCommit, Pushed
 from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.revisions import MAX_COMMITS
+from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.updates import NewCommit, Updates
 from vibe_gate.git.workspace import Workspace
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from vibe_gate.git.libgit2 import Draft, make_repository
 
 __all__ = [
-    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository", "Tree",
-    "Updates", "Workspace", "make_repository", "open_repository",
+    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository",
+    "RepositoryCopy", "Tree", "Updates", "Workspace", "make_repository", "open_repository",
 ]  # fmt: skip
 
 

@@ -14,12 +14,13 @@ from types import TracebackType
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.git import export, fetch, place, workspace
+from vibe_gate.git import export, fetch, place, shipping, workspace
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
+from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.workspace import Workspace
 
 MAX_WORKTREES = 100
@@ -93,6 +94,13 @@ class Repository(ChangeQueries):
         back = ("--reverse",) if reverse else ()
         done = git.run("apply", "--cached", "--whitespace=nowarn", *back, "-", stdin=patch, environ=index)
         return "" if done.code else git.run("write-tree", environ=index).line
+
+    def copy(self, *, files: bool = False) -> RepositoryCopy:
+        """All refs with their history, to be written elsewhere; with `files`, those of the working tree, too.
+
+        UsageError: a shallow clone, or one without commits. InfrastructureError.
+        """
+        return shipping.copied(self._place, self._objects, self.snapshot() if files else "")
 
     # Where agents write
 

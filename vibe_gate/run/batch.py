@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.errors import INTERRUPTED
+from vibe_gate.errors import INTERRUPTED, GateError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -101,6 +101,8 @@ def _is_lost(error: BaseException) -> bool:
 def _why(error: BaseException) -> str:
     if _is_lost(error):
         return f"The process that worked on it died, {ATTEMPTS} times (killed, or out of memory)."
+    if isinstance(error, GateError):
+        return safe(str(error))
     return f"internal error: {type(error).__name__}: {safe(str(error))}"
 
 

@@ -24,7 +24,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -122,6 +122,14 @@ class State:
         """The index of the runs below `store`, the absolute path of a `.vibe-artifacts`."""
         return RunIndex(self.file, os.fsdecode(store).encode("utf-8", "backslashreplace").decode())
 
+    def copied(self) -> bytes:
+        """The whole file as it is now, for a copy of the repository; b"" if there is none, or it cannot be read."""
+        return self.file.copied()
+
+    def begin_with(self, copy: bytes) -> None:
+        """Take the file of another repository, which `copied` gave; there is none here yet. OSError."""
+        self.file.begin_with(copy)
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self.file.close()
@@ -169,6 +177,19 @@ class StateFile:
             except BaseException:
                 self.close()  # rolls back
                 raise
+
+    def copied(self) -> bytes:
+        """The bytes of the whole file; b"" if it cannot be read, or is not there yet."""
+        with self._lock:
+            if self._connection is None and not os.path.lexists(self.path):
+                return b""
+            return self._attempt(_whole) or b""
+
+    def begin_with(self, copy: bytes) -> None:
+        """Make the file, of these bytes. OSError: there is one."""
+        os.makedirs(self.folder, exist_ok=True)
+        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFUL, 0o600), "wb") as file:
+            file.write(copy)
 
     def close(self) -> None:
         """Close the connection, if there is one; what is not committed is gone."""
@@ -253,6 +274,13 @@ class StateFile:
         is_incomplete = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR
         advice = f" It is damaged: delete {self.path}* to begin a new one." if is_incomplete else ""
         self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there.{advice}"
+
+
+def _whole(connection: sqlite3.Connection) -> bytes:
+    """A database as a file that no journal belongs to."""
+    with closing(sqlite3.connect(":memory:")) as copy:
+        connection.backup(copy)
+        return copy.serialize()
 
 
 def _damage(error: BaseException) -> str:

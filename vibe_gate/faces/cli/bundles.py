@@ -293,8 +293,10 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.all and args.runs:
         raise UsageError("--all exports every run; name no RUN with it.")
     with runs_of(args, environ) as runs:
-        sealed = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"] if args.all else None
-        chosen = sealed or runs.entries(args.runs) or [runs.named(None).entry]
+        if args.all:
+            chosen = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"]
+        else:
+            chosen = runs.entries(args.runs) or [runs.named(None).entry]
         size = runs.bundles.export(chosen, Path(args.output))
     target = paths.quote(args.output)
     document = {"file": target, "runs": len(chosen), "size": size}

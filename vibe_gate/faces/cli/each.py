@@ -20,12 +20,13 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.output import emit, emit_lines, now
+from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report import commits as shown
-from vibe_gate.run.batch import SharedLimit, carried_out, local_workers
+from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import (
     CommitTask,
     EachPlan,
@@ -58,7 +59,7 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
         else:
             plan = planned(repository, bundles, own, asked, environ)
             most = _checked_gate(repository, asked, chosen)
-            _review(args, plan, most, screen, environ)
+            _review(args, repository, asked, plan, most, screen, environ)
     return screen.ended(asked.batch, time.monotonic() - began)
 
 
@@ -85,16 +86,31 @@ def _checked_gate(repository: Repository, request: ReviewRequest, commits: Seque
 
 
 def _review(
-    args: argparse.Namespace, plan: EachPlan, most: float | None, screen: _Screen, environ: Mapping[str, str]
+    args: argparse.Namespace,
+    repository: Repository,
+    asked: ReviewRequest,
+    plan: EachPlan,
+    most: float | None,
+    screen: _Screen,
+    environ: Mapping[str, str],
 ) -> None:
     jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
     for row in plan.known:
         screen.show(row)
+    pool = pool_of(
+        args.cluster if plan.tasks else None,
+        jobs,
+        repository,
+        environ,
+        asks=asked.judge,
+        wire=asked.wire or "live",
+        files=asked.definitions == "worktree",
+    )
     budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd and most else None
     ready = partial(_with_budget, budget, most or 0.0) if budget else _as_it_is
     try:
-        with progress.counting(len(plan.tasks), environ) as step, closing(workers), local_workers(jobs) as pool:
-            for end in carried_out(plan.tasks, workers.review_commit, pool, ready):
+        with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
+            for end in carried_out(plan.tasks, workers.review_commit, crew, ready):
                 row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)

@@ -45,6 +45,11 @@ class Spelling(Struct, frozen=True):
     range: str
 
 
+CLUSTER = argument(
+    "--cluster", metavar="URL", help="hand the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or local"
+)
+
+
 def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that limit cost and time."""
     limits = parser.add_argument_group("limits")

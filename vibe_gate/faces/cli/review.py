@@ -16,7 +16,7 @@ from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, whole_number
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, share
-from vibe_gate.faces.cli.request import SHARD, add_limits, add_wire, advising_about, request_of
+from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_limits, add_wire, advising_about, request_of
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
@@ -31,7 +31,7 @@ FORMATS = {
 }
 """What a review is written as, by option; `formats` has the writers."""
 
-OF_MANY = ("jobs", "no-merges", "shard", "table")
+OF_MANY = ("jobs", "no-merges", "shard", "cluster", "table")
 OF_ONE = ("staged", "commit", "workflow", "concise", "quiet")
 """Options that go with `--each` alone, and those that do not go with it, besides formats."""
 
@@ -60,6 +60,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--jobs", type=whole_number, metavar="N", help="reviews side by side (default: cores, at most 4)")
     many.add_argument("--no-merges", action="store_true", help="leave out merges (else: against their first parent)")
     SHARD(many)
+    CLUSTER(many)
     many.add_argument("--table", action="store_true", help="review nothing; print what is recorded of this range")
 
     limits = add_limits(parser)

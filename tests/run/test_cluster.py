@@ -1,0 +1,187 @@
+"""`--cluster`: a Dask scheduler and its workers, real processes on this machine, that die while they work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from answers import passes
+from command import Done, vibe_gate
+from repos import RUBRIC, Repo, gated
+from scripted_messages_api import Hang
+from wire import KEY, answering
+
+from vibe_gate import __version__
+
+pytest.importorskip("distributed", reason="distributed is not installed here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("quick_agents"),
+]  # a scheduler, workers, reviews
+
+OWN_KEY = "sk-ant-api03-the-key-of-whoever-begins-it"
+ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0]
+
+
+class DaskCluster:
+    """A scheduler and workers; they are what tests kill."""
+
+    def __init__(self, place: Path, environ: Mapping[str, str]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.url = f"tcp://127.0.0.1:{self._port}"
+        self._environ = {**environ, "TMPDIR": str(place), "PYTHONPATH": ""}
+        self._place = place
+        self.scheduler = self._started("dask_scheduler", "--host=127.0.0.1", f"--port={self._port}", "--no-dashboard")
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._workers_environ: dict[str, str] = {}
+
+    def work(self, number: int, **environ: str) -> None:
+        """Add workers."""
+        self._workers_environ = environ
+        for _ in range(number):
+            options = ("--nthreads=1", "--no-dashboard", f"--local-directory={self._place}")
+            self.workers.append(self._started("dask_worker", self.url, *options, **environ))
+
+    def restart(self) -> None:
+        """Kill the scheduler, which ends the workers; begin new ones at the same address."""
+        self.scheduler.kill()
+        for process in (self.scheduler, *self.workers):
+            process.wait(30)
+        self.scheduler = self._started("dask_scheduler", "--host=127.0.0.1", f"--port={self._port}", "--no-dashboard")
+        number, self.workers = len(self.workers), []
+        self.work(number, **self._workers_environ)
+
+    def close(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.terminate()
+        for process in (*self.workers, self.scheduler):
+            process.wait(30)
+
+    def log(self, program: str) -> str:
+        return (self._place / f"{program}.log").read_text()
+
+    def _started(self, program: str, *options: str, **environ: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.{program}", *options]
+        log = (self._place / f"{program}.log").open("ab")
+        return subprocess.Popen(command, env=self._environ | environ, stdout=log, stderr=log, cwd=self._place)
+
+
+@pytest.fixture
+def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    """Twenty commits after `start`, each with a question of its own."""
+    repo = gated(tmp_path / "repo", environ, rubric=ONE_QUESTION)
+    repo.commit("A gate")
+    repo.git("tag", "start")
+    for number in range(20):
+        repo.commit(f"Change {number}", **{"src/load.py": f"def load_{number}(path):\n    return open(path).read()\n"})
+    return repo
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
+    place = tmp_path / "cluster"
+    place.mkdir()
+    made = DaskCluster(place, environ)
+    yield made
+    made.close()
+
+
+def each(repo: Repo, *options: str) -> Done:
+    environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
+    return vibe_gate("review", "start..HEAD", "--each", *options, cwd=repo.path, environ=environ)
+
+
+def until(happened: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_no_question(history, cluster):
+    with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
+        cluster.work(2, **model.environ)
+        asked = model.script.requests
+        done: list[Done] = []
+        command = threading.Thread(target=lambda: done.append(each(history, "--json", "--cluster", cluster.url)))
+        command.start()
+        until(lambda: len(asked) >= 5)
+        os.kill(a_working_child(cluster), signal.SIGKILL)
+        until(lambda: len(asked) >= 12)
+        cluster.restart()
+        command.join(100)
+        assert len(asked) == 20
+        assert {request.headers["x-api-key"] for request in asked} == {KEY}
+    *rows, total = map(json.loads, done[0].out.splitlines())
+    assert (done[0].code, total["exit_code"]) == (0, 0), done[0].err
+    assert sorted(row["commit"] for row in rows) == sorted(history.git("rev-list", "start..HEAD").split())
+    assert all((history.path / row["bundle"] / "summary.json").exists() for row in rows)
+    assert "The scheduler is gone; waiting for it and its workers." in done[0].err
+    assert "20 commits: 20 pass" in each(history, "--table").out
+
+
+def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(history, cluster, tmp_path):
+    (tmp_path / "other/vibe_gate-9.9.dist-info").mkdir(parents=True)
+    (tmp_path / "other/vibe_gate-9.9.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: vibe-gate\nVersion: 9.9\n"
+    )
+    cluster.work(1, ANTHROPIC_API_KEY=KEY, PATH="/nowhere")
+    cluster.work(1)
+    cluster.work(1, ANTHROPIC_API_KEY=KEY, PYTHONPATH=str(tmp_path / "other"))
+    until(lambda: cluster.log("dask_scheduler").count("Register worker") == 3)
+    done = each(history, "--cluster", cluster.url)
+    reasons = sorted(line.partition(" cannot be used: ")[2] for line in done.err.splitlines())
+    assert (done.code, reasons) == (
+        2,
+        [
+            "git is not installed.",
+            "no API key: set ANTHROPIC_API_KEY in the worker's environment, or use --no-judge.",
+            f"vibe-gate 9.9 is installed, here it is {__version__}.",
+        ],
+    )
+    assert not (history.path / ".vibe-artifacts").exists()
+
+
+def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
+    with answering(*[passes("errors-not-swallowed")] * 6, Hang(), repeat_last=True) as model:
+        argv = ("review", "start..HEAD", "--each", "--cluster", "local", "--jobs=2")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vibe_gate", *argv],
+            cwd=history.path,
+            env=history.environ | model.environ | {"PYTHONPATH": ""},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        until(lambda: len(model.script.requests) >= 8)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "6 of 20 commits recorded. The same command goes on from there." in err
+    assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 6
+
+
+def a_working_child(cluster: DaskCluster) -> int:
+    """The process of a Dask worker that has a task: the parent of the task's own process."""
+    found = subprocess.run(["pgrep", "-f", "vibe_gate.run.child"], capture_output=True, text=True).stdout.split()
+    own = {str(worker.pid) for worker in cluster.workers}
+    for child in found:
+        worker = parent(child)
+        if parent(worker) in own:
+            return int(worker)
+    raise AssertionError("no worker has a task")
+
+
+def parent(pid: str) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]

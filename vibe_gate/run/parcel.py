@@ -1,0 +1,188 @@
+"""What travels between a command and the workers of a cluster: the repository there, each run back.
+
+    repository, state.db -> Parcel -> a repository of the worker's machine -> Delivery -> this store
+
+A worker's machine has one repository for a command, whatever processes work there: what one of them was answered, the
+next one knows, also after a process was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate import scratch
+from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.errors import InfrastructureError
+from vibe_gate.git import Repository, RepositoryCopy, open_repository
+from vibe_gate.store import Bundles, State, open_state
+
+
+class RepositoryTask(Protocol):
+    """A task about the repository around `root`: a frozen Struct that can be pickled."""
+
+    @property
+    def root(self) -> Path:
+        """Where the repository is, on the machine that has the task."""
+        ...
+
+
+_LATER = datetime(9000, 1, 1, tzinfo=UTC)
+"""A run that this process has just made is not from the future."""
+
+_ABANDONED_S = 86_400
+
+T = TypeVar("T", bound=RepositoryTask)
+R = TypeVar("R")
+
+
+class Parcel(Struct, frozen=True):
+    """A repository, and its state.db: overrides, labels, answers, records of git's hooks."""
+
+    copy: RepositoryCopy
+    state: bytes
+
+    @property
+    def name(self) -> str:
+        """The same for the same content."""
+        content = hashlib.sha256(repr((self.copy.links, self.copy.settings, self.copy.has_files)).encode())
+        for part in (self.copy.bundle, self.state):
+            content.update(hashlib.sha256(part).digest())
+        return content.hexdigest()[:16]
+
+
+class Delivery(Struct, Generic[R], frozen=True):
+    """A task's result, and the archive of the run that it made; b"" if it made none."""
+
+    result: R
+    archive: bytes = b""
+
+
+def parcel_of(repository: Repository, *, files: bool) -> Parcel:
+    """What workers need; with `files` those of the working tree, too. UsageError, InfrastructureError."""
+    with open_state(repository.common_dir) as state:
+        return Parcel(repository.copy(files=files), state.copied())
+
+
+# At a worker
+
+
+class Unpacked:
+    """The parcel's repository on this machine, in a folder that only this user may read.
+
+    `root` is its top; whoever has a shared lock of the file `lock` uses it.
+    """
+
+    def __init__(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+        """InfrastructureError if it cannot be made."""
+        try:
+            place = _own_folder(Path(tempfile.gettempdir(), f"vibe-gate-cluster-{os.getuid()}"))
+            self._folder = place / parcel.name
+            self.root = self._folder / "repository"
+            self.lock = place / f"{parcel.name}.lock"
+            self._descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            if not self._is_ready:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX)  # who has it shared uses it, so it is ready
+                self._make(parcel, environ)
+                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            _remove_abandoned(place)
+        except OSError as error:
+            raise InfrastructureError(f"no repository could be made for the tasks: {error}.") from error
+
+    @property
+    def _is_ready(self) -> bool:
+        return (self._folder / "ready").exists()
+
+    def _make(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+        if self._is_ready:  # by another worker meanwhile
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)  # of a worker that was killed while it made it
+        self.root.mkdir(0o700, parents=True)
+        parcel.copy.write(self.root, environ)
+        with open_repository(self.root, environ) as repository, open_state(repository.common_dir) as state:
+            if parcel.state:
+                state.begin_with(parcel.state)
+        (self._folder / "ready").touch()
+
+    def close(self, *, delete: bool) -> None:
+        """Let go of the folder. `delete` it if no other process uses it: the command has ended."""
+        if delete:
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._descriptor)
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Delete what no process uses and a command left that could not end: a scheduler may come back within a day.
+
+    The locks stay: a process may be about to take one.
+    """
+    for ready in place.glob("*/ready"):
+        with suppress(OSError), ready.parent.with_suffix(".lock").open("rb") as lock:
+            if time.time() - ready.stat().st_mtime > _ABANDONED_S:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(ready.parent, ignore_errors=True)
+
+
+def _own_folder(folder: Path) -> Path:
+    """The folder, made if it is missing. OSError if others may write into it."""
+    folder.mkdir(0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or not folder.is_dir() or folder.is_symlink() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not this user's alone; delete it")
+    return folder
+
+
+def deliver(do: Callable[[T], R], root: Path, task: T) -> Delivery[R]:
+    """Carry out the task in the repository at `root`. The run that it makes is packed, and goes with the result."""
+    result = do(replace(task, root=root))  # type: ignore[type-var]  # tasks are Structs
+    match result:
+        case object(bundle=str(bundle)) if bundle:
+            return Delivery(result, _packed(root, bundle))
+        case _:
+            return Delivery(result)
+
+
+def _packed(root: Path, bundle: str) -> bytes:
+    _, key, run_id = bundle.split("/")
+    with scratch.private_folder("run") as folder:
+        archive = folder / "run.tar.gz"
+        Bundles(root, Provenance(_LATER)).export([RunEntry(run_id, key)], archive)
+        shutil.rmtree(root / bundle, ignore_errors=True)  # a history of ten thousand commits does not fill the disk
+        return archive.read_bytes()
+
+
+# At home
+
+
+def take_in(delivery: Delivery[R], root: Path, tracked: Collection[str], state: State, now: datetime) -> R:
+    """Bring the run into the store below `root`, and count what it cost on this day. IntegrityError, StorageError.
+
+    `tracked`: what git tracks of the store. A run that was made here is in the store already.
+    """
+    if not delivery.archive:
+        return delivery.result
+    with scratch.private_folder("run") as folder:
+        archive = folder / "run.tar.gz"
+        archive.write_bytes(delivery.archive)
+        Bundles(root, Provenance(now, tracked)).import_archive(archive)
+    match delivery.result:
+        case object(run_id=str(run_id), usd=float(usd)) if run_id:
+            state.spending.add(usd, run_id, now)
+        case _:
+            pass
+    return delivery.result
