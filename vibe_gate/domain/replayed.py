@@ -54,6 +54,13 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
         return not self.why
 
 
+class Replayed(Struct, frozen=True):
+    """The replays of a pull request's job; `notes` are sentences about what was not replayed."""
+
+    rows: tuple[ReplayRow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class ReplayTotals(Struct, frozen=True, kw_only=True):
     """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
     called wrong, and right, by the findings that block them."""

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted, ended
+from vibe_gate.domain.replayed import CriterionChange, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import cause, next_step
@@ -68,9 +69,45 @@ _ADVICE = re.compile(r"; [^();]+(?= \(|\Z)")
 
 def _opening(report: Report) -> Block:
     """The verdict, why, and what to do next; then what is new in this round."""
-    told = [_headline(report), _why(report), *map(prose, report.remarks), _next(report)]
+    told = [_headline(report), _why(report), _replayed(report), *map(prose, report.remarks), _next(report)]
     told += [_waiting(report), _round_line(report.round)]
     return Block("\n\n".join(filter(None, told)), 0)
+
+
+def _replayed(report: Report) -> str:
+    """What the change's own rubrics would have said of earlier runs."""
+    rows, notes = report.replayed.rows, [prose(note) for note in report.replayed.notes]
+    if not rows:
+        return " ".join(notes)
+    told = " ".join(replays.sentences(totals(rows)))  # of figures alone
+    named = counted(len(rows), "run")
+    return " ".join([f"**Under the rubrics of this change,** of the last {named}: {told}", *notes])
+
+
+def _came_out_otherwise(report: Report) -> Block:
+    """The criteria that came out otherwise when earlier runs were judged again, and the runs that could not be."""
+    rows = report.replayed.rows
+    cells = [
+        (
+            code(row.run_id[: replays.SHORT_RUN]),
+            "<br>".join([code(f"{one.rubric}/{one.criterion}", 100), *_first_findings(one)]),
+            f"{prose(one.before)} → {prose(one.after)}",
+            f"{row.usd:.4f}",
+        )
+        for row in rows
+        for one in row.changes
+    ]
+    more = f"\n\nFurther criteria: {len(cells) - MAX_ROWS:,}." if len(cells) > MAX_ROWS else ""
+    lost = [f"{code(row.run_id)}: {prose(row.why)}" for row in rows if row.why]
+    parts = [table(("Run", "Criterion", "Before and after", "USD"), cells[:MAX_ROWS]) + more if cells else ""]
+    parts += [f"Cannot be replayed:\n\n{_list(lost, str)}" if lost else ""]
+    text = "\n\n".join(filter(None, parts))
+    return Block(fold("Earlier runs under the rubrics of this change", text) if text else "", 3)
+
+
+def _first_findings(change: CriterionChange) -> list[str]:
+    told = [prose(text) for text in replays.findings(change)]
+    return told[:MAX_EQUAL] + ([f"and {len(told) - MAX_EQUAL:,} more"] if len(told) > MAX_EQUAL else [])
 
 
 def _headline(report: Report) -> str:
@@ -500,7 +537,7 @@ def _blocks(report: Report, downgrades: Sequence[str], *, held: bool = False) ->
     summary = report.summary
     said = [*_findings(report, held=held), *_fixed(report), _changed(summary)]
     facts = [*_criteria(summary), *_policy(summary), *_unreviewed(summary), _details(report), _lost(downgrades)]
-    return [_opening(report), *said, *facts]
+    return [_opening(report), _came_out_otherwise(report), *said, *facts]
 
 
 def check_summary(report: Report, downgrades: Sequence[str], without: Collection[str]) -> list[Block]:

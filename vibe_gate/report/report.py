@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from vibe_gate.domain.replayed import Replayed
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report.anchors import Anchors, anchors
 from vibe_gate.report.links import Links
@@ -18,6 +19,7 @@ class Report(Struct, frozen=True):
     matrix); "" if there is one. `review` is the command that repeats the review here, without `vibe-gate review`.
     `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job
     succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight: approvals that do not count.
+    `replayed`: what the change's own rubrics would have said of earlier runs.
     """
 
     summary: Summary
@@ -33,6 +35,7 @@ class Report(Struct, frozen=True):
     dependabot: bool = False
     blocks: bool = True
     remarks: tuple[str, ...] = ()
+    replayed: Replayed = Replayed()
 
     @property
     def anchors(self) -> Anchors:

@@ -64,8 +64,8 @@ MAX_ANSWER_AGE_S = 90 * 86_400
 MAX_ANSWERS = 5_000
 """Answers beyond this go, oldest first; at a few KB each, some tens of MB at most."""
 
-MAX_PACKED = 500
-"""Answers that travel: many rounds of a pull request, a few MB."""
+MAX_PACKED = 2_000
+"""Answers that travel: many rounds of a pull request, and of replays before it; some MB."""
 
 _SCHEMA = 3
 """In the file's header; 0 of an empty file."""

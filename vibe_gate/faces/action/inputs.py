@@ -14,6 +14,9 @@ from vibe_gate.gate.source import is_identifier
 
 PREFIX = "VIBE_GATE_INPUT_"
 
+MAX_REPLAYS = 200
+"""Earlier runs that one job judges again."""
+
 Mode = Literal["block", "warn"]
 Drafts = Literal["skip", "checks", "review"]
 Kept = Literal["summary", "full", "none"]
@@ -58,6 +61,9 @@ class Inputs(BaseModel):
     check_run: bool = True
     review_comments: bool = True
     artifact: Kept = "summary"
+    replay: int = Field(0, ge=0, le=MAX_REPLAYS)
+    replay_from: str = ""
+    replay_max_cost_usd: float = Field(1.0, gt=0, allow_inf_nan=False)
 
     @property
     def name(self) -> str:
@@ -74,6 +80,8 @@ _REMEDIES = {
     "drafts": "write skip, checks or review",
     "max_cost_usd": "write a number of US dollars above zero, as 0.50",
     "artifact": "write summary or full or none",
+    "replay": f"write how many earlier runs, at most {MAX_REPLAYS}",
+    "replay_max_cost_usd": "write a number of US dollars above zero, as 0.50",
 }
 
 

@@ -19,6 +19,7 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
+from vibe_gate.domain.replayed import Replayed, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import DRAFT, NOT_NOW
 from vibe_gate.errors import (
@@ -37,6 +38,7 @@ from vibe_gate.faces.action.approval import Approvals
 from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
+from vibe_gate.faces.action.history import edits_rubrics, replay_history
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
@@ -48,7 +50,7 @@ from vibe_gate.gate.policy import steering
 from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
-from vibe_gate.report import queries, sentences, terminal
+from vibe_gate.report import queries, replays, sentences, terminal
 from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
 from vibe_gate.report.comment import commit, decided, job_summary, unblocked
@@ -166,6 +168,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         unread = _read_labels(runner, environ, forge, trigger, inputs)
         try:
             done, made = _review(job, approvals, accepted)
+            replayed = _replayed(job, done.summary)
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
@@ -175,7 +178,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         if seen.stands is not None:
             said = _stays(job, seen.review.summary, seen.stands, remarks)
         else:
-            said = _tell(job, seen.review, made, remarks, standing.record(seen.review.summary) if seen.posts else "")
+            record = standing.record(seen.review.summary) if seen.posts else ""
+            said = _tell(job, seen.review, made, remarks, record, replayed)
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
         return code, said
@@ -268,6 +272,24 @@ def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tu
     return only_approvals(done, job.inputs.workflow) if workflow else done, None
 
 
+def _replayed(job: _Job, summary: Summary) -> Replayed:
+    """What the change's own rubrics would have said of earlier runs, if that is wanted and it edits them."""
+    waits = job.trigger.fork or job.trigger.reviewed or job.draft
+    if not job.inputs.replay or waits or not summary.run_id or not edits_rubrics(summary):
+        return Replayed()
+    try:
+        return replay_history(
+            summary,
+            job.inputs,
+            start=job.runner.start,
+            environ=job.environ,
+            clock=job.runner.clock,
+            credentials=job.credentials,
+        )
+    except GateError as error:
+        return Replayed(notes=(f"No earlier run was replayed: {error}",))
+
+
 def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
     """Review with a workflow: its rubric stages give the verdict; what its agents made is suggested."""
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
@@ -300,7 +322,9 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
     return stopped("\n".join(map(safe, log)), f"vibe-gate-{secrets.token_hex(16)}")
 
 
-def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...], record: str) -> str:
+def _tell(
+    job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str, ...], record: str, replayed: Replayed
+) -> str:
     """Everything that people and later steps read of the review; returns workflow commands to print.
 
     `record` is kept in its check run; "": the review has fewer answers than another one and must not replace its words.
@@ -320,6 +344,7 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
         review=_repeat(job),
         blocks=job.inputs.mode == "block",
         remarks=remarks,
+        replayed=replayed,
         fork=job.trigger.fork,
         dependabot=job.runner.environ.get("GITHUB_ACTOR") == DEPENDABOT,
     )
@@ -330,9 +355,14 @@ def _tell(job: _Job, done: Review, made: WorkflowRun | None, remarks: tuple[str,
     posted.downgrades += _keep(job, summary, bundle)
     text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
-    _log(job, posted, (*notes, *remarks))
+    _log(job, posted, (*notes, *remarks, *_told_of(replayed)))
     _outputs(job, posted, {"report": text, "sarif": sarif(summary, told.links)})
     return _commands(posted)
+
+
+def _told_of(replayed: Replayed) -> tuple[str, ...]:
+    """What the log says of replays."""
+    return (*(replays.sentences(totals(replayed.rows)) if replayed.rows else ()), *replayed.notes)
 
 
 def _times(job: _Job) -> str:

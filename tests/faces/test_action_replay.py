@@ -1,0 +1,59 @@
+"""`replay` in the Action: what a pull request's own rubrics would have said of earlier runs."""
+
+from __future__ import annotations
+
+import pytest
+from faces.jobs import FORBIDDEN, Project
+
+
+def edited(made: Project, old: str, new: str) -> str:
+    """A pull request that edits the rubric."""
+    head = made.branch("rubric", **{".vibe-gate/rubrics/quality.toml": FORBIDDEN.replace(old, new)})
+    made.pull(head, 9)
+    return head
+
+
+@pytest.fixture
+def history(made: Project) -> Project:
+    """Two pull requests were reviewed, one blocked; the project's folder has the archives of their artifacts."""
+    for number, (name, body) in enumerate({"clean": "x = 2\n", "todo": "x = 2  # TODO\n"}.items(), 1):
+        head = made.branch(name, **{"src/a.py": body})
+        made.pull(head, number)
+        made.review_pull(head, number=number, VIBE_GATE_INPUT_ARTIFACT="full")
+        next(made.folder.rglob("bundle.tar.gz")).rename(made.place / f"{name}.tar.gz")
+    return made
+
+
+def review(made: Project, head: str, **inputs: str) -> str:
+    """What the comment says of the pull request that edits the rubric, above its folds."""
+    made.review_pull(head, number=9, VIBE_GATE_INPUT_REPLAY="30", **inputs)
+    return made.ours[-1]
+
+
+def test_the_comment_shows_above_the_approval_what_the_new_rubric_would_have_said_of_earlier_runs(history):
+    head = edited(history, 'pattern = "TODO"', 'pattern = "x = 2$"')
+    told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place), depth=1)
+    assert "NEEDS APPROVAL" in told
+    opening, _, rest = told.partition("**Next:**")
+    assert "of the last 2 runs: Would have blocked 1 of 2, would no longer block 1; $0.00." in opening
+    assert "approve" in rest
+    assert "`quality/no-todo`<br>" in rest
+    assert "would no longer block 1" in history.summary
+    assert history.outputs["verdict"] == "needs-approval"
+
+
+def test_nothing_is_replayed_where_no_rubric_changes_or_no_run_is_there(history):
+    told = review(history, edited(history, "TODO", "FIXME"))
+    assert "No earlier run is stored here" in told
+    head = history.branch("code", **{"src/b.py": "y = 1\n"})
+    history.pull(head, 9)
+    told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
+    assert "of the last" not in told
+    assert "stored here" not in told
+
+
+def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history):
+    (history.place / "a.tar.gz").write_bytes(b"no archive")
+    told = review(history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
+    assert "of the last 2 runs: " in told
+    assert "1 archive refused, the first: The archive is refused" in told

@@ -1,0 +1,112 @@
+"""What a pull request's rubrics would have said of earlier runs: replayed for the comment, within a budget of its own.
+
+A job begins with no earlier run: a step before it puts bundles into the checkout's store, or into the folder of the
+input `replay-from`. Whoever can upload an artifact can have written them, so they are shown and decide
+nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.change import RULE_FILES, Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.paths import matches, unquote
+from vibe_gate.domain.replayed import Replayed, ReplayRow
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GateError
+from vibe_gate.faces import progress
+from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.git import Credentials, Repository, open_repository
+from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
+from vibe_gate.store import Bundles
+
+LONGEST_S = 600.0
+"""Seconds after which no further run is replayed: the verdict waits."""
+
+MAX_ARCHIVES = 200
+"""Archives of `replay-from` that are looked at, the last by name."""
+
+NONE = "No earlier run is stored here, so none was replayed (input `replay`)."
+
+
+def edits_rubrics(summary: Summary) -> bool:
+    """Whether the change edits what the gate refuses."""
+    names = (name for file in summary.change.files for name in (file.path, file.old_path) if name)
+    return any(matches(unquote(name), RULE_FILES) for name in names)
+
+
+def replay_history(
+    summary: Summary,
+    inputs: Inputs,
+    *,
+    start: Path,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+    credentials: Credentials,
+) -> Replayed:
+    """Judge the last `inputs.replay` runs again, under the definitions of the reviewed head."""
+    with open_repository(start, environ) as repository:
+        bundles = Bundles(repository.root, Provenance(clock(), repository.tracked(STORE)))
+        notes = _import(bundles, start / inputs.replay_from if inputs.replay_from else None)
+        runs = replayable(one for one in bundles.runs() if one.run_id != summary.run_id)[-inputs.replay :]
+        if not runs:
+            return Replayed((), (NONE, *notes))
+        asked = ReviewRequest(
+            Selection("range"), rubrics=inputs.rubrics, definitions=summary.change.head_commit, alone=True
+        )
+        asked = replace(asked, batch=replay_batch(repository, asked, environ))
+        _fetch(repository, runs, credentials)
+        return Replayed(tuple(_rows(repository, runs, asked, inputs.replay_max_cost_usd, environ, clock)), notes)
+
+
+def _rows(
+    repository: Repository,
+    runs: Iterable[RunEntry],
+    asked: ReviewRequest,
+    left_usd: float,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+) -> Iterable[ReplayRow]:
+    """A row for each run, the newest first, one after the other: a deadline interrupts by signals."""
+    began = time.monotonic()
+    for run in reversed(list(runs)):
+        task = ReplayTask(repository.root, run.run_id, run.key, replace(asked, max_cost_usd=left_usd))
+        if time.monotonic() - began > LONGEST_S:
+            yield not_replayed(task, f"not replayed: the {LONGEST_S / 60:.0f} minutes for replays are over")
+            continue
+        row = progress.run(replay_row(task, repository, environ=environ, clock=clock))
+        left_usd -= row.usd
+        yield row
+
+
+def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
+    """Bring the runs of the folder's archives into the store; a sentence about those that were refused."""
+    if folder is None:
+        return ()
+    archives = sorted((*folder.glob("*.tar.gz"), *folder.glob("*/*.tar.gz")))[-MAX_ARCHIVES:]
+    refused = []
+    for archive in archives:
+        try:
+            bundles.import_archive(archive)
+        except GateError as error:
+            refused.append(str(error))
+    if not archives:
+        return ("The folder of `replay-from` holds no archive (bundle.tar.gz).",)
+    return (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",) if refused else ()
+
+
+def _fetch(repository: Repository, runs: Iterable[RunEntry], credentials: Credentials) -> None:
+    """Have the commits of the runs here, as far as the remote gives them; without, the row says what is missing."""
+    for run in runs:
+        commits = [name for name in (run.head_commit, run.base_commit) if name]
+        with suppress(GateError):
+            repository.fetch(commits, lambda commits=commits: all(map(repository.has, commits)), credentials)  # type: ignore[misc]
