@@ -57,3 +57,14 @@ def test_archives_that_are_no_bundles_are_refused_and_the_verdict_stays(history)
     told = review(history, edited(history, "TODO", "FIXME"), VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
     assert "of the last 2 runs: " in told
     assert "1 archive refused, the first: The archive is refused" in told
+
+
+def test_no_command_of_a_pull_request_is_run_for_a_replay(history):
+    command = (
+        'schema = 1\nid = "quality"\n[[criterion]]\nid = "ran"\nkind = "check"\ncommand = ["touch", "/tmp/never"]\n'
+    )
+    head = history.branch("rubric", **{".vibe-gate/rubrics/quality.toml": command})
+    history.pull(head, 9)
+    told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
+    assert "of the last 2 runs: Would have blocked 0 of 2, would no longer block 0" in told
+    assert not list(history.checkout.glob(".vibe-artifacts/replay-*/*/checks.log"))

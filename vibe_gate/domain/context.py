@@ -63,7 +63,8 @@ class ReviewRequest(Struct, frozen=True):
     wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
     `calibrating`: the judge itself is tested, so what is known of it has no effect. `batch`: the digest of what many
     reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json. `model` takes the
-    place of every model that the gate names for judges.
+    place of every model that the gate names for judges. `runs_commands`: False if the definitions are those of somebody
+    who may not run anything here: rubrics with a command are left out, and no fail brings a test.
     """
 
     selection: Selection
@@ -92,6 +93,7 @@ class ReviewRequest(Struct, frozen=True):
     batch: str = ""
     replay_of: str = ""
     model: str = ""
+    runs_commands: bool = True
 
     @property
     def belongs_to(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
@@ -116,6 +117,11 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         usd=after.cost.usd,
         open=any(one.unanswered for one in now.values()),
     )
+
+
+def without(summary: Summary, rubrics: Collection[str]) -> Summary:
+    """The summary without these rubrics."""
+    return replace(summary, rubrics=tuple(one for one in summary.rubrics if one.id not in rubrics))
 
 
 def _by_criterion(summary: Summary, rubrics: Collection[str]) -> dict[tuple[str, str], CriterionResult]:

@@ -211,6 +211,11 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return tuple(c for c in self.criterion if c.kind == "judge")
 
     @property
+    def has_command(self) -> bool:
+        """Whether one of its checks is a command."""
+        return any(criterion.check_name == "command" for criterion in self.check_criteria)
+
+    @property
     def check_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that our own code answers."""
         return tuple(c for c in self.criterion if c.kind == "check")

@@ -26,7 +26,7 @@ from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import contradiction, parse
-from vibe_gate.domain.replayed import ReplayRow, compared
+from vibe_gate.domain.replayed import ReplayRow, compared, without
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
@@ -131,7 +131,9 @@ async def replay_row(
             stored = stored_run(repository, task, clock())
             change = stored_change(repository, stored)
             gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
-            require_message(stored, change, rubrics_for(gate, change, task.request.rubrics))
+            chosen = rubrics_for(gate, change, task.request.rubrics)
+            require_message(stored, change, chosen)
+            left_out = {one.id for one in chosen if one.has_command and not task.request.runs_commands}
             recall = partial(recall_answers, stored, repository)
             walk = review_in(
                 repository,
@@ -143,7 +145,8 @@ async def replay_row(
                 stored=StoredChange(change, recall),
             )
             after = (await walk).summary
-            return compared(stored.summary, after, task.request.rubrics, state.labels.all())
+            before = without(stored.summary, left_out)
+            return compared(before, after, task.request.rubrics, state.labels.all())
     except GateError as error:
         return not_replayed(task, str(error))
 

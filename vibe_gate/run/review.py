@@ -152,6 +152,7 @@ async def review_in(
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
         gate = gate.judged_by(request.model) if request.model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
+        rubrics = tuple(one for one in rubrics if request.runs_commands or not one.has_command)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)

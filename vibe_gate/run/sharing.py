@@ -41,10 +41,11 @@ class UnsharedRun(Struct, frozen=True):
 def open_shared(gate: Gate, request: ReviewRequest, world: World) -> str:
     """Let the run share answers, if the gate names a store and this environment has the key; "", or why not.
 
-    Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team.
+    Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team. A
+    replay shares nothing: its definitions are whichever the user named.
     """
     url = gate.store_url
-    if not url or request.calibrating or world.state.shared is not None:
+    if not url or request.calibrating or request.replay_of or world.state.shared is not None:
         return ""
     from vibe_gate.store import SharedStore  # few gates have a store
 

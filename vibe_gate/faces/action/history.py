@@ -61,7 +61,11 @@ def replay_history(
         if not runs:
             return Replayed((), (NONE, *notes))
         asked = ReviewRequest(
-            Selection("range"), rubrics=inputs.rubrics, definitions=summary.change.head_commit, alone=True
+            Selection("range"),
+            rubrics=inputs.rubrics,
+            definitions=summary.change.head_commit,
+            alone=True,
+            runs_commands=False,  # nobody has approved what the change brings to be run
         )
         asked = replace(asked, batch=replay_batch(repository, asked, environ))
         _fetch(repository, runs, credentials)
@@ -77,11 +81,13 @@ def _rows(
     clock: Callable[[], datetime],
 ) -> Iterable[ReplayRow]:
     """A row for each run, the newest first, one after the other: a deadline interrupts by signals."""
-    began = time.monotonic()
+    ends = time.monotonic() + LONGEST_S
     for run in reversed(list(runs)):
-        task = ReplayTask(repository.root, run.run_id, run.key, replace(asked, max_cost_usd=left_usd))
-        if time.monotonic() - began > LONGEST_S:
-            yield not_replayed(task, f"not replayed: the {LONGEST_S / 60:.0f} minutes for replays are over")
+        left_s = ends - time.monotonic()
+        limited = replace(asked, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
+        task = ReplayTask(repository.root, run.run_id, run.key, limited)
+        if left_s <= 0:
+            yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue
         row = progress.run(replay_row(task, repository, environ=environ, clock=clock))
         left_usd -= row.usd
