@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
-from command import Done, vibe_gate
-from repos import Repo
+from answers import passes
+from clean_environ import clean_environ
+from command import Done, on_a_terminal, vibe_gate
+from repos import GATE, RUBRIC, Repo
+from wire import answer, answering, costing
 
 TOKEN = "ghp_" + "a1B2" * 9
-
-
-@pytest.fixture
-def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    """Five commits after the first, tagged `start`: fine, secret, empty, merged branch, merge."""
-    repo = Repo(tmp_path / "repo", environ)
-    repo.commit("First", **{"a.txt": "one\n"})
-    repo.git("tag", "start")
-    repo.commit("Fine", **{"a.txt": "two\n"})
-    repo.commit("Secret", **{"b.py": f'KEY = "{TOKEN}"\n'})
-    repo.commit("Empty")
-    repo.git("checkout", "-q", "-b", "side")
-    repo.commit("Side", **{"c.txt": "side\n"})
-    repo.git("checkout", "-q", "main")
-    repo.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
-    return repo
 
 
 def each(repo: Repo, *options: str, what: str = "start..HEAD") -> Done:
@@ -36,63 +24,105 @@ def documents(done: Done) -> list[dict]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(history: Repo) -> None:
-    done = each(history)
-    words = [line.split(None, 2)[1:] for line in done.out.splitlines()[:5]]
-    assert words == [
-        ["pass", "Fine"], ["fail", "Secret"], ["pass", "Empty"], ["pass", "Side"], ["pass", "Merge side"],
+def runs(repo: Repo) -> int:
+    return len(list(repo.path.glob(".vibe-artifacts/*/*/summary.json")))
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """Five commits after the first, tagged `start`: fine, secret, empty, merged branch, merge. All but the last are
+    reviewed, and how."""
+    folder = tmp_path_factory.mktemp("each")
+    repo = Repo(folder / "repo", clean_environ(folder))
+    repo.git("checkout", "-q", "-b", "main")
+    repo.commit("First", **{"a.txt": "one\n"})
+    repo.git("tag", "start")
+    repo.commit("Fine", **{"a.txt": "two\n"})
+    repo.commit("Secret", **{"b.py": f'KEY = "{TOKEN}"\n'})
+    repo.commit("Empty")
+    repo.git("checkout", "-q", "-b", "side")
+    repo.commit("Side", **{"c.txt": "side\n"})
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    return repo.path, each(repo, what="start..side")
+
+
+@pytest.fixture
+def history(reviewed: tuple[Path, Done], tmp_path: Path, environ: dict[str, str]) -> Repo:
+    shutil.copytree(reviewed[0], tmp_path / "repo")
+    return Repo(tmp_path / "repo", environ)
+
+
+def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
+    reviewed: tuple[Path, Done], history: Repo
+) -> None:
+    done = reviewed[1]
+    words = [line.split(None, 2)[1:] for line in done.out.splitlines()[:4]]
+    assert words == [["pass", "Fine"], ["fail", "Secret"], ["pass", "Empty"], ["pass", "Side"]]
+    assert "fail: 1 commit\n" in done.out
+    assert "      FAIL · safety: no-secrets failed (must)" in done.out
+    assert "4 commits: 1 fail, 3 pass" in done.out
+    assert done.code == 1
+    assert runs(history) == 3  # there is nothing to review in the empty one
+
+
+def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_missing(history: Repo) -> None:
+    table = each(history, "--table")
+    assert "missing: 1 commit\n" in table.out
+    assert "5 commits: 1 fail, 1 missing, 3 pass; 3 recorded before" in table.out
+    assert (table.code, each(history, "--table", what="side..HEAD").code) == (1, 3)
+    *rows, total = documents(each(history, "--json"))
+    assert [(row["title"], row["recorded"]) for row in rows[:-1]] == [
+        ("Fine", True), ("Secret", True), ("Empty", False), ("Side", True),
     ]  # fmt: skip
-    assert "fail: 1 commit" in done.out
-    assert "5 commits: 1 fail, 4 pass" in done.out
-    assert done.code == 1
-    assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 4  # nothing to review in the empty one
+    assert (rows[-1]["title"], rows[-1]["recorded"], rows[-1]["kind"]) == ("Merge side", False, "commit")
+    assert (total["kind"], total["exit_code"], total["recorded"], total["commits"]) == ("total", 1, 3, 5)
+    assert runs(history) == 4
 
 
-def test_what_is_recorded_is_not_reviewed_again(history: Repo) -> None:
-    each(history, what="start..HEAD~1")
-    again = documents(each(history, "--json"))
-    assert [row["recorded"] for row in again[:-1]] == [True, True, False, False, False]
-    assert again[-1]["kind"] == "total"
-    assert again[-1]["exit_code"] == 1
-    assert len(list(history.path.glob(".vibe-artifacts/*/*"))) == 4
-    forced = documents(each(history, "--json", "--force"))
-    assert not any(row["recorded"] for row in forced[:-1])
+def test_what_bears_on_a_verdict_makes_another_batch(history: Repo) -> None:
+    def batch(*options: str) -> str:
+        return documents(each(history, "--table", "--json", *options))[-1]["batch"]
 
-
-def test_other_definitions_or_another_question_are_another_batch(history: Repo) -> None:
-    first = documents(each(history, "--json"))[-1]["batch"]
-    assert documents(each(history, "--json", "--no-judge"))[-1]["batch"] != first
+    first = batch()
+    (run,) = history.path.glob(f".vibe-artifacts/{history.git('rev-parse', 'side')}/*/run.json")
+    assert json.loads(run.read_text())["batch"] == first
+    assert batch("--shard", "1/2", "--no-merges", "--max-cost-usd", "1", "--jobs", "2") == first
     history.write(".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
-    assert documents(each(history, "--json", "--definitions", "worktree", "--table"))[-1]["batch"] != first
+    others = [batch("--no-judge"), batch("--rubric", "safety"), batch("--definitions", "worktree")]
+    assert len({first, *others}) == 4
 
 
-def test_the_table_tells_what_is_recorded_and_names_what_is_not(history: Repo) -> None:
-    each(history, what="start..HEAD~1")
-    done = each(history, "--table")
-    assert "missing: 2 commits" in done.out
-    assert "Merge side" in done.out
-    assert done.code == 1
-    assert each(history, "--table", what="HEAD~1..HEAD").code == 3
-
-
-def test_shards_together_are_the_range_and_merges_can_be_left_out(history: Repo) -> None:
-    parts = [documents(each(history, "--json", "--shard", f"{number}/3"))[:-1] for number in (1, 2, 3)]
+def test_shards_together_are_the_range_and_force_reviews_what_is_recorded(history: Repo) -> None:
+    parts = [documents(each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1] for number in (1, 2, 3)]
     names = [row["commit"] for part in parts for row in part]
     assert sorted(names) == sorted(history.git("rev-list", "start..HEAD").split())
-    assert not any(row["recorded"] for part in parts for row in part)
-    every = documents(each(history, "--json", "--no-merges"))[:-1]
-    assert [row["title"] for row in every] == ["Fine", "Secret", "Empty", "Side"]
+    forced = documents(each(history, "--json", "--force", "--no-merges"))[:-1]
+    assert sorted(row["title"] for row in forced) == ["Empty", "Fine", "Secret", "Side"]
+    assert not any(row["recorded"] for row in forced)
+    assert runs(history) == 6
 
 
 def test_what_cannot_be_read_is_an_error_of_its_commit_alone(history: Repo) -> None:
     history.commit("Broken gate", **{".vibe-gate/gate.toml": "schema = \n"})
-    history.commit("Next", **{"a.txt": "three\n"})
-    rows = documents(each(history, "--json", "--no-judge", what="HEAD~3..HEAD"))
-    broken = next(row for row in rows if row.get("title") == "Broken gate")
+    merge, broken, total = documents(each(history, "--json", "--no-judge", what="side..HEAD"))
     assert (broken["outcome"], broken["exit_code"], broken["run_id"]) == ("error", 2, "")
     assert "gate.toml:1" in broken["why"]
-    assert next(row for row in rows if row.get("title") == "Merge side")["outcome"] == "pass"
-    assert rows[-1]["exit_code"] == 2
+    assert (merge["title"], merge["outcome"]) == ("Merge side", "pass")
+    assert total["exit_code"] == 2
+
+
+def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(history: Repo, tmp_path: Path) -> None:
+    history.git("checkout", "-q", "--orphan", "other")
+    history.commit("Root of another history")
+    root, total = documents(each(history, "--json", what="main..other"))
+    assert (root["title"], total["outcomes"]["fail"]) == ("Root of another history", 1)  # it brings the secret
+    history.git("clone", "-q", "--depth", "2", "--branch", "main", f"file://{history.path}", str(tmp_path / "shallow"))
+    shallow = Repo(tmp_path / "shallow", history.environ)
+    shallow.git("checkout", "-q", "--orphan", "empty")
+    shallow.commit("Nothing in common")
+    rows = documents(each(shallow, "--json", "--no-merges", what="empty..main"))
+    assert any("the history ends at" in row.get("why", "") for row in rows), rows
 
 
 @pytest.mark.parametrize(
@@ -109,9 +139,48 @@ def test_what_cannot_be_read_is_an_error_of_its_commit_alone(history: Repo) -> N
 def test_what_does_not_go_together_is_refused_before_any_review(history: Repo, argv: list[str], sentence: str) -> None:
     done = vibe_gate("review", *argv, cwd=history.path, environ=history.environ)
     assert (done.code, sentence in done.err) == (2, True), done.err
-    assert not (history.path / ".vibe-artifacts").exists()
+    assert runs(history) == 3
 
 
 def test_an_empty_range_is_a_pass(history: Repo) -> None:
     done = each(history, what="HEAD..start")
     assert (done.code, done.out) == (0, "0 commits: nothing to review\n")
+
+
+def test_a_run_that_cannot_be_recorded_says_so_in_its_row(history: Repo) -> None:
+    shutil.rmtree(history.path / ".vibe-artifacts")
+    history.commit("Store", **{".vibe-artifacts/x": "tracked\n"})
+    (row, _) = documents(each(history, "--json", "--no-judge", what="HEAD~1..HEAD"))
+    assert row["bundle"] == ""
+    assert "git tracks 1 file in .vibe-artifacts" in row["why"]
+
+
+@pytest.mark.slow  # a terminal takes a start of the interpreter
+def test_a_terminal_shows_a_bar_with_rate_and_time_left(history: Repo) -> None:
+    argv = ("review", "start..HEAD", "--each", "--force", "--no-judge")
+    code, text = on_a_terminal(history.path, history.environ, *argv, typed=b" ")
+    assert code == 1
+    assert "━" in text
+    assert "4/4" in text
+    assert "/s" in text
+    assert "fail          Secret" in text
+
+
+@pytest.mark.slow  # judges
+@pytest.mark.usefixtures("quick_agents")
+def test_a_budget_of_all_leaves_commits_that_the_same_command_reviews_later(history: Repo) -> None:
+    history.write(".vibe-gate/gate.toml", GATE)
+    history.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
+    history.commit("Gate")
+    for number in range(3):
+        history.commit(f"Commit {number}", **{f"src/part{number}.py": f"part = {number}\n"})
+    said = answer(passes("errors-not-swallowed", "names-are-clear"), usage=costing(2_000))
+    with answering(said, repeat_last=True) as model:
+        history.environ |= model.environ
+        poor = documents(each(history, "--json", "--max-cost-usd", "0.05", what="HEAD~3..HEAD"))
+        asked = len(model.script.requests)
+        rest = documents(each(history, "--json", what="HEAD~3..HEAD"))
+    assert (poor[-1]["exit_code"], 0.01 < poor[-1]["usd"] <= 0.05) == (3, True), poor
+    assert 0 < poor[-1]["outcomes"]["pass"] == asked < 3
+    assert (rest[-1]["outcomes"]["pass"], rest[-1]["recorded"]) == (3, asked)
+    assert len(model.script.requests) == 3

@@ -93,6 +93,7 @@ def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], ob
         TimeRemainingColumn(),
         console=Console(stderr=True, highlight=False),
         transient=True,
+        speed_estimate_period=_RATE_S,
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     ) as bar:
         task = bar.add_task("", total=total)
@@ -122,6 +123,9 @@ class _Running:
         lines = [f"{now - self._began.get(stage, now):5.0f} s  {_line(stage, text)}" for stage, text in texts]
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
 
+
+_RATE_S = 300.0
+"""Over which the rate of many tasks is taken: a judge may take a minute for one."""
 
 _ENDS = ("pass", "fail", "inconclusive", "error", "skipped")
 """How the last text about a stage begins."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report.sentences import SHORT_ID
 
@@ -18,10 +18,10 @@ OUTCOMES = ("fail", "error", "inconclusive", "missing", "approval", "pass")
 _WIDEST = max(map(len, OUTCOMES))
 
 
-def line(row: CommitRow) -> str:
-    """One commit: its id, its outcome, its title, and why there is no verdict."""
+def line(row: CommitRow, width: int | None = None) -> str:
+    """One commit: its id, its outcome, its title, and why there is no verdict; cut to the `width` of a terminal."""
     why = f" · {row.why.splitlines()[0]}" if row.why else ""
-    return f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{why}"
+    return safe(f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{why}")[:width]
 
 
 def table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:

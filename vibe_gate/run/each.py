@@ -143,7 +143,10 @@ def is_settled(summary: Summary, *, has_key: bool) -> bool:
 
 
 def _is_open(criterion: CriterionResult) -> bool:
-    return criterion.outcome == "error" or (criterion.outcome == "abstain" and criterion.decided_by == "none")
+    """Whether it lacks an answer: judges who cannot tell, or do not agree, have given theirs."""
+    answers = {vote.outcome for vote in criterion.votes if vote.is_whole}
+    told = all(vote.is_whole for vote in criterion.votes) and (answers == {"abstain"} or len(answers) > 1)
+    return criterion.outcome == "error" or (criterion.outcome == "abstain" and not told)
 
 
 def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,7 +20,7 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
-from vibe_gate.faces.cli.output import emit, emit_lines, now
+from vibe_gate.faces.cli.output import emit, emit_lines, is_terminal, now
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.gate.chosen import rubrics_for
@@ -137,6 +138,7 @@ class _Screen:
         self._as_json = as_json
         self._rows: dict[str, CommitRow] = {}
         self._printed = 0
+        self._width = shutil.get_terminal_size().columns if is_terminal() else None
 
     def show(self, row: CommitRow) -> None:
         """A commit's row is there."""
@@ -145,7 +147,7 @@ class _Screen:
             emit(json.dumps(shown.document(row)) + "\n")
             return
         for one in self._in_order():
-            emit_lines(shown.line(one))
+            emit_lines(shown.line(one, self._width))
 
     def _in_order(self) -> Iterator[CommitRow]:
         while self._printed < len(self._commits) and (row := self._rows.get(self._commits[self._printed])):
