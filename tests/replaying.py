@@ -30,6 +30,16 @@ kind = "judge"
 must = true
 question = "Does every KIND handler say why?"
 """
+FORBIDDEN = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "pattern"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "PATTERN" }
+must = true
+"""
 SWALLOWS = "def load(path):\n    try:\n        return open(path).read()\n    except OSError:\n        pass\n"
 LOGS = SWALLOWS.replace("pass", "raise")
 HANDLER = {"path": "src/load.py", "line": 4, "quote": "    except OSError:", "side": "after"}
@@ -49,16 +59,21 @@ def judge(request: MessagesRequest) -> Turn:
 class History:
     """Commits of one repository, each reviewed: every third drops an error. `asked` counts requests."""
 
-    def __init__(self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest]) -> None:
-        self.repo, self.environ, self.requests = repo, repo.environ | environ, requests
+    def __init__(self, repo: Repo, environ: dict[str, str], requests: list[MessagesRequest] | None) -> None:
+        self.repo, self.environ, self.requests = repo, repo.environ | environ, [] if requests is None else requests
         self.path = repo.path
-        self.define("new")
+        self.define("new") if requests is not None else self.forbid("pass$")
         repo.write("src/load.py", "def load(path):\n    return open(path).read()\n")
         self.base = repo.commit("First")
 
     def define(self, kind: str) -> None:
         self.repo.write(".vibe-gate/gate.toml", GATE)
         self.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("KIND", kind))
+
+    def forbid(self, pattern: str) -> None:
+        """A rubric that asks no model."""
+        self.repo.write(".vibe-gate/gate.toml", GATE)
+        self.repo.write(".vibe-gate/rubrics/quality.toml", FORBIDDEN.replace("PATTERN", pattern))
 
     def reviewed(self, number: int) -> Summary:
         self.repo.git("checkout", "-q", "--detach", self.base)

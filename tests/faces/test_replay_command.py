@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from wire import answering
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 
+@pytest.mark.slow
 def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: Path, environ: dict[str, str]) -> None:
     with answering(judge, repeat_last=True) as model:
         history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
@@ -34,7 +36,7 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
         assert finding in (history.path / "page.html").read_text()
 
         asked = len(history.requests)
-        again = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
+        again = vibe_gate("replay", "--jobs", "2", "--json", "--rubric", "quality", runs[0].run_id, "HEAD", **call).json
         assert [row["recorded"] for row in again["runs"]] == [True, True]
         assert again["totals"]["gone_wrong"] == 1
         assert len(history.requests) == asked
@@ -47,6 +49,7 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
         assert "is itself a replay" in vibe_gate("replay", replay, **call).err
 
 
+@pytest.mark.slow
 def test_workers_replay_side_by_side_and_a_run_that_is_not_here_is_a_row(tmp_path, environ) -> None:
     with answering(judge, repeat_last=True) as model:
         history = History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
@@ -65,6 +68,33 @@ def test_workers_replay_side_by_side_and_a_run_that_is_not_here_is_a_row(tmp_pat
         assert (table.code, "cannot be replayed: 1 run" in table.out) == (3, True)
 
 
+@pytest.mark.slow
+def test_shards_are_the_whole_and_their_archives_give_one_table(tmp_path, environ) -> None:
+    history = History(Repo(tmp_path / "repo", environ), environ, None)
+    runs = {history.reviewed(number).run_id for number in range(5)}
+    history.forbid("raise$")
+    machines = [history.path]
+    for name in ("second", "last"):
+        machines.append(tmp_path / name)
+        shutil.copytree(history.path, machines[-1])
+    parts = []
+    for number, place in enumerate(machines[:2], 1):
+        call = {"cwd": place, "environ": history.environ}
+        done = vibe_gate("replay", "--since", "1d", "--shard", f"{number}/2", "--json", **call).json
+        parts.append({row["run_id"] for row in done["runs"]})
+        vibe_gate("bundles", "export", "--all", "-o", str(tmp_path / f"{number}.tar.gz"), **call)
+    assert parts[0] | parts[1] == runs
+    assert not parts[0] & parts[1]
+    call = {"cwd": machines[2], "environ": history.environ}
+    assert vibe_gate("replay", "--table", **call).code == 3
+    for number in (1, 2):
+        assert vibe_gate("bundles", "import", str(tmp_path / f"{number}.tar.gz"), **call).code == 0
+    table = vibe_gate("replay", "--table", **call)
+    assert (table.code, table.out.splitlines()[-1]) == (
+        0, "Would have blocked 3 of 5, would no longer block 2; $0.00."
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -75,7 +105,7 @@ def test_workers_replay_side_by_side_and_a_run_that_is_not_here_is_a_row(tmp_pat
     ],
 )
 def test_what_cannot_be_meant_is_told_before_anything_is_asked(tmp_path, environ, argv, sentence) -> None:
-    history = History(Repo(tmp_path / "repo", environ), {}, [])
+    history = History(Repo(tmp_path / "repo", environ), environ, None)
     done = vibe_gate("replay", *argv, cwd=history.path, environ=history.environ)
     assert done.code == 2
     assert sentence in done.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from replaying import SWALLOWS, History, judge
+from replaying import LOGS, RUBRIC, SWALLOWS, History, judge
 from repos import Repo
 from walks import walked
 from wire import answering
@@ -35,6 +35,13 @@ def history(tmp_path: Path, environ: dict[str, str]) -> Iterator[History]:
         yield History(Repo(tmp_path / "repo", environ), model.environ, model.script.requests)
 
 
+@pytest.fixture
+def checked(tmp_path: Path, environ: dict[str, str]) -> History:
+    """Its rubric is a check: a line that ends in `pass` blocks."""
+    return History(Repo(tmp_path / "repo", environ), environ, None)
+
+
+@pytest.mark.slow
 def test_a_stricter_rubric_blocks_what_passed_and_a_laxer_one_lets_pass_what_was_blocked(history):
     runs = [history.reviewed(number) for number in range(3)]
     assert [run.outcome for run in runs] == ["fail", "pass", "pass"]
@@ -48,6 +55,7 @@ def test_a_stricter_rubric_blocks_what_passed_and_a_laxer_one_lets_pass_what_was
     assert [(row.blocked, row.blocks) for row in history.replayed(*runs)] == [(True, False), *[(False, False)] * 2]
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answers(history):
     runs = [history.reviewed(number) for number in (0, 1)]
     rows, asked = history.requests_of(*runs)
@@ -60,52 +68,51 @@ def test_nothing_is_asked_under_the_same_rubric_also_by_the_stored_runs_own_answ
     assert len(history.requests) > asked
 
 
-def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(history):
-    history.repo.write("src/load.py", SWALLOWS)
-    history.repo.write("image.bin", bytes(range(256)))
-    run = walked(history.path, history.environ, Selection("worktree")).summary
-    history.repo.git("clean", "-qfd")
-    history.repo.git("checkout", "-qf", ".")
-    history.define("lax")
-    (row,) = history.replayed(run)
+def test_a_change_that_was_never_committed_is_made_again_from_its_stored_patch(checked):
+    checked.repo.write("src/load.py", SWALLOWS)
+    checked.repo.write("image.bin", bytes(range(256)))
+    run = walked(checked.path, checked.environ, Selection("worktree")).summary
+    checked.repo.git("clean", "-qfd")
+    checked.repo.git("checkout", "-qf", ".")
+    checked.forbid("nothing")
+    (row,) = checked.replayed(run)
     assert (row.why, row.blocked, row.blocks) == ("", True, False)
-    again = read_bundle(history.path / row.bundle)
+    again = read_bundle(checked.path / row.bundle)
     assert (again.summary.change.after, again.about["replay_of"]) == (run.change.after, run.run_id)
-    (kept,) = (history.path / row.bundle).glob("files/before/*")
+    (kept,) = (checked.path / row.bundle).glob("files/before/*")
     assert kept.read_text().startswith("def load")
 
 
-def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(history):
-    gone = history.reviewed(1)
-    shutil.rmtree(history.path / gone.bundle)
-    history.repo.write("src/load.py", f"TOKEN = 'ghp_{'a1B2' * 9}'\n")
-    redacted = walked(history.path, history.environ, Selection("worktree")).summary
-    history.repo.git("checkout", "-qf", ".")
+def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
+    gone = checked.reviewed(1)
+    shutil.rmtree(checked.path / gone.bundle)
+    checked.repo.write("src/load.py", f"TOKEN = 'ghp_{'a1B2' * 9}'\n")
+    redacted = walked(checked.path, checked.environ, Selection("worktree")).summary
+    checked.repo.git("checkout", "-qf", ".")
     old = json.loads((GOLDEN / "summary.json").read_text())
-    shutil.copytree(GOLDEN, history.path / ".vibe-artifacts" / old["key"] / old["run_id"])
-    cut = history.reviewed(2)
-    (history.path / cut.bundle / "change.patch").unlink()
-    before = len(history.requests)
+    shutil.copytree(GOLDEN, checked.path / ".vibe-artifacts" / old["key"] / old["run_id"])
+    cut = checked.reviewed(2)
+    (checked.path / cut.bundle / "change.patch").unlink()
     named = [(run.run_id, run.key) for run in (gone, redacted, cut)]
-    why = [row.why for row in history.replayed_by_name(*named, (old["run_id"], old["key"]))]
+    why = [row.why for row in checked.replayed_by_name(*named, (old["run_id"], old["key"]))]
     assert why[0] == "its bundle is not here: deleted, or never in this clone"
     assert why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
     assert "change.patch" in why[2]
     assert why[3].startswith("neither tree of its change is in this clone (")
-    assert len(history.requests) == before
 
 
-def test_replays_are_found_as_nothing_but_replays(history):
-    run = history.reviewed(0)
-    history.define("lax")
-    (row,) = history.replayed(run)
-    assert [entry.run_id for entry in find_bundles(history.path)] == [run.run_id]
-    assert [entry.run_id for entry in find_bundles(history.path, commit=run.change.head_commit)] == [run.run_id]
-    (entry,) = (one for one in find_bundles(history.path, replays=True) if one.replay_of)
+def test_replays_are_found_as_nothing_but_replays(checked):
+    run = checked.reviewed(0)
+    checked.forbid("nothing")
+    (row,) = checked.replayed(run)
+    assert [entry.run_id for entry in find_bundles(checked.path)] == [run.run_id]
+    assert [entry.run_id for entry in find_bundles(checked.path, commit=run.change.head_commit)] == [run.run_id]
+    (entry,) = (one for one in find_bundles(checked.path, replays=True) if one.replay_of)
     assert (entry.run_id, entry.replay_of, entry.outcome) == (row.replay, run.run_id, "pass")
-    assert not (history.path / row.bundle / "receipt.json").exists()
+    assert not (checked.path / row.bundle / "receipt.json").exists()
 
 
+@pytest.mark.slow
 def test_another_model_is_asked_in_place_of_every_judge(history):
     run = history.reviewed(1)
     (row,), asked = history.requests_of(run, model="claude-opus-4-8")
@@ -153,3 +160,48 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
     total = totals(rows)
     assert (total.runs, total.replayed, total.new, total.new_wrong) == (6, 5, 1, 1)
     assert (total.gone, total.gone_wrong, total.gone_right) == (3, 1, 1)
+
+
+@pytest.mark.slow
+def test_a_rubric_whose_questions_are_the_same_asks_nothing(history):
+    run = history.reviewed(0)
+    history.forget_answers()
+    history.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("KIND", "new").replace("must = true\n", ""))
+    (row,), asked = history.requests_of(run)
+    assert (asked, row.blocked, row.blocks, row.changes) == (0, True, True, ())
+
+
+@pytest.mark.slow
+def test_a_rubric_that_sees_a_message_which_nothing_here_has_cannot_be_asked(history):
+    history.repo.git("checkout", "-q", "-b", "lost", history.base)
+    history.repo.commit("Lost", **{"src/load.py": LOGS})
+    run = walked(history.path, history.environ).summary
+    history.repo.git("checkout", "-q", "main")
+    history.repo.git("branch", "-qD", "lost")
+    history.repo.git("reflog", "expire", "--expire=now", "--all")
+    history.repo.git("gc", "-q", "--prune=now")
+    history.define("lax")
+    (row,) = history.replayed(run)
+    assert (row.why, row.blocks) == ("", False)
+    history.repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC.replace("[[", 'sees = ["message"]\n[[', 1))
+    (row,) = history.replayed(run)
+    assert row.why.startswith("rubric quality sees the commit message")
+
+
+@pytest.mark.slow
+def test_stored_runs_under_a_stricter_a_laxer_and_the_same_rubric(history):
+    runs = [history.reviewed(number) for number in range(6)]
+    assert sum(run.outcome == "fail" for run in runs) == 2
+    for forgotten in (False, True):
+        if forgotten:
+            history.forget_answers()
+        rows, asked = history.requests_of(*runs)
+        total = totals(rows)
+        assert (asked, total.replayed, total.new, total.gone, total.usd) == (0, 6, 0, 0, 0.0)
+    for kind, expected in {"strict": (4, 0), "lax": (0, 2)}.items():
+        history.define(kind)
+        rows, asked = history.requests_of(*runs)
+        total = totals(rows)
+        assert (total.replayed, total.new, total.gone) == (6, *expected)
+        assert asked
+        assert history.requests_of(*runs)[1] == 0

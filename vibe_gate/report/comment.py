@@ -89,7 +89,7 @@ def _came_out_otherwise(report: Report) -> Block:
     rows = report.replayed.rows
     cells = [
         (
-            code(row.run_id[: replays.SHORT_RUN]),
+            code(row.run_id[: sentences.SHORT_RUN]),
             "<br>".join([code(f"{one.rubric}/{one.criterion}", 100), *_first_findings(one)]),
             f"{prose(one.before)} → {prose(one.after)}",
             f"{row.usd:.4f}",

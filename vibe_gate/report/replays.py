@@ -8,9 +8,7 @@ from typing import Any
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.replayed import CriterionChange, ReplayRow, ReplayTotals, totals
-
-SHORT_RUN = 18
-"""Characters of a run id: when it began, to the millisecond."""
+from vibe_gate.report.sentences import SHORT_RUN
 
 HEADS = ("run", "criterion", "before -> after", "USD")
 

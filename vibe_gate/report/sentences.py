@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
+from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
@@ -15,6 +16,9 @@ from vibe_gate.report import queries
 
 SHORT_ID = 12
 """Characters of a commit or tree id that are shown: enough to be unique, and to paste."""
+
+SHORT_RUN = 18
+"""Characters of a run id: when it began, to the millisecond."""
 
 SHORT_FINGERPRINT = 8
 """Characters of a finding's fingerprint: enough for `override` and `suppress`."""
@@ -196,6 +200,8 @@ def gate(summary: Summary) -> str:
 
 def key(summary: Summary) -> str:
     """The change by a short id."""
+    if summary.key.startswith(REPLAY):
+        return f"replay of {summary.key.removeprefix(REPLAY)[:SHORT_RUN]}"
     length = SHORT_ID + (len("tree-") if summary.key.startswith("tree-") else 0)
     return summary.key[:length]
 

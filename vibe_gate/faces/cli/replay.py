@@ -20,7 +20,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
-from vibe_gate.faces.cli.request import SHARD, add_wire, positive, selection, wire_of
+from vibe_gate.faces.cli.request import SHARD, add_wire, may_be_rubric, positive, selection, wire_of
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns, moment
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
@@ -39,6 +39,9 @@ SINCE = "30d"
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    # `replay --rubric quality HEAD`: argparse gives all words to --rubric.
+    args.runs += [word for word in args.rubric if not may_be_rubric(word)]
+    args.rubric = [word for word in args.rubric if may_be_rubric(word)]
     runs = StoredRuns(environ)
     with runs.repository() as repository:
         if repository is None:

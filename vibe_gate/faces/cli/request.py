@@ -129,15 +129,16 @@ def _rubrics_and_revision(rubrics: Sequence[str], revisions: Sequence[str]) -> t
     # HEAD~1 cannot be a rubric's id, so the last word is the revision.
     names = list(rubrics)
     revision = revisions[0] if revisions else None
-    if revision is None and len(names) > 1 and not _may_be_rubric(names[-1]):
+    if revision is None and len(names) > 1 and not may_be_rubric(names[-1]):
         revision = names.pop()
     for name in names:
-        if not _may_be_rubric(name):
+        if not may_be_rubric(name):
             raise UsageError(f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'.")
     return names, revision
 
 
-def _may_be_rubric(name: str) -> bool:
+def may_be_rubric(name: str) -> bool:
+    """Whether a word can be the id of a rubric; no revision with an upper-case letter, `~` or `..` is one."""
     return is_identifier(name) and ".." not in name
 
 

@@ -373,8 +373,8 @@ def _run(view: View) -> Iterator[Html]:
 def _about(view: View) -> Iterator[tuple[str, str | None]]:
     about, summary = view.about, view.summary
     yield "run", view.graph.run_id
-    for name in ("created_at", "workflow", "mode", "isolation", "prompt"):
-        yield name.replace("created_at", "started"), text_of(about, name)
+    for name in ("created_at", "workflow", "mode", "isolation", "prompt", "replay_of"):
+        yield name.replace("created_at", "started").replace("_", " "), text_of(about, name)
     if summary is not None:
         change = summary.change
         yield "before", _code(change.base_commit or change.before)
