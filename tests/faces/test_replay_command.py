@@ -36,7 +36,9 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
         assert finding in (history.path / "page.html").read_text()
 
         asked = len(history.requests)
-        again = vibe_gate("replay", "--jobs", "2", "--json", "--rubric", "quality", runs[0].run_id, "HEAD", **call).json
+        narrowed = vibe_gate("replay", "--json", "--rubric", "quality", runs[0].run_id, **call).json
+        assert [row["recorded"] for row in narrowed["runs"]] == [False]
+        again = vibe_gate("replay", runs[0].run_id, "HEAD", "--json", "--jobs", "2", **call).json
         assert [row["recorded"] for row in again["runs"]] == [True, True]
         assert again["totals"]["gone_wrong"] == 1
         assert len(history.requests) == asked
