@@ -119,15 +119,12 @@ class SharedRuns(Bundles):
         facts, _, ending = about.rpartition("/")
         digest, _, code = ending.removesuffix(ENDING).partition(".")
         foreign = SharedRun(RunEntry(run_id, key, "foreign"), stored.name, stored.size, "")
-        if not hmac.compare_digest(code.encode(), self._code(place, facts, digest).encode()):
+        if not hmac.compare_digest(code.encode(), _code(place, facts, digest, self._codes).encode()):
             return foreign
         try:
             return SharedRun(_entry(run_id, key, facts), stored.name, stored.size, digest)
         except (ValueError, TypeError, zlib.error):  # of a later version
             return foreign
-
-    def _code(self, place: str, facts: str, digest: str) -> str:
-        return self._codes.code(f"run {place}", f"{facts} {digest}".encode())
 
     def is_kept(self, entry: RunEntry) -> bool:
         """False: what is to stay is exported."""
@@ -142,9 +139,7 @@ class SharedRuns(Bundles):
                 raise StorageError(f"{run.run_id} has {size:,} bytes; at most {MAX_BYTES:,} are uploaded.")
             with archive.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            place, facts = f"{run.run_id}.{run.key}", _facts(run)
-            name = f"{RUNS}/{place}/{facts}/{digest}.{self._code(place, facts, digest)}{ENDING}"
-            return self._said(partial(self._objects.create, name, archive))
+            return self._said(partial(self._objects.create, object_name(run, digest, self._codes), archive))
 
     def fetch(self, entries: Iterable[RunEntry]) -> None:
         """Bring runs into the store below `root`. IntegrityError: one is not what was uploaded."""
@@ -229,6 +224,16 @@ class SharedRuns(Bundles):
             return action()
         except StorageError as error:
             raise StoreUnusable(self.url, error) from error
+
+
+def object_name(run: RunEntry, digest: str, codes: Codes) -> str:
+    """The name of a run's archive with this sha-256."""
+    place, facts = f"{run.run_id}.{run.key}", _facts(run)
+    return f"{RUNS}/{place}/{facts}/{digest}.{_code(place, facts, digest, codes)}{ENDING}"
+
+
+def _code(place: str, facts: str, digest: str, codes: Codes) -> str:
+    return codes.code(f"run {place}", f"{facts} {digest}".encode())
 
 
 def _facts(run: RunEntry) -> str:
