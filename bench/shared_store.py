@@ -29,9 +29,16 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 def entry(number: int) -> RunEntry:
     key = f"{number:040x}"
-    ids = {name: f"{hash((number, name)) & (1 << 160) - 1:040x}" for name in ("before", "after", "base_commit", "patch_id")}
+    ids = {
+        name: f"{hash((number, name)) & (1 << 160) - 1:040x}" for name in ("before", "after", "base_commit", "patch_id")
+    }
     at = NOW - timedelta(minutes=number)
-    more = {"outcome": "pass", "author": "agent", "workflow": "review", "rubrics": (("quality", "pass"), ("safety", "pass"))}
+    more = {
+        "outcome": "pass",
+        "author": "agent",
+        "workflow": "review",
+        "rubrics": (("quality", "pass"), ("safety", "pass")),
+    }
     return RunEntry(run_id(at, key.encode(), 0), key, head_commit=key, range_patch_id=ids["patch_id"], **ids, **more)
 
 
@@ -52,7 +59,9 @@ def measured(url: str, requests: list[tuple[str, str]]) -> None:
         took = time.perf_counter() - began
         assert [one.state for one in found] == ["sealed"] * size
         lists = sum(method == "GET" and "list-type" in path for method, path in requests)
-        print(f"{url[:8]:<10}{size:>7} runs{took * 1000:>9.1f} ms  {lists} list requests, {len(requests) - lists} others")
+        print(
+            f"{url[:8]:<10}{size:>7} runs{took * 1000:>9.1f} ms  {lists} list requests, {len(requests) - lists} others"
+        )
 
 
 def main() -> None:

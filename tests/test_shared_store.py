@@ -7,6 +7,7 @@ import gzip
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from walks import LAST, awaited, walked
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.gate.labels import counted_labels
+from vibe_gate.git import open_repository
 from vibe_gate.run.review import Review
+from vibe_gate.store import open_state
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -201,3 +205,27 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     assert "imported" in told("bundles", "import", "run.tar.gz")
     assert "<html" in told("report", run, "--store", "-o", "-")
     assert "0 runs would be deleted" in told("bundles", "clean", "--store", "--dry-run")
+
+
+@pytest.mark.slow  # five commands, a process each
+def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(team: Team) -> None:
+    first, second = team.clone("a"), team.clone("b")
+    done = team.review(first, answers(fails(), said("names-are-clear")))
+    finding = done.findings[0].fingerprint
+    first.git("config", "user.name", "Ann")
+    first.git("config", "user.email", "ann@example.org")
+
+    def told(repo: Repo, *argv: str) -> str:
+        done = vibe_gate(*argv, cwd=repo.path, environ=team.environ)
+        assert done.code == 0, done.err
+        return done.out
+
+    told(first, "label", finding, "wrong")
+    with open_repository(second.path, team.environ) as repository:
+        [label], problems = counted_labels(repository, team.environ, datetime.now(UTC))
+    assert (label.finding, label.right, label.by, problems) == (finding, False, "Ann <ann@example.org>", ())
+    assert len(team.objects("labels")) == 1
+    with open_state(second.path / ".git") as state:
+        assert state.labels.all() == ()
+    told(first, "label", "remove", finding)
+    assert team.objects("labels") == []

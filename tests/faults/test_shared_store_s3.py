@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("quick_agents")
 SECRET = "correct horse battery staple"
 URL = f"s3://{BUCKET}/shop/reviews"
 PASSES = passes("errors-not-swallowed", "names-are-clear")
-LATER = "What it lacks of this review is kept here; `vibe-gate bundles push` uploads it."
+LATER = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from recorded import Kind, recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.label import Label
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.store import Bundles, SharedStore, open_state
 
@@ -125,7 +126,7 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine
         a.share(gone)
         assert a.answers.put("q", ANSWER, NOW) == ""
         [told] = gone.told()
-        assert "is not used: there is no such folder. What it lacks of this review is kept here" in told
+        assert "is not used: there is no such folder. What it lacks is kept here" in told
         b.share(machine())
         b.answers.fetch(["q"], NOW)
         assert b.answers.get("q", NOW) is None
@@ -133,6 +134,31 @@ def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine
         assert a.answers.push(machine()) == (0, 0)
         b.answers.fetch(["q"], NOW)
         assert b.answers.get("q", NOW) == ANSWER
+
+
+# Labels
+
+
+def said(finding: str, at: datetime, *, right: bool) -> Label:
+    about = {"rubric": "quality", "criterion": "c", "digest": "", "by": "Ann <a@x>", "source": "cli"}
+    return Label(ts=at, finding=finding, right=right, **about)
+
+
+def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_back(
+    machine: Machine, folder: Path
+) -> None:
+    one, two = "1" * 16, "2" * 16
+    machine().put_label(said(one, START, right=True))
+    machine().put_label(said(one, NOW, right=False))
+    machine().put_label(said(two, NOW, right=True))
+    assert [(label.finding, label.right) for label in machine().labels()] == [(one, False), (two, True)]
+    machine().remove_labels(one)
+    [label] = objects(folder, "labels")
+    assert machine("another secret, as long").labels() == ()
+    label.write_bytes(label.read_bytes().replace(b"true", b"null"))
+    reader = machine()
+    assert reader.labels() == ()
+    assert "altered, or not written" in reader.told()[0]
 
 
 # Runs

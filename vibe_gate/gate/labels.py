@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from vibe_gate.domain.label import Label, LabelSource, Word
+from vibe_gate.domain.label import Label, LabelSource, Word, newest
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_finding
+from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
+
+if TYPE_CHECKING:
+    from vibe_gate.store import SharedStore
 
 
 class LabelAsked(Struct, frozen=True):
@@ -35,10 +41,12 @@ def label(ask: LabelAsked, *, start: Path, environ: Mapping[str, str], now: date
         meant = stored_finding(repository, ask.finding, now)
         reason = Redactor(environ).text(ask.reason)  # it goes into cases and summaries, with the label
         word = Word(ts=now, right=ask.right, reason=reason, by=f"{name} <{email}>", source=ask.source)
-        return _put(repository, meant, word), meant.about
+        made = _put(repository, meant, word)
+        told = _shared(repository, environ, now, lambda store: [store.put_label(one) for one in made])
+        return made[0], " ".join((meant.about, *told))
 
 
-def _put(repository: Repository, meant: StoredFinding, word: Word) -> Label:
+def _put(repository: Repository, meant: StoredFinding, word: Word) -> tuple[Label, ...]:
     made = word.on(meant.fingerprint, meant.sources)
     if not made:
         raise UsageError(
@@ -46,7 +54,31 @@ def _put(repository: Repository, meant: StoredFinding, word: Word) -> Label:
             "for findings that do."
         )
     open_state(repository.common_dir).labels.append(*made)
-    return made[0]
+    return made
+
+
+def _shared(
+    repository: Repository, environ: Mapping[str, str], now: datetime, share: Callable[[SharedStore], object]
+) -> tuple[str, ...]:
+    """Do this in the team's store, if the gate names one that can be used here; sentences about what failed."""
+    with suppress(UsageError):
+        store = standing_store(repository, environ, lambda: now)
+        share(store)
+        return store.told()
+    return ()
+
+
+def counted_labels(
+    repository: Repository, environ: Mapping[str, str], now: datetime
+) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+    """The labels of this clone and of the team, the newest of each finding and rubric: what figures count. Then
+    sentences about those of the team that could not be had.
+
+    What a judge may block counts those of the clone alone: an author must not switch off the judge of a change.
+    """
+    found = list(open_state(repository.common_dir).labels.all())
+    told = _shared(repository, environ, now, lambda store: found.extend(store.labels()))
+    return newest(found), told
 
 
 def labels(*, start: Path, environ: Mapping[str, str]) -> tuple[Label, ...]:
@@ -65,4 +97,5 @@ def take_back_label(what: str, *, start: Path, environ: Mapping[str, str]) -> st
         state = open_state(repository.common_dir).labels
         name = only_finding(state.all(), what, "labelled finding", "label")
         state.remove(name)
+        _shared(repository, environ, datetime.now(UTC), lambda store: store.remove_labels(name))
         return name

@@ -9,20 +9,26 @@ default branch, the change's before commit.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
-from vibe_gate.errors import DefinitionError, RevisionError
+from vibe_gate.errors import DefinitionError, RevisionError, UsageError
 from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
 from vibe_gate.gate.policy import is_listed, is_source
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.git import Repository
 from vibe_gate.secrets import GITLEAKS_FILE
+
+if TYPE_CHECKING:
+    from vibe_gate.store import SharedStore
 
 WORKTREE = "worktree"
 
@@ -130,6 +136,19 @@ def standing_gate(repository: Repository) -> Gate | None:
     except RevisionError:
         return None  # no commits yet
     return load_gate(repository.tree(revision), revision=revision, origin="trusted")
+
+
+def standing_store(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> SharedStore:
+    """The team's store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
+    gate = standing_gate(repository)
+    url = gate.store_url if gate else ""
+    if not url:
+        raise UsageError("The gate names no shared store: there is no [store] in .vibe-gate/gate.toml where it binds.")
+    from vibe_gate.store import SharedStore  # few gates name one
+
+    if why := SharedStore.unusable(url, environ):
+        raise UsageError(why)
+    return SharedStore(url, environ, clock)
 
 
 def own_gate(root: Path) -> Gate:

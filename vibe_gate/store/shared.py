@@ -25,7 +25,7 @@ from msgspec import Struct
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.document import Timestamp, decode, to_json
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.label import Label
+from vibe_gate.domain.label import Label, newest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
 from vibe_gate.store.coded import LEAST_SECRET, Codes
@@ -238,13 +238,43 @@ class SharedStore:
     def put_label(self, label: Label) -> bool:
         """Share what a person says of a finding; whether it is there now."""
         body = to_json(label).encode()
-        name = f"labels/{label.finding}/{self._codes.code('label', body)[:40]}"
+        name = f"{self._labels_of(label.finding)}/{self._codes.code('label', body)[:40]}"
 
         def put() -> bool:
             self._objects.create(name, self._codes.coded(name, body))
             return True
 
         return self._tried(put, False, writing=True)
+
+    def remove_labels(self, finding: str) -> None:
+        """Take back what was said of a finding."""
+
+        def remove() -> None:
+            for one in self._objects.listed(self._labels_of(finding)):
+                self._objects.delete(one.name)
+
+        self._tried(remove, None, writing=True)
+
+    def labels(self) -> tuple[Label, ...]:
+        """The newest label of each finding and rubric that lies there and counts, oldest first."""
+
+        def read() -> dict[str, bytes]:
+            return self._objects.get_all((one.name for one in self._objects.listed("labels")), MAX_ANSWER_BYTES)
+
+        found = self._tried(read, dict[str, bytes]())
+        return newest(label for name, data in found.items() if (label := self._label(name, data)))
+
+    def _label(self, name: str, data: bytes) -> Label | None:
+        body = self._codes.body(name, data)
+        if body is None:
+            self._strange.add(name)
+        try:
+            return None if body is None else decode(Label, body)
+        except ValueError:  # of a later version
+            return None
+
+    def _labels_of(self, finding: str) -> str:
+        return self._codes.name("labels", finding)
 
     # Runs
 
@@ -293,6 +323,6 @@ class SharedStore:
         self._is_read_only = writing and getattr(error, "denied", False)
         self._is_off = not self._is_read_only
         what = "may not be written" if self._is_read_only else "is not used"
-        later = "What it lacks of this review is kept here; `vibe-gate bundles push` uploads it."
+        later = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
         why = getattr(error, "why", str(error).rstrip("."))
         self._untold.append(f"The shared store {self.url} {what}: {why}. {later}")

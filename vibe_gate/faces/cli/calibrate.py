@@ -19,7 +19,7 @@ from vibe_gate.domain.calibration import (
     share,
 )
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
@@ -28,12 +28,12 @@ from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.from_history import from_history
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.request import SHARD, WIRES, positive
+from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
 from vibe_gate.run.cases import CaseSet, read_case_set
 from vibe_gate.run.shard import WHOLE, Shard
-from vibe_gate.store import open_state
 
 JOBS = 4
 """Cases asked side by side: each has an agent's process of its own, some 200 MB."""
@@ -59,8 +59,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
         _ask(args, calibration, environ)
         measured = [_written(measure, cases, args.shard) for measure in calibration.measures(now())]
-        with open_state(cases.repository.common_dir) as state:
-            labels = state.labels.all()
+        labels, told = counted_labels(cases.repository, environ, now())
+        for sentence in told:
+            complain(f"vibe-gate: {safe(sentence)}")
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {

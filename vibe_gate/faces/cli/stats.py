@@ -7,18 +7,21 @@ from collections.abc import Mapping
 from functools import cache
 
 from vibe_gate.domain.document import plain
+from vibe_gate.domain.escape import safe
 from vibe_gate.faces.cli.command import JSON, Command, argument
-from vibe_gate.faces.cli.output import emit_result
+from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.runs import StoredRuns, moment
+from vibe_gate.gate.labels import counted_labels
 from vibe_gate.report.statistics import lines, statistics
-from vibe_gate.store import open_state
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
     bundles = runs.bundles
     with runs.repository() as repository:
-        labels = () if repository is None else open_state(repository.common_dir).labels.all()
+        labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
+    for sentence in told:
+        complain(f"vibe-gate: {safe(sentence)}")
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
     total = statistics(wanted, known, cache(bundles.summary), labels, args.since)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from vibe_gate import scratch
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
+from vibe_gate.domain.label import ON_FORGE
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import Named, StoredRuns
@@ -20,7 +21,6 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
-    from vibe_gate.store import SharedStore
     from vibe_gate.store.shared_runs import SharedRuns
 
 
@@ -44,7 +44,9 @@ class TeamRuns(StoredRuns):
         """What is there. GateError."""
         with self.repository() as repository:
             assert repository is not None
-            return team_store(repository, self._environ).runs(self.root, Provenance(now()))
+            from vibe_gate.gate.trusted import standing_store  # most lists are of this clone
+
+            return standing_store(repository, self._environ, now).runs(self.root, Provenance(now()))
 
     def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
         """As of StoredRuns, the run fetched. IntegrityError: it is foreign, or was altered."""
@@ -64,7 +66,7 @@ def runs_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[St
 
 
 class PushedRuns(Struct, frozen=True):
-    """What was uploaded to `url`: runs, the number of answers, and of those that still wait. `problems` are sentences;
+    """What was uploaded to `url`: runs, the number of answers, and what still waits. `problems` are sentences;
     `is_sound`: none is about a run that is corrupt here."""
 
     url: str
@@ -85,7 +87,9 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[s
     with runs.repository() as repository:
         if repository is None:
             raise UsageError("There is no repository here, and so no gate that names a shared store.")
-        store = team_store(repository, environ)
+        from vibe_gate.gate.trusted import standing_store
+
+        store = standing_store(repository, environ, now)
         shared = store.runs(runs.root, runs.bundles.provenance)
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
         done, wrong = list[RunEntry](), list[str]()
@@ -98,22 +102,10 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[s
         store.patient()
         with open_state(repository.common_dir) as state:
             answers, left = state.answers.push(store)
+            labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
+            left += sum(not store.put_label(label) for label in labels)
     return PushedRuns(store.url, tuple(done), answers, left, (*wrong, *store.told()), not wrong)
 
 
 def _is_evidence(run: RunEntry) -> bool:
     return run.state == "sealed" and is_evidence(run.key, run.cost_basis)
-
-
-def team_store(repository: Repository, environ: Mapping[str, str]) -> SharedStore:
-    """The store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
-    from vibe_gate.gate.trusted import standing_gate  # most lists are of this clone, and need neither
-    from vibe_gate.store import SharedStore
-
-    gate = standing_gate(repository)
-    url = gate.store_url if gate else ""
-    if not url:
-        raise UsageError("The gate names no shared store: there is no [store] in .vibe-gate/gate.toml where it binds.")
-    if why := SharedStore.unusable(url, environ):
-        raise UsageError(why)
-    return SharedStore(url, environ, now)
