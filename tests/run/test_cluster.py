@@ -30,6 +30,16 @@ pytestmark = [
 ]  # a scheduler, workers, reviews
 
 OWN_KEY = "sk-ant-api03-the-key-of-whoever-begins-it"
+CHECKED = """\
+schema = 1
+id = "quality"
+[[criterion]]
+id = "small"
+kind = "check"
+check = "max-changed-lines"
+options = {{ max = {limit} }}
+must = true
+"""
 ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0]
 
 
@@ -42,6 +52,7 @@ class DaskCluster:
         self.url = f"tcp://127.0.0.1:{self._port}"
         self._environ = {**environ, "TMPDIR": str(place), "PYTHONPATH": ""}
         self._place = place
+        self.copies = place / f"vibe-gate-cluster-{os.getuid()}"
         self.scheduler = self._started("dask_scheduler", "--host=127.0.0.1", f"--port={self._port}", "--no-dashboard")
         self.workers: list[subprocess.Popen[bytes]] = []
         self._workers_environ: dict[str, str] = {}
@@ -128,6 +139,7 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
     assert sorted(row["commit"] for row in rows) == sorted(history.git("rev-list", "start..HEAD").split())
     assert all((history.path / row["bundle"] / "summary.json").exists() for row in rows)
     assert "The scheduler is gone; waiting for it and its workers." in done[0].err
+    assert not [path for path in cluster.copies.iterdir() if path.is_dir()]
     assert "20 commits: 20 pass" in each(history, "--table").out
 
 
@@ -185,3 +197,16 @@ def a_working_child(cluster: DaskCluster) -> int:
 
 def parent(pid: str) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+
+
+def test_a_stored_run_is_replayed_at_a_worker_by_the_definitions_on_disk(tmp_path, environ, cluster):
+    repo = gated(tmp_path / "repo", environ, rubric=CHECKED.format(limit=99))
+    repo.commit("A gate")
+    repo.write("src/new.py", "NEW = 1\nNEWER = 2\n")
+    run = vibe_gate("review", "--json", cwd=repo.path, environ=environ).json
+    repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.format(limit=1))
+    cluster.work(1, ANTHROPIC_API_KEY=KEY)
+    done = vibe_gate("replay", "--json", "--cluster", cluster.url, cwd=repo.path, environ=environ)
+    (row,) = done.json["runs"]
+    assert (done.code, row["run_id"], row["blocks"]) == (0, run["run_id"], True), done.err
+    assert (repo.path / row["bundle"] / "summary.json").exists()

@@ -23,10 +23,10 @@ import distributed
 
 from vibe_gate import __version__
 from vibe_gate.domain.escape import counted
-from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.run.batch import Workers
 from vibe_gate.run.child import Child
-from vibe_gate.run.parcel import Delivery, Parcel, RepositoryTask, Unpacked, deliver
+from vibe_gate.run.parcel import Delivery, Home, Parcel, RepositoryTask, Unpacked, deliver
 
 R = TypeVar("R")
 
@@ -44,12 +44,13 @@ def cluster_workers(
     address: str,
     jobs: int,
     outfit: Outfit,
-    take_in: Callable[[Delivery[Any]], Any],
+    home: Home,
+    about: Callable[[Any], str],
     tell: Callable[[str], object],
 ) -> Iterator[Workers]:
     """The workers of the scheduler at `address`; "local": `jobs` processes on this machine, in its own repository.
 
-    `take_in` gives a task's result of its delivery, in a thread of its own. `tell` hears sentences for people.
+    `about`: the place of the stored run that a task needs there, "" for none. `tell` hears sentences for people.
     UsageError: an address that is none, a worker that cannot be used. InfrastructureError: no scheduler, or no worker.
     """
     for name in ("distributed", "distributed.client"):
@@ -57,13 +58,17 @@ def cluster_workers(
     with ExitStack() as stack:
         if address == "local":
             made = distributed.LocalCluster(
-                n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+                n_workers=jobs,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
             )
             client = _client(stack.enter_context(made))
         else:
             client = _client(address)
         stack.callback(client.close)
-        executor = _DaskExecutor(client, outfit, take_in, tell)
+        executor = _DaskExecutor(client, outfit, home, about, tell)
         threads = executor.equip()
         stack.callback(executor.leave)
         yield Workers(executor, threads * _QUEUED)
@@ -89,12 +94,14 @@ class _DaskExecutor(Executor):
         self,
         client: distributed.Client,
         outfit: Outfit,
-        take_in: Callable[[Delivery[Any]], Any],
+        home: Home,
+        about: Callable[[Any], str],
         tell: Callable[[str], object],
     ) -> None:
         self._client = client
         self._outfit = outfit
-        self._take_in = take_in
+        self._home = home
+        self._about = about
         self._tell = tell
         self._sent: set[distributed.Future] = set()
         self._lost = False
@@ -129,7 +136,14 @@ class _DaskExecutor(Executor):
             self._reconnect()
         future: Future[R] = Future()
         future.set_running_or_notify_cancel()
-        sent = self._client.submit(_carry_out, self._outfit.name, fn, *args, pure=False)
+        (task,) = args
+        try:
+            place = self._about(task) if self._outfit.travels else ""
+            stored = self._home.send(place) if place else b""
+        except GateError as error:
+            future.set_exception(error)
+            return future
+        sent = self._client.submit(_carry_out, self._outfit.name, fn, task, stored, pure=False)
         self._sent.add(sent)
         sent.add_done_callback(partial(self._ended, future))
         return future
@@ -142,7 +156,7 @@ class _DaskExecutor(Executor):
             future.set_exception(BrokenExecutor("the scheduler is gone"))
             return
         try:
-            future.set_result(self._take_in(sent.result()))
+            future.set_result(self._home.take_in(sent.result()))
         except distributed.KilledWorker as error:
             future.set_exception(BrokenExecutor(str(error)))
         except Exception as error:  # noqa: BLE001  as every executor does
@@ -189,6 +203,7 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
         self.name = f"vibe-gate-{secrets.token_hex(8)}"  # two commands may use a cluster at once
         self.unfit = unfit
         self.is_over = False  # the command has ended
+        self.travels = parcel is not None
         self._parcel = parcel
         self._unpack = unpack
 
@@ -213,7 +228,7 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
         if start == "executing" and finish in ("released", "cancelled") and (child := self._children.get(key)):
             child.end()
 
-    def carry_out(self, do: Callable[[Any], R], task: RepositoryTask) -> Delivery[R]:
+    def carry_out(self, do: Callable[[Any], R], task: RepositoryTask, stored: bytes) -> Delivery[R]:
         """Carry out a task in the process of this thread."""
         child = getattr(self._thread, "child", None)
         if child is None:
@@ -224,15 +239,15 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
         try:
             if self._unpacked is None:
                 return Delivery(child.carry_out(do, task))
-            return child.carry_out(partial(deliver, do, self._unpacked.root), task)
+            return child.carry_out(partial(deliver, do, self._unpacked.root, stored=stored), task)
         finally:
             del self._children[key]
 
 
-def _end(outfit: str) -> None:
-    distributed.get_worker().plugins[outfit].is_over = True
+def _end(outfit: str, dask_worker: distributed.Worker) -> None:
+    dask_worker.plugins[outfit].is_over = True
 
 
-def _carry_out(outfit: str, do: Callable[[Any], R], task: RepositoryTask) -> Delivery[R]:
+def _carry_out(outfit: str, do: Callable[[Any], R], task: RepositoryTask, stored: bytes) -> Delivery[R]:
     """The task of Dask."""
-    return distributed.get_worker().plugins[outfit].carry_out(do, task)  # type: ignore[no-any-return]
+    return distributed.get_worker().plugins[outfit].carry_out(do, task, stored)  # type: ignore[no-any-return]

@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate import scratch
-from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, RepositoryCopy, open_repository
 from vibe_gate.store import Bundles, State, open_state
@@ -43,6 +43,7 @@ _LATER = datetime(9000, 1, 1, tzinfo=UTC)
 """A run that this process has just made is not from the future."""
 
 _ABANDONED_S = 86_400
+_ARCHIVE = "run.tar.gz"
 
 T = TypeVar("T", bound=RepositoryTask)
 R = TypeVar("R")
@@ -147,42 +148,60 @@ def _own_folder(folder: Path) -> Path:
     return folder
 
 
-def deliver(do: Callable[[T], R], root: Path, task: T) -> Delivery[R]:
-    """Carry out the task in the repository at `root`. The run that it makes is packed, and goes with the result."""
+def deliver(do: Callable[[T], R], root: Path, task: T, stored: bytes) -> Delivery[R]:
+    """Carry out the task in the repository at `root`. The run that it makes is packed, and goes with the result.
+
+    `stored`: the archive of the stored run that it is about; b"" for none.
+    """
+    if stored:
+        _import(root, Provenance(_LATER), stored)
     result = do(replace(task, root=root))  # type: ignore[type-var]  # tasks are Structs
     match result:
         case object(bundle=str(bundle)) if bundle:
-            return Delivery(result, _packed(root, bundle))
+            archive = _export(root, Provenance(_LATER), bundle)
+            shutil.rmtree(root / bundle, ignore_errors=True)  # ten thousand runs do not fill the disk
+            return Delivery(result, archive)
         case _:
             return Delivery(result)
-
-
-def _packed(root: Path, bundle: str) -> bytes:
-    _, key, run_id = bundle.split("/")
-    with scratch.private_folder("run") as folder:
-        archive = folder / "run.tar.gz"
-        Bundles(root, Provenance(_LATER)).export([RunEntry(run_id, key)], archive)
-        shutil.rmtree(root / bundle, ignore_errors=True)  # a history of ten thousand commits does not fill the disk
-        return archive.read_bytes()
 
 
 # At home
 
 
-def take_in(delivery: Delivery[R], root: Path, tracked: Collection[str], state: State, now: datetime) -> R:
-    """Bring the run into the store below `root`, and count what it cost on this day. IntegrityError, StorageError.
+class Home(Struct, frozen=True):
+    """The repository whose command this is, `root` its top. `tracked`: what git tracks of its store."""
 
-    `tracked`: what git tracks of the store. A run that was made here is in the store already.
-    """
-    if not delivery.archive:
+    root: Path
+    tracked: Collection[str]
+    state: State
+    now: Callable[[], datetime]
+
+    def send(self, place: str) -> bytes:
+        """The archive of the stored run at `<key>/<run id>`, which a task is about. IntegrityError, StorageError."""
+        return _export(self.root, Provenance(self.now(), self.tracked), f"{STORE}/{place}")
+
+    def take_in(self, delivery: Delivery[R]) -> R:
+        """Bring the run that a task made into the store, and count what it cost on this day. It is there already
+        if it was made on this machine. IntegrityError, StorageError."""
+        if not delivery.archive:
+            return delivery.result
+        _import(self.root, Provenance(self.now(), self.tracked), delivery.archive)
+        match delivery.result:
+            case object(bundle=str(bundle), usd=float(usd)):
+                self.state.spending.add(usd, bundle.rpartition("/")[2], self.now())
+            case _:
+                pass
         return delivery.result
+
+
+def _export(root: Path, provenance: Provenance, bundle: str) -> bytes:
+    _, key, run_id = bundle.split("/")
     with scratch.private_folder("run") as folder:
-        archive = folder / "run.tar.gz"
-        archive.write_bytes(delivery.archive)
-        Bundles(root, Provenance(now, tracked)).import_archive(archive)
-    match delivery.result:
-        case object(run_id=str(run_id), usd=float(usd)) if run_id:
-            state.spending.add(usd, run_id, now)
-        case _:
-            pass
-    return delivery.result
+        Bundles(root, provenance).export([RunEntry(run_id, key)], folder / _ARCHIVE)
+        return (folder / _ARCHIVE).read_bytes()
+
+
+def _import(root: Path, provenance: Provenance, archive: bytes) -> None:
+    with scratch.private_folder("run") as folder:
+        (folder / _ARCHIVE).write_bytes(archive)
+        Bundles(root, provenance).import_archive(folder / _ARCHIVE)

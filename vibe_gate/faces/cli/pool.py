@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -29,9 +29,12 @@ def pool_of(
     asks: bool,
     wire: WireMode,
     files: bool = False,
+    about: Callable[[Any], str] = lambda task: "",
 ) -> Iterator[Workers]:
-    """The workers; `jobs` of them on this machine. `asks`: the tasks may ask a model; `files`: they need the files of
-    the working tree. UsageError: what a cluster cannot do. InfrastructureError: there is none.
+    """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
+
+    `asks`: the tasks may ask a model. `files`: they need the files of the working tree. `about`: place of the stored
+    run that a task needs, "" for none.
     """
     if not cluster:
         with local_workers(jobs) as local:
@@ -39,19 +42,15 @@ def pool_of(
         return
     try:
         from vibe_gate.run import cluster as dask
-        from vibe_gate.run.parcel import Delivery, parcel_of, take_in
+        from vibe_gate.run.parcel import Home, parcel_of
     except ModuleNotFoundError as error:
         raise UsageError("--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'") from error
     if cluster != LOCAL and wire != "live":
         raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
-    tracked = repository.tracked(STORE)
     with open_state(repository.common_dir) as state:
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
         unfit = partial(workers.unfit, asks=asks and wire != "replay")
-
-        def taken_in(delivery: Delivery[Any]) -> object:
-            return take_in(delivery, repository.root, tracked, state, now())
-
         outfit = dask.Outfit(parcel, workers.unpacked, unfit)
-        with dask.cluster_workers(cluster, jobs, outfit, taken_in, complain) as remote:
+        home = Home(repository.root, repository.tracked(STORE), state, now)
+        with dask.cluster_workers(cluster, jobs, outfit, home, about, complain) as remote:
             yield remote

@@ -20,7 +20,8 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
-from vibe_gate.faces.cli.request import SHARD, add_wire, may_be_rubric, positive, selection, wire_of
+from vibe_gate.faces.cli.pool import pool_of
+from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_wire, may_be_rubric, positive, selection, wire_of
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns, moment
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
@@ -28,7 +29,7 @@ from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.report.html import replay_page
-from vibe_gate.run.batch import SharedLimit, carried_out, local_workers
+from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import commits_of
 from vibe_gate.run.replay import ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
 
@@ -54,7 +55,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         rows = {row.run_id: row for row in plan.known}
         rows |= {row.run_id: row for row in _missing(plan) if args.table}
         if not args.table:
-            _replay(args, plan, most, rows, environ)
+            _replay(args, repository, request, plan, most, rows, environ)
     return _shown(args, [rows[one.run_id] for one in chosen], request.batch)
 
 
@@ -113,10 +114,26 @@ def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:
 
 
 def _replay(
-    args: argparse.Namespace, plan: ReplayPlan, most: float, rows: dict[str, ReplayRow], environ: Mapping[str, str]
+    args: argparse.Namespace,
+    repository: Repository,
+    request: ReviewRequest,
+    plan: ReplayPlan,
+    most: float,
+    rows: dict[str, ReplayRow],
+    environ: Mapping[str, str],
 ) -> None:
     """Carry the tasks out; `rows` grows by each that ends."""
     jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
+    pool = pool_of(
+        args.cluster if plan.tasks else None,
+        jobs,
+        repository,
+        environ,
+        asks=True,
+        wire=request.wire or "live",
+        files=request.definitions == WORKTREE,
+        about=_stored,
+    )
     budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd else None
 
     def ready(task: ReplayTask) -> ReplayTask | None:
@@ -126,8 +143,8 @@ def _replay(
         return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
 
     try:
-        with progress.counting(len(plan.tasks), environ) as step, closing(workers), local_workers(jobs) as pool:
-            for end in carried_out(plan.tasks, workers.replay_run, pool, ready):
+        with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
+            for end in carried_out(plan.tasks, workers.replay_run, crew, ready):
                 row = end.result or not_replayed(end.task, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
@@ -136,6 +153,11 @@ def _replay(
     except KeyboardInterrupt:
         done = f"{len(rows):,} of {counted(len(plan.known) + len(plan.tasks), 'run')}"
         raise KeyboardInterrupt(f"interrupted; {done} replayed. The same command goes on from there.") from None
+
+
+def _stored(task: ReplayTask) -> str:
+    """Where the run is that the task is about; "" if its bundle is not here."""
+    return RunEntry(task.run_id, task.key).place if task.key else ""
 
 
 def _shown(args: argparse.Namespace, rows: Sequence[ReplayRow], batch: str) -> int:
@@ -168,6 +190,7 @@ REPLAY = Command(
         argument("--jobs", type=whole_number, metavar="N", help="replays side by side (default: cores, at most 4)"),
         argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
         SHARD,
+        CLUSTER,
         argument("--table", action="store_true", help="replay nothing; print what is recorded for the same question"),
         argument("--html", metavar="FILE", help="write the table as a page"),
         JSON,
