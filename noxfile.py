@@ -79,7 +79,12 @@ def lock(session: nox.Session) -> None:
     without_sdk.write_text("\n".join(each for each in wanted if not each.startswith("claude-agent-sdk")))
     session.run(*compile_, str(without_sdk), "--constraint", agent, "--upgrade", "--output-file", checks)
     locked = re.findall(r"^([\w.-]+)==", Path(checks).read_text(), re.MULTILINE)
-    session.run(*compile_, "pyproject.toml", *(f"--no-emit-package={name}" for name in locked), "--output-file", agent)
+    others = [f"--no-emit-package={name}" for name in locked]
+    session.run(*compile_, "pyproject.toml", *others, "--output-file", agent)
+    shared = Path(session.create_tmp()).resolve() / "store.in"
+    shared.write_text("\n".join(nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]["store"]))
+    store = f"{folder}/requirements-store.txt"
+    session.run(*compile_, str(shared), "--constraint", checks, *others, "--upgrade", "--output-file", store)
 
 
 @nox.session

@@ -20,7 +20,8 @@ from repos import Repo
 
 ACTION = (ROOT / "action.yml").read_text()
 WORKFLOWS = sorted(EXAMPLES.glob("*.yml"))
-LOCK = "".join((INSTALL / name).read_text() for name in ("requirements.txt", "requirements-agent.txt"))
+LOCKS = ("requirements.txt", "requirements-agent.txt", "requirements-store.txt")
+LOCK = "".join((INSTALL / name).read_text() for name in LOCKS)
 LOCKED = {
     canonicalize_name(name): version for name, version in re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", LOCK, re.MULTILINE)
 }
@@ -35,7 +36,7 @@ def block(name: str) -> str:
 INPUTS = re.findall(r"^  ([a-z-]+):$", block("inputs"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("requirement", PROJECT["dependencies"])
+@pytest.mark.parametrize("requirement", [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["store"]])
 def test_the_lock_holds_a_release_that_pyproject_allows(requirement):
     wanted = Requirement(requirement)
     version = LOCKED.get(canonicalize_name(wanted.name))

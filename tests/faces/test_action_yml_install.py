@@ -156,6 +156,8 @@ def test_no_program_of_the_checkout_is_taken_for_python(ambient, tmp_path):
         ({"VIBE_GATE_HAS_KEY": "true", "VIBE_GATE_JUDGE": "true"}, "agent"),
         ({"VIBE_GATE_HAS_KEY": "false", "CLAUDE_CODE_USE_BEDROCK": "1"}, "agent"),
         ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, "agent"),
+        ({"VIBE_GATE_STORE_KEY": "a team's secret"}, "checks-store"),
+        ({"VIBE_GATE_STORE_KEY": "a team's secret", "VIBE_GATE_HAS_KEY": "true"}, "agent-store"),
     ],
 )
 def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all_of_it(ambient, tmp_path, told, kind):
@@ -164,7 +166,7 @@ def test_without_credentials_or_judges_the_sdk_is_left_out_and_the_key_names_all
     assert len(outputs["key"].rsplit("-", 1)[1]) == 32
     assert outputs["place"] == str(tmp_path / f"vibe-gate-{kind}")
     assert outputs["wheels"] == f"{outputs['place']}/wheels"
-    assert ("not installed" in said) == (kind == "checks")
+    assert ("not installed" in said) == kind.startswith("checks")
 
 
 def test_without_a_python_the_action_is_told_to_bring_one(tmp_path):

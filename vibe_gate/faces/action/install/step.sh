@@ -61,7 +61,7 @@ digest() {
 }
 
 find_step() {
-  local python version kind=checks
+  local python version kind=checks shared=""
   if [ "${RUNNER_OS:-}" = Windows ]; then
     echo "::error title=vibe-gate::The Action runs on Linux and macOS; give the job runs-on: ubuntu-latest."
     exit 2
@@ -79,12 +79,13 @@ find_step() {
   else
     echo "No judge will be asked, so claude-agent-sdk and its Claude Code (365 MB) are not installed."
   fi
+  [ -z "${VIBE_GATE_STORE_KEY:-}" ] || shared=-store
   {
     echo "python=$python"
     echo "kind=$kind"
-    echo "key=vibe-gate-$kind-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest "$(<"$here/requirements.txt")" "$(<"$here/requirements-agent.txt")")"
-    echo "place=$RUNNER_TEMP/vibe-gate-$kind"
-    echo "wheels=$RUNNER_TEMP/vibe-gate-$kind/wheels"
+    echo "key=vibe-gate-$kind$shared-${RUNNER_OS:-unknown}-${RUNNER_ARCH:-unknown}-python$version-$(digest "$(<"$here/requirements.txt")" "$(<"$here/requirements-agent.txt")" "$(<"$here/requirements-store.txt")")"
+    echo "place=$RUNNER_TEMP/vibe-gate-$kind$shared"
+    echo "wheels=$RUNNER_TEMP/vibe-gate-$kind$shared/wheels"
     [ $kind != agent ] || echo "answers=$RUNNER_TEMP/vibe-gate-answers"
     echo "answers-key=vibe-gate-answers-$(digest "${GITHUB_JOB:-}" "${VIBE_GATE_ASKED:-}")-"
   } >>"$GITHUB_OUTPUT"
@@ -133,6 +134,7 @@ build_step() {
   local venv="$VIBE_GATE_PLACE/venv" wheels="$VIBE_GATE_PLACE/wheels" whence="from the cache"
   local locks=(--requirement "$here/requirements.txt")
   [ "$VIBE_GATE_KIND" != agent ] || locks+=(--requirement "$here/requirements-agent.txt")
+  [ -z "${VIBE_GATE_STORE_KEY:-}" ] || locks+=(--requirement "$here/requirements-store.txt")
   cd /  # no file of the checkout has a say in what is installed
   if [ "$(cat "$venv/vibe-gate-ready" 2>/dev/null)" = "$VIBE_GATE_KEY" ]; then
     use_package
