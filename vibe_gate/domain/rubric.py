@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -135,7 +136,7 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 Together = Literal["together", "apart"]
 
 
-class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A named set of criteria with a threshold."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "ask", "second_look"})
@@ -190,7 +191,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if twice:
             raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """sha-256, in hex, of what it demands: the same demands, the same digest."""
         return digest_of(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,7 @@ def built_in_gate(tree: DefinitionTree) -> Gate:
     return replace(own.gate, file=file, rubrics=built_in_rubrics(), digests=digests + own.gate.digests)
 
 
+@cache
 def built_in_rubrics() -> tuple[Rubric, ...]:
     """Those of the built-in gate, whose digests have weights as fractions."""
     found = (read(Rubric, tomllib.loads(path.read_text())) for path in sorted(BUILT_IN.glob("rubrics/*.toml")))
