@@ -205,3 +205,13 @@ def test_stored_runs_under_a_stricter_a_laxer_and_the_same_rubric(history):
         assert (total.replayed, total.new, total.gone) == (6, *expected)
         assert asked
         assert history.requests_of(*runs)[1] == 0
+
+
+def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
+    row = compared(summary_with("pass", rubric="old"), summary_with("pass"), (), ())
+    assert [(one.rubric, one.before, one.after) for one in row.changes] == [
+        ("quality", "not asked", "pass"),
+        ("old", "pass", "not asked"),
+    ]
+    assert row.shown == ()
+    assert len(compared(summary_with("fail", rubric="old"), summary_with("pass"), (), ()).shown) == 1

@@ -28,6 +28,11 @@ class CriterionChange(Struct, frozen=True):
     after: str
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether people are shown it: not if nothing was wrong then or now, as where a rubric came or went."""
+        return not {self.before, self.after} <= {"pass", "not_applicable", NOT_ASKED}
+
 
 class ReplayRow(Struct, frozen=True, kw_only=True):
     """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then; `blocks`: now.
@@ -48,6 +53,11 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     open: bool = False
     why: str = ""
     recorded: bool = False
+
+    @property
+    def shown(self) -> tuple[CriterionChange, ...]:
+        """The changes that people are shown."""
+        return tuple(one for one in self.changes if one.is_shown)
 
     @property
     def is_replayed(self) -> bool:

@@ -95,7 +95,7 @@ def _came_out_otherwise(report: Report) -> Block:
             f"{row.usd:.4f}",
         )
         for row in rows
-        for one in row.changes
+        for one in row.shown
     ]
     more = f"\n\nFurther criteria: {len(cells) - MAX_ROWS:,}." if len(cells) > MAX_ROWS else ""
     lost = [f"{code(row.run_id)}: {prose(row.why)}" for row in rows if row.why]

@@ -15,7 +15,7 @@ HEADS = ("run", "criterion", "before -> after", "USD")
 
 def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
     """A line for each criterion that came out otherwise, its findings below, then what all come to."""
-    changed = [(row, one) for row in rows for one in row.changes]
+    changed = [(row, one) for row in rows for one in row.shown]
     cells = [HEADS, *(_cells(row, one) for row, one in changed)] if changed else []
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for at, each in enumerate(cells):

@@ -249,24 +249,25 @@ def recall_answers(stored: StoredRun, repository: Repository, facts: Facts, run:
     The receipt names the questions by their keys; of a rubric with two questions, one of which shows the author's
     message, it names one, and the votes are not told apart.
     """
-    for gate in _gates(stored, repository, facts):
-        rubrics = rubrics_for(gate, facts.change, tuple(one.id for one in stored.summary.rubrics))
-        asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environ))
-        for question in asked:
-            alone = sum(one.rubric.id == question.rubric.id for one in asked) == 1
-            if alone and stored.questions.get(question.rubric.id) == question.key:
-                run.state.answers.recall(answers_to(question, stored))
+    if (gate := _gate_then(stored, repository, facts)) is None:
+        return
+    rubrics = tuple(rubric for rubric in gate.rubrics if rubric.id in stored.questions)
+    asked = questions_of(replace(facts, gate=gate, rubrics=rubrics), gate.default_model(run.environ))
+    for question in asked:
+        alone = sum(one.rubric.id == question.rubric.id for one in asked) == 1
+        if alone and stored.questions[question.rubric.id] == question.key:
+            run.state.answers.recall(answers_to(question, stored))
 
 
-def _gates(stored: StoredRun, repository: Repository, facts: Facts) -> Iterator[Gate]:
-    """The gate in force then, if it can be read, else the one of now."""
+def _gate_then(stored: StoredRun, repository: Repository, facts: Facts) -> Gate | None:
+    """The gate in force then, if it can be read here, else that of now, which may have the same rubrics."""
     trusted = stored.summary.trusted
-    named = {rubric.id for rubric in stored.summary.rubrics}
     if trusted.bootstrap or not repository.has(trusted.revision):
-        gates = [facts.gate]
-    else:
-        gates = [gate_for(repository, facts.change, base=None, definitions=trusted.revision)]
-    yield from (gate for gate in gates if named <= {rubric.id for rubric in gate.rubrics})
+        return facts.gate
+    try:
+        return gate_for(repository, facts.change, base=None, definitions=trusted.revision)
+    except GateError:  # it does not parse for this version, say: the model is asked
+        return None
 
 
 def answers_to(question: RubricQuestion, stored: StoredRun) -> dict[str, dict[str, Any]]:

@@ -524,18 +524,16 @@ class AnswerCache(_Table):
             self._file.change(lambda db: db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows))
 
     def recall(self, answers: Mapping[str, dict[str, Any]]) -> None:
-        """Give these, too, by their keys, as long as this is open. Nothing of them is written: a bundle says them,
+        """Give these, too, where none is kept, as long as this is open. Nothing of them is written: a bundle says them,
         which somebody else may have made."""
         self._recalled |= answers
 
     def get(self, key: str, now: datetime) -> dict[str, Any] | None:
         """The answer kept under `key`; None if there is none, or it is too old."""
-        if key in self._recalled:
-            return self._recalled[key]
         oldest = now.timestamp() - MAX_ANSWER_AGE_S
         rows = self._file.read("SELECT answer FROM answers WHERE key = ? AND created_at >= ?", key, oldest)
         try:
-            answer = json.loads(rows[0][0]) if rows else None
+            answer = json.loads(rows[0][0]) if rows else self._recalled.get(key)
         except (ValueError, TypeError, RecursionError):
             return None
         return answer if isinstance(answer, dict) else None

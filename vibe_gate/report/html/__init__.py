@@ -72,7 +72,7 @@ def _index_row(of: IndexRow) -> Html:
 
 def replay_page(rows: Sequence[ReplayRow]) -> str:
     """A page of what came out otherwise when stored runs were judged again."""
-    made = [_replay_row(of, one) for of in rows for one in of.changes]
+    made = [_replay_row(of, one) for of in rows for one in of.shown]
     shown = (
         table(replays.HEADS, made, class_="runs") if made else tag("p", "Nothing came out otherwise.", class_="none")
     )
