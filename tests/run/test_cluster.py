@@ -199,14 +199,33 @@ def parent(pid: str) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
 
 
-def test_a_stored_run_is_replayed_at_a_worker_by_the_definitions_on_disk(tmp_path, environ, cluster):
+def test_stored_runs_labelled_cases_and_the_files_on_disk_travel(tmp_path, environ, cluster):
     repo = gated(tmp_path / "repo", environ, rubric=CHECKED.format(limit=99))
     repo.commit("A gate")
     repo.write("src/new.py", "NEW = 1\nNEWER = 2\n")
-    run = vibe_gate("review", "--json", cwd=repo.path, environ=environ).json
+
+    def run(*argv: str) -> Done:
+        done = vibe_gate(*argv, cwd=repo.path, environ=environ)
+        assert done.code == 0, done.err
+        return done
+
+    stored = run("review", "--json").json
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.format(limit=1))
-    cluster.work(1, ANTHROPIC_API_KEY=KEY)
-    done = vibe_gate("replay", "--json", "--cluster", cluster.url, cwd=repo.path, environ=environ)
-    (row,) = done.json["runs"]
-    assert (done.code, row["run_id"], row["blocks"]) == (0, run["run_id"], True), done.err
-    assert (repo.path / row["bundle"] / "summary.json").exists()
+    repo.write(".vibe-gate/rubrics/asked.toml", ONE_QUESTION.replace('id = "quality"', 'id = "asked"'))
+    for name, rubric, expected in (("kept", "asked", "errors-not-swallowed"), ("small", "quality", "small")):
+        about = f'schema = 1\nrubric = "{rubric}"\n[expect]\n{expected} = "pass"\n'
+        repo.write(f".vibe-gate/cases/{name}/case.toml", about)
+        repo.write(f".vibe-gate/cases/{name}/after/src/load.py", f"{name} = 1\n")
+    with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
+        cluster.work(2, **model.environ)
+        (row,) = run("replay", "--json", "--rubric", "quality", "--cluster", cluster.url).json["runs"]
+        assert (row["run_id"], row["blocks"]) == (stored["run_id"], True)
+        assert (repo.path / row["bundle"] / "summary.json").exists()
+        tested = run("test", "--wire", "live", "--cluster", cluster.url)
+        assert tested.out.startswith("kept: ok\nsmall: ok\n2 cases: 2 ok · $")
+        environ["ANTHROPIC_API_KEY"] = OWN_KEY
+        measured = run("calibrate", "--json", "--cluster", cluster.url).json
+        assert len(model.script.requests) == 2
+    assert [one["criteria"][0]["clean"] for one in measured["rubrics"]] == [1]
+    assert measured["paid_usd"] > 0
+    assert run("test", "quality", "--jobs", "2").out == "small: ok\n1 case: 1 ok\n"

@@ -17,6 +17,8 @@ from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.batch import SOON_USED_UP
+from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, read_case_set
 from vibe_gate.run.each import CommitTask, commit_row, not_reviewed
 from vibe_gate.run.parcel import Parcel, Unpacked
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
@@ -45,6 +47,25 @@ def replay_run(task: ReplayTask) -> ReplayRow:
     return progress.run(replay_row(task, repository, environ=os.environ, clock=_now))
 
 
+def run_case(task: CaseTask) -> CaseResult:
+    """Review the task's case. They are read for the first one. GateError."""
+    cases = _case_set(task.root)
+    case = next(one for one in cases.cases if one.name == task.case)
+    if task.max_cost_usd is not None and task.max_cost_usd < SOON_USED_UP:
+        return CaseResult(case, "undecided", ("not asked: the budget is used up",))
+    walk = cases.run(
+        case,
+        task.wire,
+        environ=os.environ,
+        clock=_now,
+        progress=progress.unheard,
+        max_cost_usd=task.max_cost_usd,
+        repeat=task.repeat,
+        ask_anyway=task.ask_anyway,
+    )
+    return progress.run(walk)
+
+
 def unfit(*, asks: bool) -> str:
     """Why this process cannot be a worker, as a clause; "" if it can. `asks`: its tasks may ask a model."""
     if shutil.which("git") is None:
@@ -65,6 +86,7 @@ def unpacked(parcel: Parcel) -> Unpacked:
 def close() -> None:
     """Close what this process has opened for its tasks."""
     _repository.cache_clear()
+    _case_set.cache_clear()
     _opened.close()
 
 
@@ -78,3 +100,8 @@ def _repository(root: Path) -> tuple[Repository, State, frozenset[str]]:
     repository = _opened.enter_context(open_repository(root, os.environ))
     state = _opened.enter_context(open_state(repository.common_dir))
     return repository, state, repository.tracked(STORE)
+
+
+@lru_cache(maxsize=1)
+def _case_set(root: Path) -> CaseSet:
+    return _opened.enter_context(read_case_set(root, os.environ))

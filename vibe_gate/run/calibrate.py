@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
@@ -26,8 +27,8 @@ from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
 from vibe_gate.gateway import Mode
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.run.batch import SOON_USED_UP, SharedLimit
-from vibe_gate.run.cases import CaseResult, CaseSet
+from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
+from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
 from vibe_gate.store import State, open_state
 
 
@@ -142,6 +143,36 @@ class Calibration(Struct, frozen=True):
 
         with open_state(self.cases.repository.common_dir) as state:
             await asyncio.gather(*(ask_all(askings, state) for askings in by_case.values()))
+
+    def hand_out(
+        self,
+        workers: Workers,
+        do: Callable[[CaseTask], CaseResult],
+        *,
+        max_cost_usd: float | None,
+        clock: Callable[[], datetime],
+        tell: Callable[[Asking], object],
+    ) -> None:
+        """Have the workers ask what is missing, `do` being what one does with a task. `tell` hears of each answer."""
+        budget = SharedLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
+        askings = {(asking.case.name, asking.repeat): asking for asking in self.missing}
+        root, wire = self.cases.root, self.wire
+        tasks = [CaseTask(root, name, wire, repeat=repeat, ask_anyway=True) for name, repeat in askings]
+
+        def ready(task: CaseTask) -> CaseTask | None:
+            limit = budget.reserve(self.cases.max_cost_usd)
+            return None if limit is None else replace(task, max_cost_usd=limit)
+
+        with open_state(self.cases.repository.common_dir) as state:
+            for end in carried_out(tasks, do, workers, ready):
+                asking = askings[end.task.case, end.task.repeat]
+                if end.result is None:
+                    self.reasons[asking] = end.why
+                else:
+                    self._keep(asking, end.result, state, clock())
+                self.paid.append(end.result.usd if end.result else 0.0)
+                budget.release(end.task.max_cost_usd or 0.0, self.paid[-1])
+                tell(asking)
 
     async def _ask(
         self,

@@ -67,6 +67,17 @@ class CaseResult(Struct, frozen=True):
         return ": ".join(filter(None, (status, "; ".join(self.reasons))))
 
 
+class CaseTask(Struct, frozen=True):
+    """A case to review, of those in the repository around `root`, as `CaseSet.run` has it. It can be pickled."""
+
+    root: Path
+    case: str
+    wire: Mode
+    max_cost_usd: float | None = None
+    repeat: int = 0
+    ask_anyway: bool = False
+
+
 class CaseSet(Struct, frozen=True):
     """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what these define."""
 

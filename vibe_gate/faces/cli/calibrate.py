@@ -23,11 +23,12 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
-from vibe_gate.faces import progress
+from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.from_history import from_history
 from vibe_gate.faces.cli.output import complain, emit_result, now
-from vibe_gate.faces.cli.request import SHARD, WIRES, positive
+from vibe_gate.faces.cli.pool import cases_pool
+from vibe_gate.faces.cli.request import CLUSTER, SHARD, WIRES, positive
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
@@ -87,9 +88,14 @@ def _ask(args: argparse.Namespace, calibration: Calibration, environ: Mapping[st
             done = missing - len(calibration.missing)
             display.show("judge", f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})")
 
-        walk = calibration.run(jobs=args.jobs, max_cost_usd=args.max_cost_usd, environ=environ, clock=now, tell=tell)
+        limit = args.max_cost_usd
         try:
-            progress.looped(walk)
+            if args.cluster:
+                with cases_pool(args, calibration.cases, environ) as crew:
+                    calibration.hand_out(crew, workers.run_case, max_cost_usd=limit, clock=now, tell=tell)
+            else:
+                walk = calibration.run(jobs=args.jobs, max_cost_usd=limit, environ=environ, clock=now, tell=tell)
+                progress.looped(walk)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(calibration)) from None
 
@@ -278,6 +284,7 @@ CALIBRATE = Command(
         ),
         argument("--criterion", metavar="ID", help="which question the labels of --from-history answer"),
         SHARD,
+        CLUSTER,
         JSON,
     ),
     _run,

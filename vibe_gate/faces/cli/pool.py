@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.git import Repository
 from vibe_gate.run.batch import Workers, local_workers
+from vibe_gate.run.cases import CaseSet
 from vibe_gate.store import open_state
 
 LOCAL = "local"
@@ -29,11 +31,13 @@ def pool_of(
     asks: bool,
     wire: WireMode,
     files: bool = False,
+    cassettes: bool = False,
     about: Callable[[Any], str] = lambda task: "",
 ) -> Iterator[Workers]:
     """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
 
-    `asks`: the tasks may ask a model. `files`: they need the files of the working tree. `about`: place of the stored
+    `asks`: the tasks may ask a model. `files`: they need the files of the working tree; `cassettes`:
+    what is replayed is among them. `about`: place of the stored
     run that a task needs, "" for none.
     """
     if not cluster:
@@ -45,7 +49,7 @@ def pool_of(
         from vibe_gate.run.parcel import Home, parcel_of
     except ModuleNotFoundError as error:
         raise UsageError("--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'") from error
-    if cluster != LOCAL and wire != "live":
+    if cluster != LOCAL and wire != "live" and not (cassettes and wire == "replay"):
         raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
     with open_state(repository.common_dir) as state:
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
@@ -54,3 +58,21 @@ def pool_of(
         home = Home(repository.root, repository.tracked(STORE), state, now)
         with dask.cluster_workers(cluster, jobs, outfit, home, about, complain) as remote:
             yield remote
+
+
+@contextmanager
+def cases_pool(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
+    """The workers of labelled cases; each process reads them for itself, as git sees them."""
+    asks, number = args.wire != "replay", max(min(args.jobs, len(cases.cases)), 1)
+    pool = pool_of(
+        args.cluster if cases.cases else None,
+        number,
+        cases.repository,
+        environ,
+        asks=asks,
+        wire=args.wire,
+        files=True,
+        cassettes=True,
+    )
+    with closing(workers), pool as crew:
+        yield crew
