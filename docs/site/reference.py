@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
+from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.event import Event
 from vibe_gate.domain.rubric import IDENTIFIER
@@ -38,7 +39,7 @@ from vibe_gate.store.turn_summary import TurnSummary
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS: tuple[type[Struct], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta)
+DOCUMENTS: tuple[type[Struct], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta, CommitRow)
 """What a bundle, a capture and a session hold as JSON."""
 
 MOST_WORDS = 12
