@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ import pytest
 from answers import passes
 from command import vibe_gate
 from repos import GATE, SWALLOWS, Repo, gated
-from walks import LAST, walked
+from walks import LAST, awaited, walked
 from wire import answer, answering
 
 from vibe_gate.run.review import Review
@@ -79,6 +81,21 @@ def test_what_one_clone_was_answered_another_takes_from_the_bucket(s3: S3, team:
     team.review(team.clone("b"))
     assert team.told == ()
     assert (s3.count("GET .*answers/"), s3.count("PUT .*(answers|claims)/")) == (1, 0)
+
+
+def test_three_clones_at_once_pay_for_one_question(s3: S3, team: Clones) -> None:
+    clones = [team.clone(name) for name in ("a", "b", "c")]
+
+    async def all_at_once(environ: dict[str, str]) -> list[Review]:
+        return await asyncio.gather(*(awaited(repo.path, environ) for repo in clones))
+
+    with answering(PASSES, repeat_last=True) as model:
+        done = asyncio.run(all_at_once(team.environ | model.environ))
+    assert len(model.script.requests) == 1
+    assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [("pass", 0), ("pass", 0), ("pass", 2)]
+    assert s3.count("PUT .*answers/") == 2  # about the trees, and about what was shown
+    listed = s3.pass_on("GET", f"/{BUCKET}?list-type=2&prefix=shop/reviews/claims", {}, b"")[2]
+    assert b"<KeyCount>0</KeyCount>" in listed
 
 
 PHASES = {
@@ -156,3 +173,18 @@ def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(s3: S3, t
     assert "there is no such bucket" in note
     done = vibe_gate("bundles", "list", "--store", cwd=team.place / "b", environ=team.environ)
     assert (done.code, "NoSuchBucket" in done.err) == (3, True)
+
+
+def test_a_range_is_reviewed_once_by_all_machines(s3: S3, team: Clones) -> None:
+    for number in range(3):
+        team.origin.commit(f"Change {number}", **{"src/load.py": f"{SWALLOWS}X = {number}\n"})
+    told = {}
+    with answering(PASSES, repeat_last=True) as model:
+        for name in ("a", "b"):
+            argv = ("review", "HEAD~3..HEAD", "--each", "--jobs", "1", "--json")
+            done = vibe_gate(*argv, cwd=team.clone(name).path, environ=team.environ | model.environ)
+            told[name] = (done.code, [json.loads(line).get("why") for line in done.out.splitlines()])
+    assert told["a"] == told["b"] == (0, ["", "", "", None])
+    assert len(model.script.requests) == 3
+    runs = vibe_gate("bundles", "list", "--store", "--json", cwd=team.place / "a", environ=team.environ).json["bundles"]
+    assert len(runs) == 6

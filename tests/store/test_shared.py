@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,28 @@ def test_a_claim_that_a_stranger_wrote_holds_nobody_up(machine: Machine, folder:
     second = machine()
     assert second.claim(["q"], 300)
     assert "altered, or not written" in second.told()[0]
+
+
+def test_what_strangers_put_beside_claims_holds_nobody_up(machine: Machine, folder: Path) -> None:
+    machine().claim(["q"], 300)
+    [claim] = objects(folder, "claims")
+    for name in ("zzz", "000000x", "999999"):
+        claim.with_name(name).write_bytes(b"junk")
+    assert machine().claim(["q"], 300)
+    claim.with_name("999999").unlink()
+    assert not machine().claim(["q"], 300)
+
+
+def test_many_reviews_of_a_process_have_their_patience_each_and_a_failure_is_told_once(folder: Path) -> None:
+    looks = count(0, 4)  # seconds between two looks at the clock
+    store = SharedStore(folder.as_uri(), {"VIBE_GATE_STORE_KEY": SECRET}, lambda: NOW, lambda: next(looks))
+    for _ in range(10):
+        store.begin()
+        store.put("q", ANSWER, NOW.timestamp())
+        assert store.answers(["q"])
+    assert store.told() == ()
+    assert [bool(store.answers(["q"])) for _ in range(20)].count(True) < 5  # without another review
+    assert len(store.told()) == 1
 
 
 def test_answers_of_a_clone_are_fetched_shared_and_pushed_later(machine: Machine, folder: Path, tmp_path: Path) -> None:

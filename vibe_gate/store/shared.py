@@ -12,6 +12,7 @@ waits PATIENCE_S in all; if the store cannot be used, the review goes on without
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -49,6 +50,9 @@ PATIENCE_S = 15.0
 UPLOAD_S = 10.0
 """That the upload of a run may take at the end of a review; later `bundles push` has LONG_CALL_S."""
 
+OFF_S = 60.0
+"""That a process with many reviews goes without a store that failed."""
+
 LONG_CALL_S = 300.0
 POLL_S = 1.0
 """Between two looks whether a claim of another machine has ended."""
@@ -58,6 +62,9 @@ MAX_CLAIM = timedelta(days=1)
 
 MAX_TAKEN_OVER = 20
 """Claims that end while one is made."""
+
+MAX_NUMBER = 999_999
+_NUMBER = re.compile("/[0-9]{6}")
 
 MAX_ANSWER_BYTES = 4 << 20
 MAX_ANSWER_AGE_S = 90 * 86_400
@@ -97,16 +104,24 @@ class SharedStore:
             return (SHORT_KEY if secret else NO_KEY).format(url=url)
         return ""
 
-    def __init__(self, url: str, environ: Mapping[str, str], clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        url: str,
+        environ: Mapping[str, str],
+        clock: Callable[[], datetime],
+        seconds: Callable[[], float] = monotonic,
+    ) -> None:
         self.url = url
         self._environ = environ
         self._clock = clock
+        self._seconds = seconds
         self._codes = Codes(url, environ.get(KEY, ""))
         self._who = secrets.token_hex(8)
         self._held: dict[str, list[str]] = {}  # by key, the names of its claims up to ours
         self._refused_at = -POLL_S
         self._left = PATIENCE_S
-        self._is_off = self._is_read_only = False
+        self._off_until = 0.0
+        self._is_read_only = self._has_told = False
         self._untold: list[str] = []
         self._strange: set[str] = set()
 
@@ -125,6 +140,14 @@ class SharedStore:
             return SharedRuns(root, provenance, self.url, self._codes, self._opened(seconds))
         except StorageError as error:
             raise StoreUnusable(self.url, error) from error
+
+    def begin(self) -> None:
+        """Have the whole patience again, for another review of this process."""
+        self._left = PATIENCE_S
+
+    def probe(self) -> None:
+        """Find out whether it can be read; `told` has why not."""
+        self._tried(lambda: self._objects.listed("claims"), None)
 
     def patient(self) -> None:
         """Wait as long as it takes, as for a command that does nothing else."""
@@ -175,13 +198,13 @@ class SharedStore:
 
         True also if the store cannot be used: then a question may be paid for twice.
         """
-        if monotonic() - self._refused_at < POLL_S:
+        if self._seconds() - self._refused_at < POLL_S:
             return False
         until, had = self._clock() + timedelta(seconds=seconds), list[str]()
         for key in keys:
             if not self._tried(partial(self._claimed, key, until), True, writing=True):
                 self.release(had)
-                self._refused_at = monotonic()
+                self._refused_at = self._seconds()
                 return False
             had.append(key)
         return True
@@ -190,15 +213,17 @@ class SharedStore:
         folder, number = self._codes.name("claims", key), 0
         body = to_json(Claim(who=self._who, until=until)).encode()
         for _ in range(MAX_TAKEN_OVER):
+            if number > MAX_NUMBER:
+                break
             name = f"{folder}/{number:06}"
             if self._objects.create(name, self._codes.coded(name, body)) or self._is_ours(name):
                 self._held[key] = [f"{folder}/{earlier:06}" for earlier in range(number + 1)]
                 return True
-            taken = [one.name for one in self._objects.listed(folder)]
+            taken = [one.name for one in self._objects.listed(folder) if _NUMBER.fullmatch(one.name, len(folder))]
             if taken and self._is_live(taken[-1]):
                 return False
             number = int(taken[-1][-6:]) + 1 if taken else 0
-        return False
+        return True  # somebody fills the folder
 
     def _claim(self, name: str) -> Claim | None:
         data = self._objects.get(name, MAX_ANSWER_BYTES)
@@ -305,9 +330,9 @@ class SharedStore:
         return ObjectStorage(self.url, self._environ, seconds)
 
     def _tried(self, action: Callable[[], T], otherwise: T, *, writing: bool = False) -> T:
-        if self._is_off or (writing and self._is_read_only):
+        began = self._seconds()
+        if began < self._off_until or (writing and self._is_read_only):
             return otherwise
-        began = monotonic()
         try:
             if self._left <= 0:
                 raise StorageError("it answers too slowly")
@@ -316,13 +341,16 @@ class SharedStore:
             self._off(error, writing=writing)
             return otherwise
         finally:
-            self._left -= monotonic() - began
+            self._left -= self._seconds() - began
 
     def _off(self, error: GateError, *, writing: bool) -> None:
-        """Go on without the store, or without writing, and say so."""
-        self._is_read_only = writing and getattr(error, "denied", False)
-        self._is_off = not self._is_read_only
-        what = "may not be written" if self._is_read_only else "is not used"
-        later = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
-        why = getattr(error, "why", str(error).rstrip("."))
-        self._untold.append(f"The shared store {self.url} {what}: {why}. {later}")
+        """Go on without writing, or for a while without the store, and say so the first time."""
+        if writing and getattr(error, "denied", False):
+            self._is_read_only, what = True, "may not be written"
+        else:
+            self._off_until, what = self._seconds() + OFF_S, "is not used"
+        if not self._has_told:
+            why = getattr(error, "why", str(error).rstrip("."))
+            later = "What it lacks is kept here; `vibe-gate bundles push` uploads it."
+            self._untold.append(f"The shared store {self.url} {what}: {why}. {later}")
+        self._has_told = True

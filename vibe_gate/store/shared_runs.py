@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from vibe_gate import scratch
+from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import Cleaned, Problem, ProblemState, Verified
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
@@ -149,7 +150,7 @@ class SharedRuns(Bundles):
                 self._fetch(run, self.root)
 
     def _fetch(self, run: SharedRun, root: Path) -> None:
-        shown = f"{run.name} in {self.url}"
+        shown = f"{paths.quote(run.name)} in {self.url}"
         if run.entry.state == "foreign":
             raise IntegrityError(f"{shown}: {_FOREIGN}. It is listed, and nothing else.")
         data = self._said(partial(self._objects.get, run.name, MAX_BYTES))

@@ -22,11 +22,12 @@ from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
-from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError
+from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError, UsageError
 from vibe_gate.faces.cli.command import JSON, Command
-from vibe_gate.faces.cli.output import COLUMNS, emit_result, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import FOLDER, load_gate
+from vibe_gate.gate.trusted import standing_gate, standing_store
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import captures, open_state
@@ -130,6 +131,7 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
             except GateError as error:
                 yield Point(name, "broken", str(error))
         yield _store(repository.root)
+        yield from _shared_store(repository, environ)
         if damaged := sorted(repository.common_dir.glob("vibe-gate/state.db.damaged-*Z")):
             names = ", ".join(f"{path.name}*" for path in damaged)  # with -wal and -shm
             what = f"was damaged and begun anew; safe to delete: {names} (in {damaged[0].parent})"
@@ -173,6 +175,27 @@ def _store(root: Path) -> Point:
     if free_mb < Retention().min_free_disk_mb:
         return Point("store", "warning", f"{store}: {free_mb} MB free", "Free some disk space for bundles.")
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
+
+
+def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+    """The team's store, if the gate at the trusted revision names one: whether it can be read from here."""
+    try:
+        gate = standing_gate(repository)
+    except DefinitionError:
+        return  # told of the working tree
+    if gate is None or not gate.store_url:
+        return
+    advice = "Without it reviews are made as if there were none: see docs/guides/shared-store.md."
+    try:
+        store = standing_store(repository, environ, now)
+    except UsageError as error:
+        yield Point("team's store", "warning", str(error), advice)
+        return
+    store.probe()
+    if told := store.told():
+        yield Point("team's store", "warning", told[0], advice)
+    else:
+        yield Point("team's store", "ok", gate.store_url)
 
 
 def _sessions(common_dir: Path) -> Iterator[Point]:
