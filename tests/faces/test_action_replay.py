@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faces.jobs import FORBIDDEN, Project
+from faces.jobs import FORBIDDEN, GATE, Project
 
 
 def edited(made: Project, old: str, new: str) -> str:
@@ -68,3 +68,19 @@ def test_no_command_of_a_pull_request_is_run_for_a_replay(history):
     told = review(history, head, VIBE_GATE_INPUT_REPLAY_FROM=str(history.place))
     assert "of the last 2 runs: Would have blocked 0 of 2, would no longer block 0" in told
     assert not list(history.checkout.glob(".vibe-artifacts/replay-*/*/checks.log"))
+
+
+@pytest.mark.slow
+def test_the_earlier_runs_come_from_the_store_that_the_team_shares(made, tmp_path):
+    pytest.importorskip("obstore", reason="obstore is not installed here")
+    team = tmp_path / "team"
+    team.mkdir()
+    made.origin.git("checkout", "-q", "main")
+    made.origin.commit("Share", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{team.as_uri()}"\n'})
+    key = {"VIBE_GATE_STORE_KEY": "correct horse battery staple"}
+    head = made.branch("todo", **{"src/a.py": "x = 2  # TODO\n"})
+    made.pull(head, 1)
+    made.review_pull(head, number=1, **key)
+    told = review(made, edited(made, "TODO", "FIXME"), **key)
+    assert "of the last 1 run: Would have blocked 0 of 1, would no longer block 1; $0.00." in told
+    assert "No earlier run is stored here" in review(made, made.origin.git("rev-parse", "rubric"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import vibe_gate
 from replaying import History, judge
-from repos import Repo
+from repos import GATE, Repo
 from wire import answering
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -95,6 +95,24 @@ def test_shards_are_the_whole_and_their_archives_give_one_table(tmp_path, enviro
     assert (table.code, table.out.splitlines()[-1]) == (
         0, "Would have blocked 3 of 5, would no longer block 2; $0.00."
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_runs_of_the_teams_store_are_brought_and_replayed(tmp_path, environ) -> None:
+    pytest.importorskip("obstore", reason="obstore is not installed here")
+    team = tmp_path / "team"
+    team.mkdir()
+    history = History(Repo(tmp_path / "repo", environ), environ | {"VIBE_GATE_STORE_KEY": "k" * 20}, None)
+    history.repo.write(".vibe-gate/gate.toml", f'{GATE}[store]\nurl = "{team.as_uri()}"\n')
+    history.base = history.repo.commit("Share")
+    run = history.reviewed(0)
+    call = {"cwd": history.path, "environ": history.environ}
+    assert vibe_gate("bundles", "push", **call).code == 0
+    shutil.rmtree(history.path / ".vibe-artifacts")
+    history.forbid("nothing")
+    assert vibe_gate("replay", **call).err.startswith("No stored run")
+    (row,) = vibe_gate("replay", "--store", "--json", **call).json["runs"]
+    assert (row["run_id"], row["blocked"], row["blocks"]) == (run.run_id, True, False)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """What a pull request's rubrics would have said of earlier runs: replayed for the comment, within a budget of its own.
 
-A job begins with no earlier run: a step before it puts bundles into the checkout's store, or into the folder of the
-input `replay-from`. Whoever can upload an artifact can have written them, so they are shown and decide
-nothing.
+A job begins with no earlier run. They come from the store that a team shares, or a step before puts bundles into the
+checkout's store, or into the folder of the input `replay-from`. Whoever can upload an artifact can have written those,
+so they are shown and decide nothing.
 """
 
 from __future__ import annotations
@@ -48,15 +48,20 @@ def replay_history(
     summary: Summary,
     inputs: Inputs,
     *,
+    store_url: str,
     start: Path,
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     credentials: Credentials,
 ) -> Replayed:
-    """Judge the last `inputs.replay` runs again, under the definitions of the reviewed head."""
+    """Judge the last `inputs.replay` runs again, under the definitions of the reviewed head.
+
+    `store_url`: of the team's store, as the gate in force names it, or "".
+    """
     with open_repository(start, environ) as repository:
         bundles = Bundles(repository.root, Provenance(clock(), repository.tracked(STORE)))
         notes = _import(bundles, start / inputs.replay_from if inputs.replay_from else None)
+        notes += _bring(bundles, store_url, inputs.replay, environ, clock)
         runs = replayable(one for one in bundles.runs() if one.run_id != summary.run_id)[-inputs.replay :]
         if not runs:
             return Replayed((), (NONE, *notes))
@@ -108,6 +113,24 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
     if not archives:
         return ("The folder of `replay-from` holds no archive (bundle.tar.gz).",)
     return (f"{counted(len(refused), 'archive')} refused, the first: {refused[0]}",) if refused else ()
+
+
+def _bring(
+    bundles: Bundles, url: str, number: int, environ: Mapping[str, str], clock: Callable[[], datetime]
+) -> tuple[str, ...]:
+    """Bring the last runs of the team's store; a sentence if that failed."""
+    if not url:
+        return ()
+    from vibe_gate.store import SharedStore  # few gates name one
+
+    if SharedStore.unusable(url, environ):  # the review has said so
+        return ()
+    try:
+        shared = SharedStore(url, environ, clock).runs(bundles.root, bundles.provenance)
+        shared.fetch(replayable(shared.runs())[-number:])
+    except GateError as error:
+        return (str(error),)
+    return ()
 
 
 def _fetch(repository: Repository, runs: Iterable[RunEntry], credentials: Credentials) -> None:

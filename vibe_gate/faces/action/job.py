@@ -168,7 +168,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         unread = _read_labels(runner, environ, forge, trigger, inputs)
         try:
             done, made = _review(job, approvals, accepted)
-            replayed = _replayed(job, done.summary)
+            replayed = _replayed(job, done)
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
@@ -272,15 +272,16 @@ def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tu
     return only_approvals(done, job.inputs.workflow) if workflow else done, None
 
 
-def _replayed(job: _Job, summary: Summary) -> Replayed:
+def _replayed(job: _Job, done: Review) -> Replayed:
     """What the change's own rubrics would have said of earlier runs, if that is wanted and it edits them."""
-    waits = job.trigger.fork or job.trigger.reviewed or job.draft
+    summary, waits = done.summary, job.trigger.fork or job.trigger.reviewed or job.draft
     if not job.inputs.replay or waits or not summary.run_id or not edits_rubrics(summary):
         return Replayed()
     try:
         return replay_history(
             summary,
             job.inputs,
+            store_url=done.gate.store_url if done.gate else "",
             start=job.runner.start,
             environ=job.environ,
             clock=job.runner.clock,

@@ -22,7 +22,8 @@ from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_wire, may_be_rubric, positive, selection, wire_of
-from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns, moment
+from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, moment
+from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
@@ -49,7 +50,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
         request = _request(args, repository, environ)
         most = _checked_gate(repository, request)
-        chosen = [one for one in _chosen(args, runs, repository) if args.shard.has(one.run_id)]
+        team = TeamRuns(environ, runs.root) if args.store else None
+        chosen = [one for one in _chosen(args, team or runs, repository) if args.shard.has(one.run_id)]
+        if team:
+            team.bundles.fetch(one for one in chosen if not (runs.root / one.bundle).is_dir())
         has_key = request.wire == "replay" or find_upstream(environ) is not None
         plan = planned(repository, runs.bundles, chosen, request, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
@@ -189,6 +193,7 @@ REPLAY = Command(
         ),
         argument("--jobs", type=whole_number, metavar="N", help="replays side by side (default: cores, at most 4)"),
         argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
+        STORE_OPTION,
         SHARD,
         CLUSTER,
         argument("--table", action="store_true", help="replay nothing; print what is recorded for the same question"),
