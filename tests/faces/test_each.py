@@ -97,6 +97,7 @@ def test_shards_together_are_the_range_and_force_reviews_what_is_recorded(histor
     parts = [documents(each(history, "--json", "--table", "--shard", f"{number}/3"))[:-1] for number in (1, 2, 3)]
     names = [row["commit"] for part in parts for row in part]
     assert sorted(names) == sorted(history.git("rev-list", "start..HEAD").split())
+    history.write("a.txt", "what is not committed does not count\n")
     forced = documents(each(history, "--json", "--force", "--no-merges"))[:-1]
     assert sorted(row["title"] for row in forced) == ["Empty", "Fine", "Secret", "Side"]
     assert not any(row["recorded"] for row in forced)

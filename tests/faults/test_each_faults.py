@@ -113,10 +113,11 @@ def test_killed_at_three_points_every_commit_is_reviewed_once_and_no_process_is_
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
-def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_again(history, environ):
+@pytest.mark.parametrize("name", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_killed_costs_nothing_but_its_own_review_which_is_done_again(history, environ, name):
     process = start(history, environ, "--jobs", "2")
     until(lambda: len(sealed(history)) >= 4)
-    os.kill(next(workers_of(process)), signal.SIGKILL)
+    os.kill(next(workers_of(process)), name)
     *rows, total = ended(process)
     assert total["outcomes"]["pass"] == len(rows) == COMMITS
     assert sealed(history) == {row["commit"]: 1 for row in rows}

@@ -114,7 +114,7 @@ def _review(
             for end in carried_out(plan.tasks, workers.review_commit, crew, ready):
                 row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
                 if budget:
-                    budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
+                    budget.release(end.task.request.max_cost_usd or 0.0, 0.0 if row.recorded else row.usd)
                 screen.show(row)
                 step()
     except KeyboardInterrupt:
