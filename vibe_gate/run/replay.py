@@ -272,8 +272,8 @@ def _gate_then(stored: StoredRun, repository: Repository, facts: Facts) -> Gate 
 
 def answers_to(question: RubricQuestion, stored: StoredRun) -> dict[str, dict[str, Any]]:
     """The stored run's votes on the question, and its second looks at them, as the shared state keeps them by key."""
-    result = next(one for one in stored.summary.rubrics if one.id == question.rubric.id)
-    judged = {one.id: one.votes for one in result.criteria if one.kind == "judge"}
+    results = (one for rubric in stored.summary.rubrics if rubric.id == question.rubric.id for one in rubric.criteria)
+    judged = {one.id: one.votes for one in results if one.kind == "judge"}
     return dict(_votes(question, judged, stored)) | dict(_looks(question, judged))
 
 
