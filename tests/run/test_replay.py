@@ -138,7 +138,14 @@ def test_another_model_is_asked_in_place_of_every_judge(history):
 
 
 def summary_with(outcome: str, finding: str = "", rubric: str = "quality") -> Summary:
-    criterion = CriterionResult(id="c", kind="check", must=True, weight=1, outcome=outcome, decided_by="check")
+    criterion = CriterionResult(
+        id="c",
+        kind="check",
+        must=True,
+        weight=1,
+        outcome=outcome if outcome in ("pass", "fail") else "abstain",
+        decided_by="check",
+    )
     return replace(
         NOTHING,
         outcome=outcome,
@@ -167,13 +174,14 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
         compared(summary_with("fail", "d" * 16), summary_with("pass"), (), labels),
         compared(summary_with("pass"), summary_with("fail", c), (), labels),
         compared(summary_with("pass"), summary_with("fail", rubric="other"), ("quality",), labels),
+        compared(summary_with("fail", a), summary_with("inconclusive"), (), labels),
         ReplayRow(run_id="x", why="gone"),
     ]
-    assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", ""]
+    assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", "wrong", ""]
     assert [one.before for one in rows[0].changes] == ["fail"]
     assert [one.fingerprint for one in rows[0].changes[0].findings] == [a]
     total = totals(rows)
-    assert (total.runs, total.replayed, total.new, total.new_wrong) == (6, 5, 1, 1)
+    assert (total.runs, total.replayed, total.new, total.new_wrong, total.open) == (7, 6, 1, 1, 1)
     assert (total.gone, total.gone_wrong, total.gone_right) == (3, 1, 1)
 
 

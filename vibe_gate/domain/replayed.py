@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding
+from vibe_gate.domain.verdict import WAITS, CriterionResult, Finding, RunOutcome
 
 NOT_ASKED = "not asked"
-"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about."""
+NO_ANSWER = "no answer"
+"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about; that a judge was to
+be asked about, and was not, or gave no answer."""
 
 Said = Literal["right", "wrong", ""]
 """What people said of the findings by which a run was blocked."""
@@ -38,7 +40,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then; `blocks`: now.
 
     `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
-    `replay` is the id of the new run. `open`: a question got no answer. `recorded`: by an earlier command.
+    `replay` is the id of the new run. `open`: it is undecided now. `recorded`: by an earlier command.
     """
 
     run_id: str
@@ -92,7 +94,7 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
     """Add the rows up."""
     done = [row for row in rows if row.is_replayed]
     new = [row for row in done if row.blocks and not row.blocked]
-    gone = [row for row in done if row.blocked and not row.blocks]
+    gone = [row for row in done if row.blocked and not (row.blocks or row.open)]
     return ReplayTotals(
         runs=len(rows),
         replayed=len(done),
@@ -125,7 +127,7 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         changes=tuple(_changes(was, now, before, after)),
         said=_said(blocking, rubrics, labels) if blocked != blocks else "",
         usd=after.cost.usd,
-        open=any(one.unanswered for one in now.values()),
+        open=not blocks and not _outcomes(after, rubrics) <= {"pass"},
     )
 
 
@@ -140,7 +142,11 @@ def _by_criterion(summary: Summary, rubrics: Collection[str]) -> dict[tuple[str,
 
 
 def _blocks(summary: Summary, rubrics: Collection[str]) -> bool:
-    return any(one.outcome == "fail" for one in summary.rubrics if not rubrics or one.id in rubrics)
+    return "fail" in _outcomes(summary, rubrics)
+
+
+def _outcomes(summary: Summary, rubrics: Collection[str]) -> set[RunOutcome]:
+    return {one.outcome for one in summary.rubrics if not rubrics or one.id in rubrics}
 
 
 def _changes(
@@ -160,7 +166,11 @@ def _changes(
 
 def _outcome(result: CriterionResult | None) -> str:
     """How a criterion came out, in a word or two."""
-    if result is None or (result.kind == "judge" and not result.votes and result.decided_by == "none"):
+    if result is None or result.reason.startswith(WAITS):
+        return NOT_ASKED
+    if result.unanswered:
+        return NO_ANSWER
+    if result.kind == "judge" and not result.votes and result.decided_by == "none":
         return NOT_ASKED
     return "fail, advises only" if result.outcome == "fail" and result.is_advice else result.outcome
 

@@ -56,7 +56,7 @@ def sentences(total: ReplayTotals) -> Iterator[str]:
     if total.new_wrong:
         yield f"Of {total.new:,} that it would have blocked, {_were(total.new_wrong)} labelled wrong."
     if total.open:
-        yield f"{counted(total.open, 'run')} with a question that was not answered."
+        yield f"{counted(total.open, 'run is', 'runs are')} undecided now."
 
 
 def _were(count: int) -> str:

@@ -210,7 +210,7 @@ examples:
 
 Nothing is asked where nothing changed. After Ctrl-C the same command goes on.
 
-exit codes: 0 replayed, 2 definitions that do not parse, 3 a question without an
-answer, or nothing that could be replayed
+exit codes: 0 replayed, 2 definitions that do not parse, 3 a run is undecided now,
+or nothing could be replayed
 """,
 )
