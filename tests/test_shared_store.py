@@ -18,6 +18,7 @@ from repos import GATE, RUBRIC, SWALLOWS, Repo, gated
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
+from vibe_gate.domain.bundles import is_evidence, replay_key
 from vibe_gate.domain.change import Selection
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.git import open_repository
@@ -90,6 +91,11 @@ def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team:
     assert len(model.script.requests) == 1
     assert sorted((one.outcome, one.summary.cache.misses) for one in done) == [("pass", 0), ("pass", 2)]
     assert not team.objects("claims")
+
+
+def test_replays_and_checks_alone_on_uncommitted_work_are_no_evidence() -> None:
+    runs = (("tree-a", "none"), ("tree-a", "known"), ("abc", "none"), (replay_key("r"), "known"))
+    assert [is_evidence(key, basis) for key, basis in runs] == [False, True, True, False]
 
 
 def test_a_hook_that_asks_no_judge_has_no_business_with_the_store(team: Team) -> None:

@@ -241,6 +241,25 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     assert not checked.is_sound
 
 
+def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, folder: Path, tmp_path: Path) -> None:
+    recorded(tmp_path / "a")
+    bundles = Bundles(tmp_path / "a", Provenance(NOW))
+    [entry] = bundles.runs()
+    summary = bundles.summary(entry)
+    assert summary
+    ballast = tmp_path / "a" / entry.bundle / "ballast"
+    with ballast.open("wb") as file:
+        file.truncate(40 << 20)
+    store = machine()
+    assert not store.upload(tmp_path / "a", (), summary)
+    [told] = store.told()
+    assert told.endswith("has 41 MB: too much to upload while you wait; `vibe-gate bundles push` uploads it.")
+    assert objects(folder) == []
+    ballast.unlink()
+    assert store.upload(tmp_path / "a", (), summary)
+    assert store.told() == ()
+
+
 def test_what_is_not_sealed_or_not_sound_is_not_uploaded(machine: Machine, folder: Path, tmp_path: Path) -> None:
     recorded(tmp_path / "a")
     [entry] = Bundles(tmp_path / "a", Provenance(NOW)).runs()

@@ -60,8 +60,9 @@ def began(run_id: str) -> str:
 
 
 def is_evidence(key: str, cost_basis: str) -> bool:
-    """Whether a run is worth keeping for others: not if it was of checks alone, about uncommitted work."""
-    return cost_basis != "none" or not key.startswith("tree-")
+    """Whether others want a run: not a replay, nor one of checks alone about uncommitted work."""
+    is_uncommitted = key.startswith("tree-")
+    return not key.startswith(REPLAY) and not (is_uncommitted and cost_basis == "none")
 
 
 def impossible(outcome: str, exit_code: int) -> str:

@@ -50,6 +50,9 @@ PATIENCE_S = 15.0
 UPLOAD_S = 10.0
 """That the upload of a run may take at the end of a review; later `bundles push` has LONG_CALL_S."""
 
+MAX_AT_ONCE = 32 << 20
+"""Bytes of a run that is packed and uploaded while somebody waits; packing takes a second for 20 MB."""
+
 OFF_S = 60.0
 """That a process with many reviews goes without a store that failed."""
 
@@ -306,10 +309,14 @@ class SharedStore:
     def upload(self, root: Path, tracked: Collection[str], summary: Summary) -> bool:
         """Upload a run that was just sealed; whether it is there now. `tracked` as of `Provenance`."""
         self._left = UPLOAD_S
-        provenance = Provenance(self._clock(), tracked)
+        provenance, run = Provenance(self._clock(), tracked), sealed(RunEntry(summary.run_id, summary.key), summary)
+        size = sum(path.stat().st_size for path in (root / run.bundle).rglob("*") if path.is_file())
+        if size > MAX_AT_ONCE:
+            what = f"Run {run.run_id} has {size // 1_000_000} MB: too much to upload while you wait"
+            self._untold.append(f"{what}; `vibe-gate bundles push` uploads it.")
+            return False
 
         def upload() -> bool:
-            run = sealed(RunEntry(summary.run_id, summary.key), summary)
             self.runs(root, provenance, UPLOAD_S).upload(run)
             return True
 
