@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from faces.jobs import FORBIDDEN, GATE, Project
+from answers import passes
+from faces.jobs import FORBIDDEN, GATE, Project, project
+from repos import RUBRIC
+from wire import KEY, answer, answering, costing
 
 
 def edited(made: Project, old: str, new: str) -> str:
@@ -84,3 +87,31 @@ def test_the_earlier_runs_come_from_the_store_that_the_team_shares(made, tmp_pat
     told = review(made, edited(made, "TODO", "FIXME"), **key)
     assert "of the last 1 run: Would have blocked 0 of 1, would no longer block 1; $0.00." in told
     assert "No earlier run is stored here" in review(made, made.origin.git("rev-parse", "rubric"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_agents")
+def test_replays_have_a_budget_of_their_own_and_their_answers_travel(tmp_path, environ, github):
+    made = project(tmp_path, environ, github, RUBRIC)
+    dear = answer(passes("errors-not-swallowed", "names-are-clear"), usage=costing(20_000))
+    with answering(dear, repeat_last=True) as model:
+        given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+        given |= {"VIBE_GATE_INPUT_MAX_COST_USD": "2", "VIBE_GATE_ANSWERS": str(tmp_path / "cached")}
+        for number in (1, 2, 3):
+            head = made.branch(f"topic-{number}", **{"src/a.py": f"x = {number + 1}\n"})
+            made.pull(head, number)
+            made.review_pull(head, number=number, VIBE_GATE_INPUT_ARTIFACT="full", **given)
+            next(made.folder.rglob("bundle.tar.gz")).rename(made.place / f"{number}.tar.gz")
+        other = RUBRIC.replace("Does every new handler", "Does every handler")
+        head = made.branch("rubric", **{".vibe-gate/rubrics/quality.toml": other})
+        made.pull(head, 9)
+        budget = {"VIBE_GATE_INPUT_REPLAY_FROM": str(made.place), "VIBE_GATE_INPUT_REPLAY_MAX_COST_USD": "0.15"}
+        asked = len(model.script.requests)
+        told = review(made, head, **given, **budget)
+        assert len(model.script.requests) - asked == 2  # the review's own, and one replay's
+        assert "would no longer block 0; $0.20." in told
+        assert told.count("the budget is used up") == 2
+        asked = len(model.script.requests)
+        told = review(made, head, **given, **budget)
+        assert len(model.script.requests) - asked == 1
+        assert told.count("the budget is used up") == 1

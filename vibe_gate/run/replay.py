@@ -125,7 +125,7 @@ async def replay_row(
     """Judge one run again. Why that cannot be is its row's, so that the others go on."""
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
-        return not_replayed(task, "the budget of the command is used up")
+        return not_replayed(task, "the budget is used up")
     try:
         with open_state(repository.common_dir) as state:
             stored = stored_run(repository, task, clock())
