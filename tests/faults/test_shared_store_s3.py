@@ -21,6 +21,7 @@ from vibe_gate.run.review import Review
 pytest.importorskip("obstore", reason="obstore is not installed here")
 pytest.importorskip("moto.server", reason="moto is not installed here")
 
+from obstore.store import from_url
 from s3 import BUCKET, S3, bucket, moto
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
@@ -188,3 +189,35 @@ def test_a_range_is_reviewed_once_by_all_machines(s3: S3, team: Clones) -> None:
     assert len(model.script.requests) == 3
     runs = vibe_gate("bundles", "list", "--store", "--json", cwd=team.place / "a", environ=team.environ).json["bundles"]
     assert len(runs) == 6
+
+
+def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: Clones) -> None:
+    first, second = team.clone("a"), team.clone("b")
+    team.review(first, PASSES)
+    there = from_url(URL, client_options={"allow_http": True})
+    objects = {one["path"]: bytes(there.get(one["path"]).bytes()) for part in there.list() for one in part}
+    [run] = [name for name in objects if name.startswith("runs/")]
+    for name in objects.keys() - {run}:
+        there.put(name, objects[name].replace(b'"pass"', b'"fail"'))
+    there.put(run.replace("runs/2", "runs/1"), objects[run])
+    there.put(run, b"altered")
+
+    def told(*argv: str) -> tuple[int, str]:
+        done = vibe_gate(*argv, cwd=second.path, environ=team.environ)
+        return done.code, done.out + done.err
+
+    code, listed = told("bundles", "list", "--store")
+    assert (code, listed.count("foreign"), listed.count("pass")) == (0, 1, 1)
+    code, checked = told("bundles", "verify", "--store")
+    assert code == 5
+    assert "Checked 2 runs, 2 answers: 4 objects not to be believed; the rest is what the team wrote." in checked
+    assert "its bytes are not those that were uploaded" in checked
+    assert "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered" in checked
+    code, shown = told("bundles", "show", "--store")
+    assert (code, "was altered: its bytes are not those" in shown) == (5, True)
+    team.review(second, PASSES)  # asked again
+    [note] = team.told
+    assert note.startswith(f"2 objects in {URL} (first answers/")
+    assert note.endswith("altered, or not written with this VIBE_GATE_STORE_KEY; not used.")
+    team.review(team.clone("c"))  # what was altered is what the team wrote again
+    assert team.told == ()

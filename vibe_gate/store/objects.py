@@ -34,6 +34,7 @@ AT_ONCE = 16
 """Requests side by side; a bucket answers one in some 30 ms."""
 
 FILE = "file://"
+TOO_LATE = "it does not answer in time"
 _STATUS = re.compile(r"status code: (\d{3}[ A-Za-z]*)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _ERRNO = re.compile(r"\(os error (\d+)\)")
@@ -142,7 +143,7 @@ class _Begun:
         """What came of it. StoreUnavailable, FileNotFoundError, AlreadyExistsError."""
         self._thread.join(max(seconds, 0.001))
         if self._thread.is_alive():
-            raise StoreUnavailable("it does not answer in time")
+            raise StoreUnavailable(TOO_LATE)
         if self._error is not None:
             raise _told(self._error) from self._error
         return self._value
@@ -178,6 +179,8 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 
 def _why(error: BaseException) -> str:
     text = str(error)
+    if "timed out" in text or "Timeout" in text:
+        return TOO_LATE
     if "error sending request" in text or "HTTP error" in text:
         return "no connection"
     if "169.254.169.254" in text or "metadata" in text:
@@ -203,6 +206,6 @@ def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore
     plain = any(environ.get(name, "").lower() in ("1", "true") for name in ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP"))
     return from_url(
         url,
-        client_options={"timeout": f"{seconds:g}s", "connect_timeout": f"{CONNECT_S}s", "allow_http": plain},
+        client_options={"timeout": f"{seconds + 1:g}s", "connect_timeout": f"{CONNECT_S}s", "allow_http": plain},
         retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=seconds)},
     )
