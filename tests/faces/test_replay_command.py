@@ -26,7 +26,8 @@ def test_the_table_names_what_came_out_otherwise_and_what_it_comes_to(tmp_path: 
         history.repo.git("config", "user.email", "ada@example.org")
         assert vibe_gate("label", finding, "wrong", **call).code == 0
         done = vibe_gate("replay", "--since", "1d", "--html", "page.html", **call)
-        assert (done.code, done.err) == (0, "")
+        told = "Replaying 2 runs: at most $1.00 (--max-cost-usd), nothing for known answers.\n"
+        assert (done.code, done.err) == (0, told)
         head, row, found, blocked, labelled = done.out.splitlines()
         assert head.split() == ["run", "criterion", "before", "->", "after", "USD"]
         assert row.split()[:5] == [runs[0].run_id[:18], "quality/errors-not-swallowed", "fail", "->", "pass"]

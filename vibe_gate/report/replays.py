@@ -25,7 +25,8 @@ def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
     if lost := [row for row in rows if row.why]:
         yield f"cannot be replayed: {counted(len(lost), 'run')}"
         yield from (f"  {row.run_id}: {row.why.splitlines()[0]}" for row in lost)
-    yield from sentences(totals(rows))
+    if rows:
+        yield from sentences(totals(rows))
 
 
 def _cells(row: ReplayRow, change: CriterionChange) -> tuple[str, ...]:
@@ -46,6 +47,9 @@ def findings(change: CriterionChange) -> Iterator[str]:
 
 def sentences(total: ReplayTotals) -> Iterator[str]:
     """What the rows come to, for people."""
+    if not total.replayed:
+        yield "No run was replayed."
+        return
     yield (
         f"Would have blocked {total.new:,} of {total.replayed:,}, would no longer block {total.gone:,}; "
         f"${total.usd:.2f}."

@@ -15,6 +15,7 @@ from vibe_gate.domain.bundles import RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
@@ -49,7 +50,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if repository is None:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
         request = _request(args, repository, environ)
-        most = _checked_gate(repository, request)
+        gate = _checked_gate(repository, request)
         team = TeamRuns(environ, runs.root) if args.store else None
         chosen = [one for one in _chosen(args, team or runs, repository) if args.shard.has(one.run_id)]
         if team:
@@ -59,7 +60,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         rows = {row.run_id: row for row in plan.known}
         rows |= {row.run_id: row for row in _missing(plan) if args.table}
         if not args.table:
-            _replay(args, repository, request, plan, most, rows, environ)
+            if has_key and request.wire != "replay" and any(one.judge_criteria for one in gate.rubrics):
+                _tell_most(len(plan.tasks), gate.file.budget.max_cost_usd, args.max_cost_usd)
+            _replay(args, repository, request, plan, gate.file.budget.max_cost_usd, rows, environ)
     return _shown(args, [rows[one.run_id] for one in chosen], request.batch)
 
 
@@ -79,13 +82,22 @@ def _request(args: argparse.Namespace, repository: Repository, environ: Mapping[
     return replace(asked, batch=replay_batch(repository, asked, environ))
 
 
-def _checked_gate(repository: Repository, request: ReviewRequest) -> float:
-    """USD that one replay may cost at most; a wrong --rubric, and definitions that do not parse, are errors."""
+def _checked_gate(repository: Repository, request: ReviewRequest) -> Gate:
+    """The gate of a change of nothing; a wrong --rubric, and definitions that do not parse, are errors."""
     tree = repository.tree_of(repository.head())
     nothing = repository.between(tree, tree)
     gate = gate_for(repository, nothing, base=None, definitions=request.definitions)
     rubrics_for(gate, nothing, request.rubrics)
-    return gate.file.budget.max_cost_usd
+    return gate
+
+
+def _tell_most(number: int, each_usd: float, all_usd: float | None) -> None:
+    """Say what it can cost, before it is paid."""
+    if number:
+        most = min(number * each_usd, all_usd or float("inf"))
+        complain(
+            f"Replaying {counted(number, 'run')}: at most ${most:.2f} (--max-cost-usd), nothing for known answers."
+        )
 
 
 def _chosen(args: argparse.Namespace, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
