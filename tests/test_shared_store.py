@@ -79,6 +79,19 @@ def test_a_second_clone_asks_nothing_that_the_first_was_answered(team: Team) -> 
     assert (done.summary.cache.hits, done.summary.cache.misses) == (2, 0)
 
 
+def test_each_counts_the_runs_that_another_machine_has_made_of_the_same_question(team: Team) -> None:
+    first, second = team.clone("a"), team.clone("b")
+    each = ("review", "HEAD~1..HEAD", "--each", "--json")
+    with answering(answer(PASSES)) as model:
+        environ = team.environ | model.environ
+        (made, _) = map(json.loads, vibe_gate(*each, cwd=first.path, environ=environ).out.splitlines())
+    lacking = vibe_gate(*each, "--table", cwd=second.path, environ=environ)
+    assert json.loads(lacking.out.splitlines()[0])["outcome"] == "missing"
+    brought = vibe_gate(*each, "--table", "--store", cwd=second.path, environ=environ)
+    row = json.loads(brought.out.splitlines()[0])
+    assert (row["run_id"], row["outcome"], row["recorded"]) == (made["run_id"], "pass", True), brought.err
+
+
 @pytest.mark.slow  # one waits a second for the other
 def test_of_two_clones_at_once_one_asks_and_the_other_waits_for_its_answer(team: Team) -> None:
     first, second = team.clone("a"), team.clone("b")

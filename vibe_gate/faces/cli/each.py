@@ -23,6 +23,7 @@ from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.output import emit, emit_lines, is_terminal, now
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.faces.cli.request import advising_about
+from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
@@ -53,6 +54,8 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
         asked = _resolved(request, repository, environ)
         own = [name for name in chosen if args.shard.has(name)]
         bundles = Bundles(repository.root, Provenance(now(), repository.tracked(STORE)))
+        if args.store:
+            _bring(repository, bundles, own, asked.batch, environ)
         screen = _Screen(own, as_json=args.json)
         if args.table:
             for row in recorded(repository, bundles, own, asked.batch):
@@ -71,6 +74,18 @@ def _resolved(request: ReviewRequest, repository: Repository, environ: Mapping[s
     cassette = request.cassette and request.cassette.absolute()
     asked = replace(request, **ids, cassette=cassette, alone=True)
     return replace(asked, batch=batch_of(repository, asked, environ))
+
+
+def _bring(
+    repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str, environ: Mapping[str, str]
+) -> None:
+    """Bring the runs of these commits that the team's store has and this clone lacks. GateError.
+
+    Their names do not say to which batch they belong.
+    """
+    lacking = {name for name in commits if not bundles.in_batch(name, batch)}
+    shared = TeamRuns(environ, repository.root).bundles
+    shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
 
 def _checked_gate(repository: Repository, request: ReviewRequest, commits: Sequence[str]) -> float | None:

@@ -31,7 +31,7 @@ FORMATS = {
 }
 """What a review is written as, by option; `formats` has the writers."""
 
-OF_MANY = ("jobs", "no-merges", "shard", "cluster", "table")
+OF_MANY = ("jobs", "no-merges", "shard", "cluster", "store", "table")
 OF_ONE = ("staged", "commit", "workflow", "concise", "quiet")
 """Options that go with `--each` alone, and those that do not go with it, besides formats."""
 
@@ -61,6 +61,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--no-merges", action="store_true", help="leave out merges (else: against their first parent)")
     SHARD(many)
     CLUSTER(many)
+    many.add_argument("--store", action="store_true", help="count runs of the team's store; they are fetched")
     many.add_argument("--table", action="store_true", help="review nothing; print what is recorded of this range")
 
     limits = add_limits(parser)
