@@ -144,8 +144,8 @@ class SharedRuns(Bundles):
 
     def fetch(self, entries: Iterable[RunEntry]) -> None:
         """Bring runs into the store below `root`. IntegrityError: one is not what was uploaded."""
-        wanted = {entry.place for entry in entries}
-        for run in self.found():
+        wanted = {entry.place: entry.run_id for entry in entries}
+        for run in self.found(since=min(wanted.values(), default="")) if wanted else ():
             if run.entry.place in wanted:
                 self._fetch(run, self.root)
 
@@ -255,8 +255,8 @@ def _packed(kept: list[object]) -> str:
 
 
 def _entry(run_id: str, key: str, facts: str) -> RunEntry:
-    """The entry that a genuine name tells of. ValueError, TypeError, zlib.error."""
+    """The entry that a genuine name tells of, without what later versions append. ValueError, TypeError, zlib.error."""
     packed = facts.replace("/", "")
     kept = json.loads(zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))))
-    about = dict(zip(_FACTS, kept, strict=True))
+    about = dict(zip(_FACTS, kept, strict=False))
     return RunEntry(run_id=run_id, key=key, **about | {"rubrics": tuple(map(tuple, about["rubrics"]))})
