@@ -209,19 +209,22 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def setup(self, worker: distributed.Worker) -> None:
         """Check the worker and unpack. Raises if it cannot be used, so that one which comes later does not join."""
-        if why := self.unfit():
-            raise RuntimeError(why)
-        self._unpacked = await asyncio.to_thread(self._unpack, self._parcel) if self._parcel else None
         self._thread = threading.local()
         self._children: dict[Any, Child] = {}  # by the key of the task
         self._all: list[Child] = []
+        self._unpacked: Unpacked | None = None
+        if why := self.unfit():
+            raise UsageError(f"This worker cannot be used: {why}.")
+        if self._parcel:
+            self._unpacked = await asyncio.to_thread(self._unpack, self._parcel)
+            self._parcel = None  # it may be large
 
-    def teardown(self, worker: distributed.Worker) -> None:
+    async def teardown(self, worker: distributed.Worker) -> None:
         """Let the processes go: one that has a task ends it."""
         for child in self._all:
             child.let_go()
         if self._unpacked:
-            self._unpacked.close(delete=self.is_over)
+            await asyncio.to_thread(self._unpacked.close, delete=self.is_over)
 
     def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:  # noqa: ANN401 (as Dask has it)
         """End a task that is not wanted any more: its command was interrupted, or is gone."""

@@ -42,7 +42,7 @@ class RepositoryTask(Protocol):
 _LATER = datetime(9000, 1, 1, tzinfo=UTC)
 """A run that this process has just made is not from the future."""
 
-_ABANDONED_S = 86_400
+_ABANDONED_S, _PATIENCE_S = 86_400, 5
 _ARCHIVE = "run.tar.gz"
 
 T = TypeVar("T", bound=RepositoryTask)
@@ -119,11 +119,16 @@ class Unpacked:
         (self._folder / "ready").touch()
 
     def close(self, *, delete: bool) -> None:
-        """Let go of the folder. `delete` it if no other process uses it: the command has ended."""
-        if delete:
+        """Let go of the folder. `delete`: the command has ended, so delete it when all others have let go, which takes
+        them a moment."""
+        latest = time.monotonic() + _PATIENCE_S if delete else 0
+        while time.monotonic() < latest:
             with suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(self._folder, ignore_errors=True)
+                break
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            time.sleep(0.05)
         os.close(self._descriptor)
 
 
