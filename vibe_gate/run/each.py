@@ -25,7 +25,7 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
-from vibe_gate.gate.trusted import trusted_revision
+from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import MAX_COMMITS, Repository
 from vibe_gate.report import queries, sentences
@@ -83,12 +83,18 @@ def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[st
 
 
 def _definitions(repository: Repository, request: ReviewRequest) -> list[list[str]]:
-    """The ids of what a gate is made of, at the trusted revision and the remote's default branch."""
+    """The ids of what a gate is made of at the trusted revision, and if it has none, or is each commit's parent, at the
+    remote's default branch."""
     trusted = trusted_revision(repository, "", base=request.base, definitions=request.definitions)
-    trusted = repository.snapshot() if trusted == "worktree" else trusted
-    trees = [repository.tree(name) for name in (trusted, repository.remote_default()) if name]
-    entries = [[tree.entry(name.encode()) for name in DEFINITIONS] for tree in trees]
-    return [[entry.id if entry else "" for entry in found] for found in entries]
+    found = [_of_gate(repository, repository.snapshot() if trusted == WORKTREE else trusted)] if trusted else []
+    default = repository.remote_default()
+    return found if default is None or (found and found[0][0]) else [*found, _of_gate(repository, default)]
+
+
+def _of_gate(repository: Repository, revision: str) -> list[str]:
+    tree = repository.tree(revision)
+    entries = [tree.entry(name.encode()) for name in DEFINITIONS]
+    return [entry.id if entry else "" for entry in entries]
 
 
 # What is recorded
