@@ -368,3 +368,28 @@ def test_whatever_the_tables_say_it_is_a_gate_or_visible_mistakes(written: dict[
 def test_whatever_the_bytes_are_it_is_a_gate_or_visible_mistakes(raw: bytes) -> None:
     found = mistakes(text_tree({"gate.toml": b"schema = 1\n" + raw}))
     assert all(paths.is_plain(line) for line in found)
+
+
+def test_the_address_of_a_shared_store_is_a_bucket_or_an_absolute_folder_and_has_no_credentials() -> None:
+    def why(url: str) -> str:
+        wrong = mistakes(
+            text_tree({"gate.toml": f"schema = 1\n[store]\nurl = {url!r}\n", "rubrics/quality.toml": RUBRIC})
+        )
+        return wrong[0] if wrong else ""
+
+    known = "s3://b", "s3://b/p/q", "gs://b", "az://c/p", "abfss://c@a.dfs.core.windows.net/p", "file:///srv/team"
+    assert [why(url) for url in known] == [""] * len(known)
+    elsewhere = (
+        "http://x/y",
+        "https://s3.amazonaws.com/b",
+        "s3:b",
+        "s3://",
+        "file://host/x",
+        "file://",
+        "/srv",
+        "memory:///",
+    )
+    assert all("url must begin with one of s3://, gs://, az://, abfss://, file://" in why(url) for url in elsewhere)
+    loose = "s3://b?versionId=1", "s3://b/#x", "s3://b/%2e%2e/x", "s3://b/a b", "s3://b/\u202ex"
+    assert all("url must have no blanks, escapes, query or fragment" in why(url) for url in loose)
+    assert all("url must have no user and no .. in it" in why(url) for url in ("s3://id:key@b/p", "file:///srv/../etc"))
