@@ -216,13 +216,13 @@ REPLAY = Command(
     _run,
     examples="""\
 examples:
-  vibe-gate replay --since 30d                what the rubrics on disk would have said
+  vibe-gate replay --since 30d          what would the rubrics on disk have said
   vibe-gate replay v1.0..main --rubric safety
   vibe-gate replay 20261101T0910 --judge claude-opus-4-8
 
 Nothing is asked where nothing changed. After Ctrl-C the same command goes on.
 
-exit codes: 0 replayed, 2 definitions that do not parse, 3 a run is undecided now,
-or nothing could be replayed
+exit codes: 0 replayed, 2 usage, or definitions that do not parse, 3 a run is
+undecided now, or nothing could be replayed
 """,
 )
