@@ -15,6 +15,7 @@ from wire import answer
 
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.domain.summary import Summary
 from vibe_gate.git import open_repository
@@ -86,12 +87,14 @@ class History:
 
     def replayed_by_name(self, *runs: tuple[str, str], **request: Any) -> list[ReplayRow]:
         asked = ReviewRequest(Selection("range"), definitions="worktree", batch="b", **request)
+        gates = dict[str, Gate]()
         with open_repository(self.path, self.environ) as repository:
             return [
                 asyncio.run(
                     replay_row(
                         ReplayTask(self.path, run_id, key, asked),
                         repository,
+                        gates,
                         environ=self.environ,
                         clock=lambda: datetime.now(UTC),
                     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
@@ -25,6 +26,8 @@ from vibe_gate.run.replay import ReplayTask, not_replayed, replay_row
 from vibe_gate.store import Bundles, State, open_state
 
 _opened = ExitStack()
+_gates: dict[str, Gate] = {}
+"""By batch of replays, for one after the other."""
 atexit.register(_opened.close)
 
 
@@ -44,7 +47,7 @@ def replay_run(task: ReplayTask) -> ReplayRow:
         repository, _, _ = _repository(task.root)
     except GateError as error:
         return not_replayed(task, str(error))
-    return progress.run(replay_row(task, repository, environ=os.environ, clock=_now))
+    return progress.run(replay_row(task, repository, _gates, environ=os.environ, clock=_now))
 
 
 def run_case(task: CaseTask) -> CaseResult:
@@ -85,6 +88,7 @@ def unpacked(parcel: Parcel) -> Unpacked:
 
 def close() -> None:
     """Close what this process has opened for its tasks."""
+    _gates.clear()
     _repository.cache_clear()
     _case_set.cache_clear()
     _opened.close()

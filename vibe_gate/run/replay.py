@@ -120,9 +120,17 @@ class StoredRun(Struct, frozen=True):
 
 
 async def replay_row(
-    task: ReplayTask, repository: Repository, *, environ: Mapping[str, str], clock: Callable[[], datetime]
+    task: ReplayTask,
+    repository: Repository,
+    gates: dict[str, Gate],
+    *,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
 ) -> ReplayRow:
-    """Judge one run again. Why that cannot be is its row's, so that the others go on."""
+    """Judge one run again. Why that cannot be is its row's, so that the others go on.
+
+    `gates` keeps what is read of the definitions of each batch.
+    """
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
         return not_replayed(task, "the budget is used up")
@@ -130,7 +138,7 @@ async def replay_row(
         with open_state(repository.common_dir) as state:
             stored = stored_run(repository, task, clock())
             change = stored_change(repository, stored)
-            gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
+            gate = _gate(repository, change, task.request, gates)
             chosen = rubrics_for(gate, change, task.request.rubrics)
             require_message(stored, change, chosen)
             left_out = {one.id for one in chosen if one.has_command and not task.request.runs_commands}
@@ -142,13 +150,23 @@ async def replay_row(
                 clock=clock,
                 progress=_unheard,
                 state=state,
-                stored=StoredChange(change, recall),
+                stored=StoredChange(change, gate, recall),
             )
             after = (await walk).summary
             before = without(stored.summary, left_out)
             return compared(before, after, task.request.rubrics, state.labels.all())
     except GateError as error:
         return not_replayed(task, str(error))
+
+
+def _gate(repository: Repository, change: Change, request: ReviewRequest, gates: dict[str, Gate]) -> Gate:
+    """The gate of the definitions that were named; of the change itself, or the built-in one, where they are none."""
+    if request.batch in gates:
+        return gates[request.batch]
+    gate = gate_for(repository, change, base=None, definitions=request.definitions)
+    if gate.origin == "trusted":  # the same for each change; a snapshot for each would take longer than its checks
+        gates[request.batch] = gate
+    return gate
 
 
 def not_replayed(task: ReplayTask, why: str) -> ReplayRow:

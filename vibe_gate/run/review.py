@@ -106,9 +106,11 @@ class Review(Struct, frozen=True):
 
 
 class StoredChange(Struct, frozen=True):
-    """The change of a stored run; `recall` lets the shared state have what that run was answered."""
+    """The change of a stored run, and the gate that it is judged by; `recall` lets the shared state have what that run
+    was answered."""
 
     change: Change
+    gate: Gate
     recall: Callable[[Facts, RunContext], None]
 
 
@@ -141,7 +143,7 @@ async def review_in(
 ) -> Review:
     """`review` in a repository that is open already, with its shared state if that is open, too.
 
-    `stored`: a change that was reviewed before takes the place of what the request selects.
+    `stored`: a change that was reviewed before takes the place of what the request selects, and its gate.
     """
     began = time.monotonic()
     progress("change", "reading the change")
@@ -149,7 +151,9 @@ async def review_in(
         change = stored.change if stored else repository.change(request.selection)
         if not change.files and not request.rubrics:  # the gate is not even read
             return Review(nothing(change), repository.remarks, root=repository.root)
-        gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
+        gate = (
+            stored.gate if stored else gate_for(repository, change, base=request.base, definitions=request.definitions)
+        )
         gate = gate.judged_by(request.model) if request.model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
         rubrics = tuple(one for one in rubrics if request.runs_commands or not one.has_command)

@@ -19,6 +19,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import RULE_FILES, Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.paths import matches, unquote
 from vibe_gate.domain.replayed import Replayed, ReplayRow
 from vibe_gate.domain.summary import Summary
@@ -86,7 +87,7 @@ def _rows(
     clock: Callable[[], datetime],
 ) -> Iterable[ReplayRow]:
     """A row for each run, the newest first, one after the other: a deadline interrupts by signals."""
-    ends = time.monotonic() + LONGEST_S
+    ends, gates = time.monotonic() + LONGEST_S, dict[str, Gate]()
     for run in reversed(list(runs)):
         left_s = ends - time.monotonic()
         limited = replace(asked, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
@@ -94,7 +95,7 @@ def _rows(
         if left_s <= 0:
             yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue
-        row = progress.run(replay_row(task, repository, environ=environ, clock=clock))
+        row = progress.run(replay_row(task, repository, gates, environ=environ, clock=clock))
         left_usd -= row.usd
         yield row
 
