@@ -36,21 +36,20 @@ def pool_of(
 ) -> Iterator[Workers]:
     """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
 
-    `asks`: the tasks may ask a model. `files`: they need the files of the working tree; `cassettes`:
-    what is replayed is among them. `about`: place of the stored
-    run that a task needs, "" for none.
+    `asks`: the tasks may ask a model. `files`: they need the files of the working tree; `cassettes`: what is replayed
+    is among them. `about`: the place of the stored run that a task needs, "" for none.
     """
     if not cluster:
         with local_workers(jobs) as local:
             yield local
         return
+    if cluster != LOCAL and wire != "live" and not (cassettes and wire == "replay"):
+        raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
     try:
         from vibe_gate.run import cluster as dask
         from vibe_gate.run.parcel import Home, parcel_of
     except ModuleNotFoundError as error:
         raise UsageError("--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'") from error
-    if cluster != LOCAL and wire != "live" and not (cassettes and wire == "replay"):
-        raise UsageError(f"--wire {wire} uses files of this machine; use --cluster local.")
     with open_state(repository.common_dir) as state:
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
         unfit = partial(workers.unfit, asks=asks and wire != "replay")

@@ -1,0 +1,103 @@
+"""What travels to a worker's machine and back, and the process that carries a task out there; without a cluster."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from concurrent.futures import BrokenExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from repos import Repo
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.faces import workers
+from vibe_gate.faces.cli.pool import pool_of
+from vibe_gate.git import open_repository
+from vibe_gate.run.child import Child
+from vibe_gate.run.each import CommitTask
+from vibe_gate.run.parcel import Home, Unpacked, deliver, parcel_of
+from vibe_gate.store import open_state
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = Repo(tmp_path / "repo", environ)
+    made.commit("First", **{"a.txt": "one\n"})
+    made.commit("Second", **{"a.txt": "two\n"})
+    return made
+
+
+def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_when_the_last_lets_go(repo, tmp_path):
+    head = repo.git("rev-parse", "HEAD")
+    with open_repository(repo.path, repo.environ) as repository, open_state(repository.common_dir) as state:
+        state.answers.put("ab" * 32, {"outcome": "pass"}, now())
+        parcel = parcel_of(repository, files=False)
+        first, second = Unpacked(parcel, repo.environ), Unpacked(parcel, repo.environ)
+        assert first.root == second.root
+        with open_state(first.root / ".git") as there:
+            assert there.answers.get("ab" * 32, now()) == {"outcome": "pass"}
+        task = CommitTask(repo.path, head, "Second", ReviewRequest(Selection("range"), judge=False, batch="b"))
+        delivery = deliver(workers.review_commit, first.root, task, b"")
+        workers.close()
+        assert not (first.root / delivery.result.bundle).exists()
+        row = Home(repository.root, (), state, now).take_in(delivery)
+        assert (row.commit, row.outcome) == (head, "pass")
+        assert (repo.path / row.bundle / "summary.json").exists()
+        first.close(delete=False)
+        assert second.root.exists()
+        second.close(delete=True)
+        assert not second.root.exists()
+
+
+def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):
+    (tmp_path / f"vibe-gate-cluster-{os.getuid()}").mkdir(0o777)
+    (tmp_path / f"vibe-gate-cluster-{os.getuid()}").chmod(0o777)
+    with (
+        open_repository(repo.path, repo.environ) as repository,
+        pytest.raises(InfrastructureError, match="not this user's alone; delete it"),
+    ):
+        Unpacked(parcel_of(repository, files=False), repo.environ)
+
+
+def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but_not_when_it_is_let_go():
+    child = Child()
+    assert child.carry_out(math.sqrt, 4.0) == 2.0
+    with pytest.raises(ValueError, match="math domain error"):
+        child.carry_out(math.sqrt, -1.0)
+    threading.Timer(0.1, child.end).start()
+    began = time.monotonic()
+    with pytest.raises(BrokenExecutor):
+        child.carry_out(time.sleep, 30)
+    assert time.monotonic() - began < 10
+    threading.Timer(0.1, child.let_go).start()
+    assert child.carry_out(time.sleep, 0.3) is None
+
+
+@pytest.mark.parametrize(
+    ("cluster", "wire", "sentence"),
+    [
+        ("local", "live", "install it: pip install 'vibe-gate\\[cluster\\]'"),
+        ("tcp://127.0.0.1:1", "record", "use --cluster local"),
+    ],
+)
+def test_what_a_cluster_lacks_or_cannot_do_is_a_sentence(repo, monkeypatch, cluster, wire, sentence):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "vibe_gate.run.cluster", raising=False)
+    with (
+        open_repository(repo.path, repo.environ) as repository,
+        pytest.raises(UsageError, match=sentence),
+        pool_of(cluster, 2, repository, repo.environ, asks=False, wire=wire),
+    ):
+        pass
