@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sdk_alone
 from answers import passes
 from command import vibe_gate
 from repos import GATE, SWALLOWS, Repo, gated
+from scripted_messages_api import Hang
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
@@ -221,3 +227,21 @@ def test_foreign_and_altered_objects_are_named_and_never_believed(s3: S3, team: 
     assert note.endswith("altered, or not written with this VIBE_GATE_STORE_KEY; not used.")
     team.review(team.clone("c"))  # what was altered is what the team wrote again
     assert team.told == ()
+
+
+def test_a_machine_that_dies_while_it_asks_holds_others_up_no_longer_than_its_deadline(s3: S3, team: Clones) -> None:
+    argv = (sys.executable, "-m", "vibe_gate", "review", "--commit", "HEAD", "--deadline")
+    with answering(Hang(), PASSES) as model:
+        environ = team.environ | model.environ | {"PYTHONPATH": f"{Path(__file__).parents[2]}:{sdk_alone.SITE}"}
+        first = subprocess.Popen(
+            [*argv, "8"], cwd=team.clone("a").path, env=environ, start_new_session=True, stderr=subprocess.DEVNULL
+        )
+        while not model.script.requests:
+            time.sleep(0.05)
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        assert s3.count("POST") == 0  # it left its claim
+        done = vibe_gate("review", "--commit", "HEAD", "--deadline", "60", cwd=team.clone("b").path, environ=environ)
+    assert done.code == 0, done.err
+    assert "another review asks the same just now; waiting for its answer" in done.err
+    assert (len(model.script.requests), model.script.unexpected) == (2, [])

@@ -189,13 +189,13 @@ def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterato
     try:
         store = standing_store(repository, environ, now)
     except UsageError as error:
-        yield Point("team's store", "warning", str(error), advice)
+        yield Point("team store", "warning", str(error), advice)
         return
     store.probe()
     if told := store.told():
-        yield Point("team's store", "warning", told[0], advice)
+        yield Point("team store", "warning", told[0], advice)
     else:
-        yield Point("team's store", "ok", gate.store_url)
+        yield Point("team store", "ok", gate.store_url)
 
 
 def _sessions(common_dir: Path) -> Iterator[Point]:
