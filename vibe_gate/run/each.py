@@ -150,9 +150,8 @@ def is_settled(summary: Summary, *, has_key: bool) -> bool:
 
 def _is_open(criterion: CriterionResult) -> bool:
     """Whether it lacks an answer: judges who cannot tell, or do not agree, have given theirs."""
-    answers = {vote.outcome for vote in criterion.votes if vote.is_whole}
-    told = all(vote.is_whole for vote in criterion.votes) and (answers == {"abstain"} or len(answers) > 1)
-    return criterion.outcome == "error" or (criterion.outcome == "abstain" and not told)
+    left_open = criterion.unanswered or (criterion.kind == "check" and criterion.outcome == "abstain")
+    return left_open or criterion.outcome == "error"
 
 
 def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | None:

@@ -1,0 +1,45 @@
+"""Which commits are reviewed again when the same command is given."""
+
+from __future__ import annotations
+
+import pytest
+from report.summaries import criterion, rubric, summary
+
+from vibe_gate.domain.commit_row import worst
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY, Vote
+from vibe_gate.run.each import is_settled
+
+CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
+NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
+
+
+def judged(outcome: str, *votes: Vote, code: int = 3, reason: str = "") -> Summary:
+    kind = {"kind": "judge", "decided_by": "unanimous" if votes else "none", "votes": votes, "reason": reason}
+    run = {0: "pass", 1: "fail", 4: "pass"}.get(code, "inconclusive")
+    return summary(outcome=run, exit_code=code, rubrics=(rubric(criterion("c", outcome, **kind), outcome=run),))
+
+
+@pytest.mark.parametrize(
+    ("found", "settled", "with_key"),
+    [
+        (summary(), True, True),
+        (judged("fail", code=1), True, True),
+        (judged("pass", code=4), True, True),
+        (judged("abstain", CANNOT_TELL), True, True),
+        (judged("abstain", NO_ANSWER), False, False),
+        (judged("abstain", CANNOT_TELL, NO_ANSWER), False, False),
+        (judged("abstain"), False, False),
+        (judged("error", NO_ANSWER), False, False),
+        (judged("abstain", code=0, reason=NO_KEY), True, False),
+        (judged("pass", code=5), False, False),
+    ],
+)
+def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
+    found: Summary, settled: bool, with_key: bool
+) -> None:
+    assert (is_settled(found, has_key=False), is_settled(found, has_key=True)) == (settled, with_key)
+
+
+def test_of_many_exit_codes_the_worst_is_the_one() -> None:
+    assert [worst(codes) for codes in ([], [0, 0], [0, 4], [4, 3], [3, 2], [2, 1], [1, 5, 0])] == [0, 0, 4, 3, 2, 1, 5]
