@@ -76,6 +76,8 @@ def stretches(where: Path, environ: dict[str, str], wanted: int) -> list[str]:
             break
         found.append(f"{base}..{head}")
         commits += len(git(where, environ, "rev-list", found[-1]).split())
+    if not found:
+        raise SystemExit(f"{where} has fewer than {STRETCH + 1} commits: fetch more of its history.")
     return found[::-1]
 
 
