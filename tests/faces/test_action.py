@@ -132,6 +132,33 @@ def test_an_overloaded_model_is_waited_for_and_one_that_stays_so_is_named_once(t
         assert (done.code, conclusions(made)[-1], len(model.script.requests)) == (0, "success", 5), done.out
 
 
+def test_jobs_share_answers_and_runs_by_the_store_that_the_base_names(tmp_path, environ, github):
+    pytest.importorskip("obstore", reason="obstore is not installed here")
+    made = project(tmp_path, environ, github, RUBRIC)
+    team, elsewhere = tmp_path / "team", tmp_path / "elsewhere"
+    team.mkdir()
+    elsewhere.mkdir()
+    stores = [f'{GATE}[store]\nurl = "{folder.as_uri()}"\n' for folder in (team, elsewhere)]
+    made.origin.commit("Share", **{".vibe-gate/gate.toml": stores[0]})
+    head = made.branch("topic", **{"src/load.py": SWALLOWS, ".vibe-gate/gate.toml": stores[1]})
+    made.pull(head)
+    given = {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+    with answering(FAILS, repeat_last=True) as model:
+        given |= {"ANTHROPIC_BASE_URL": model.base_url}
+        keyless = made.review_pull(head, VIBE_GATE_INPUT_JUDGE="false", **given)
+        assert "VIBE_GATE_STORE_KEY is not set" in keyless.out
+        given |= {"VIBE_GATE_STORE_KEY": "a secret of the whole team"}
+        codes = [made.review_pull(head, **given).code for _ in range(2)]
+        assert (codes, len(model.script.requests)) == ([1, 1], 1)
+        assert sorted(path.name for path in team.iterdir()) == ["answers", "claims", "runs"]
+        assert len(list(team.glob("runs/*"))) == 2
+        assert list(elsewhere.iterdir()) == []
+        team.rename(tmp_path / "unmounted")
+        lost = made.review_pull(head, **given)
+    assert (lost.code, len(model.script.requests)) == (1, 2)
+    assert f"The shared store {team.as_uri()} is not used: there is no such folder." in lost.out
+
+
 def test_answers_travel_between_jobs_of_the_same_trees_and_nothing_else_counts_as_one(tmp_path, environ, github):
     made = project(tmp_path, environ, github, RUBRIC)
     head = made.branch("topic", **{"src/load.py": SWALLOWS})
