@@ -274,7 +274,8 @@ def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tu
 
 def _replayed(job: _Job, done: Review) -> Replayed:
     """What the change's own rubrics would have said of earlier runs, if that is wanted and it edits them."""
-    summary, waits = done.summary, job.trigger.fork or job.trigger.reviewed or job.draft
+    summary, trigger = done.summary, job.trigger
+    waits = trigger.number is None or trigger.fork or trigger.reviewed or job.draft
     if not job.inputs.replay or waits or not summary.run_id or not edits_rubrics(summary):
         return Replayed()
     try:
