@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -59,6 +59,17 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
         assert second.root.exists()
         second.close(delete=True)
         assert not second.root.exists()
+
+
+def test_workers_that_come_at_once_make_one_copy_and_none_waits_for_ever(repo):
+    with open_repository(repo.path, repo.environ) as repository:
+        parcel = parcel_of(repository, files=False)
+    with ThreadPoolExecutor(6) as crew:
+        made = list(crew.map(lambda _: Unpacked(parcel, repo.environ), range(6), timeout=30))
+    assert len({one.root for one in made}) == 1
+    with ThreadPoolExecutor(6) as crew:
+        list(crew.map(lambda one: one.close(delete=True), made))
+    assert not made[0].root.exists()
 
 
 def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import distributed
+from distributed.comm import CommClosedError
 
 from vibe_gate import __version__
 from vibe_gate.domain.escape import counted
@@ -69,9 +70,8 @@ def cluster_workers(
             client = _client(address)
         stack.callback(client.close)
         executor = _DaskExecutor(client, outfit, home, about, tell)
-        threads = executor.equip()
         stack.callback(executor.leave)
-        yield Workers(executor, threads * _QUEUED)
+        yield Workers(executor, executor.equip() * _QUEUED)
 
 
 def _client(address: object) -> distributed.Client:
@@ -151,12 +151,11 @@ class _DaskExecutor(Executor):
     def _ended(self, future: Future[Any], sent: distributed.Future) -> None:
         """Hand on how a task ended. Dask calls this in a thread of its own, for one task after the other."""
         self._sent.discard(sent)
-        if sent.cancelled():
-            self._lost = True
-            future.set_exception(BrokenExecutor("the scheduler is gone"))
-            return
         try:
             future.set_result(self._home.take_in(sent.result()))
+        except (distributed.CancelledError, CommClosedError):
+            self._lost = True
+            future.set_exception(BrokenExecutor("the scheduler is gone"))
         except distributed.KilledWorker as error:
             future.set_exception(BrokenExecutor(str(error)))
         except Exception as error:  # noqa: BLE001  as every executor does

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import random
 import shutil
 import tempfile
 import time
@@ -94,22 +95,29 @@ class Unpacked:
             self.root = self._folder / "repository"
             self.lock = place / f"{parcel.name}.lock"
             self._descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-            if not self._is_ready:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX)  # who has it shared uses it, so it is ready
-                self._make(parcel, environ)
-                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            self._hold(parcel, environ)
             _remove_abandoned(place)
         except OSError as error:
             raise InfrastructureError(f"no repository could be made for the tasks: {error}.") from error
 
-    @property
-    def _is_ready(self) -> bool:
-        return (self._folder / "ready").exists()
+    def _hold(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
+        """Have the folder ready, and a shared lock of it.
+
+        Nobody waits for the lock alone: whoever has made the folder keeps it shared as long as the command takes.
+        """
+        while True:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            if (self._folder / "ready").exists():
+                return
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not (self._folder / "ready").exists():
+                    self._make(parcel, environ)
+            except BlockingIOError:
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                time.sleep(random.uniform(0.02, 0.1))  # noqa: S311  so that two do not meet again
 
     def _make(self, parcel: Parcel, environ: Mapping[str, str]) -> None:
-        if self._is_ready:  # by another worker meanwhile
-            return
         shutil.rmtree(self._folder, ignore_errors=True)  # of a worker that was killed while it made it
         self.root.mkdir(0o700, parents=True)
         parcel.copy.write(self.root, environ)
