@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from inspect import CO_COROUTINE
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -145,6 +147,9 @@ def _plain(stage: str, text: str) -> None:
 MOST_NESTED = 10
 """Tasks of which each waits for the next; there are five."""
 
+HANDED_ON_S = 5.0
+"""How long Ctrl-C may take from the task that it ended to the walk: each task on the way ends its processes first."""
+
 
 def run(walk: Coroutine[Any, Any, T]) -> T:
     """The result of a walk, in this process and to its end.
@@ -165,9 +170,10 @@ def looped(walk: Coroutine[Any, Any, T]) -> T:
 
     Only the walk itself is cancelled then, and passes that on to its tasks. `asyncio.run` cancels all at once, those of
     a task group for a second time through their group: that interrupts what ends their processes. A task that Ctrl-C
-    ended hands it to the one that waits for it, and each time it leaves the loop; where `asyncio.run` gives up, tasks
-    would be ended with the interpreter, and wait for threads that are gone. Nobody asks such a task how it ended, and
-    asyncio would print its traceback below our sentence.
+    ended hands it to the one that waits for it, which ends its others, and each time it leaves the loop; so the walk is
+    cancelled only if that does not end it. Where `asyncio.run` gives up, tasks would be ended with the interpreter, and
+    wait for threads that are gone. Nobody asks such a task how it ended, and asyncio would print its traceback below
+    our sentence.
     """
     import asyncio
 
@@ -181,10 +187,15 @@ def looped(walk: Coroutine[Any, Any, T]) -> T:
         task = loop.create_task(walk)
         try:
             return loop.run_until_complete(task)
-        except KeyboardInterrupt:
-            task.cancel()
+        except KeyboardInterrupt as stop:
+            loop.call_later(HANDED_ON_S if _is_of_a_task(stop) else 0, task.cancel)
             for _ in range(MOST_NESTED):
                 if not task.done():  # one that Ctrl-C ended does not stop the loop
                     with suppress(BaseException):  # a second Ctrl-C, too
                         loop.run_until_complete(task)
             raise
+
+
+def _is_of_a_task(error: BaseException) -> bool:
+    """Whether it was raised in a coroutine, and not between two steps of the event loop."""
+    return any(frame.f_code.co_flags & CO_COROUTINE for frame, _ in walk_tb(error.__traceback__))
