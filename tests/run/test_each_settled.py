@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from report.summaries import criterion, rubric, summary
+from report.summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain.commit_row import worst
-from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.summary import Summary, Trusted
 from vibe_gate.domain.verdict import NO_KEY, Vote
-from vibe_gate.run.each import is_settled
+from vibe_gate.run.each import counts_here, is_settled
 
 CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
@@ -39,6 +39,23 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     found: Summary, settled: bool, with_key: bool
 ) -> None:
     assert (is_settled(found, has_key=False), is_settled(found, has_key=True)) == (settled, with_key)
+
+
+@pytest.mark.parametrize(
+    ("found", "in_ci"),
+    [
+        (summary(), True),
+        (judged("not_applicable", code=0, reason=NO_KEY), False),
+        (judged("abstain", code=0, reason=NO_KEY), True),  # its gate demands it: no pass without its other criteria
+        (judged("fail", code=1), True),
+        (summary(findings=(finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),)), False),
+        (summary(findings=(finding(level="notice", waiver="suppressed by .vibe-gate/suppressions.toml"),)), True),
+        (summary(trusted=Trusted(revision="1" * 40, bootstrap=True)), False),
+    ],
+)
+def test_a_recorded_pass_counts_in_ci_only_if_it_would_be_one_there(found: Summary, in_ci: bool) -> None:
+    assert counts_here(found, {})
+    assert counts_here(found, {"CI": "true"}) == in_ci
 
 
 def test_of_many_exit_codes_the_worst_is_the_one() -> None:

@@ -184,6 +184,11 @@ def waiver(finding: Finding) -> str:
     return _waiver_in(finding.message) if finding.level == "notice" else ""  # of a summary without that field
 
 
+def is_overridden(finding: Finding) -> bool:
+    """Whether somebody's override lets the finding pass, rather than what the repository suppresses."""
+    return waiver(finding).startswith("overridden by ")
+
+
 def waivers(rubric: str, criterion: str, findings: Sequence[Finding]) -> str:
     """The waivers of the findings of a rubric's criterion, each once, as the criterion's reason begins with them."""
     return "; ".join(dict.fromkeys(waiver(one) for one in findings if one.is_of(rubric, criterion) and waiver(one)))

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate import __version__
-from vibe_gate.domain import paths
+from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.context import ReviewRequest
@@ -35,6 +35,12 @@ from vibe_gate.store import Bundles, State
 
 DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
 """Of a trusted tree, from which a gate is made."""
+
+_UNSEEN = "not reviewed yet"
+_OUTSIDE_CI = (
+    "not reviewed yet in CI; the recorded pass, without an API key, by an override of a clone, or under a gate that is "
+    "not merged, does not count here"
+)
 
 
 class CommitTask(Struct, frozen=True):
@@ -122,21 +128,38 @@ def planned(
 def settled_row(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> CommitRow | None:
     """The row of a commit that is done. With `force` nothing counts that is recorded."""
     request = task.request
-    runs = [] if request.force else bundles.in_batch(task.commit, request.batch)
+    found = [] if request.force else bundles.in_batch(task.commit, request.batch)
+    runs = [one for one in found if counts_here(one, environ)]
     has_key = request.wire == "replay" or find_upstream(environ) is not None
     return _recorded(task.commit, task.title, runs[0]) if runs and is_settled(runs[0], has_key=has_key) else None
 
 
-def recorded(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> Iterator[CommitRow]:
-    """A row for each of these commits of what the batch has recorded by now, the newest run of each."""
+def recorded(
+    repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str, environ: Mapping[str, str]
+) -> Iterator[CommitRow]:
+    """A row for each of these commits of what the batch has recorded by now, the newest run of each that counts."""
     for commit in commits:
         title = title_of(repository, commit)
-        runs = bundles.in_batch(commit, batch)
+        found = bundles.in_batch(commit, batch)
+        runs = [one for one in found if counts_here(one, environ)]
         yield (
             _recorded(commit, title, runs[0])
             if runs
-            else (_unchanged(repository, commit, title) or _missing(commit, title))
+            else (_unchanged(repository, commit, title) or _missing(commit, title, _OUTSIDE_CI if found else _UNSEEN))
         )
+
+
+def counts_here(summary: Summary, environ: Mapping[str, str]) -> bool:
+    """Whether the same request would come out so here.
+
+    In CI no question is left out for want of a key, no override of a clone counts, and a gate that is not merged yet
+    needs approval.
+    """
+    if summary.exit_code != PASS or not in_ci(environ):
+        return True
+    left_out = any(one.reason == NO_KEY and one.outcome == "not_applicable" for one in queries.criteria(summary))
+    overridden = any(queries.is_overridden(one) for one in summary.findings)
+    return not (left_out or overridden or summary.trusted.bootstrap)
 
 
 def is_settled(summary: Summary, *, has_key: bool) -> bool:
@@ -145,7 +168,7 @@ def is_settled(summary: Summary, *, has_key: bool) -> bool:
         return False
     if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in queries.criteria(summary)):
         return False
-    return not has_key or all(one.reason != NO_KEY for one in queries.unasked(summary))
+    return not has_key or all(one.reason != NO_KEY for one in queries.criteria(summary))
 
 
 def _is_open(criterion: CriterionResult) -> bool:
@@ -162,9 +185,9 @@ def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | N
     return None
 
 
-def _missing(commit: str, title: str) -> CommitRow:
+def _missing(commit: str, title: str, why: str) -> CommitRow:
     """The row of a commit without a run."""
-    return CommitRow(commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why="not reviewed yet")
+    return CommitRow(commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why=why)
 
 
 def _recorded(commit: str, title: str, summary: Summary) -> CommitRow:

@@ -58,7 +58,7 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
             _bring(repository, bundles, own, asked.batch, environ)
         screen = _Screen(own, as_json=args.json)
         if args.table:
-            for row in recorded(repository, bundles, own, asked.batch):
+            for row in recorded(repository, bundles, own, asked.batch, environ):
                 screen.show(row)
         else:
             plan = planned(repository, bundles, own, asked, environ)
