@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct, convert, to_builtins
 
+from vibe_gate.domain import known_agents
 from vibe_gate.domain.escape import expression, show_text
 
 
@@ -23,40 +24,31 @@ class Commit(Struct, frozen=True):
     message: str
 
 
-AGENT_VARIABLES = {
-    "CLAUDECODE": "Claude Code",
-    "CLAUDE_CODE_ENTRYPOINT": "Claude Code",
-    "CURSOR_AGENT": "Cursor",
-    "CURSOR_TRACE_ID": "Cursor",
-    "CODEX_SANDBOX": "Codex",
-    "CODEX_THREAD_ID": "Codex",
-    "GEMINI_CLI": "Gemini CLI",
-    "OPENCODE": "opencode",
-    "AIDER_MODEL": "Aider",
-    "COPILOT_AGENT_SESSION_ID": "Copilot",
-}
-"""Variables that agents set for the commands they run, as their documentation names them."""
+AGENT_VARIABLES = {sign.text: sign.agent for sign in known_agents.VARIABLES if not sign.value}
+"""Variables that tell of an agent, whatever they hold."""
 
-AGENT_COMMANDS = tuple(name for name in AGENT_VARIABLES if name not in ("CURSOR_TRACE_ID", "AIDER_MODEL"))
-"""Those that only a command run by an agent has: the other two stand in a person's terminal, too."""
+AGENT_COMMANDS = tuple(sign.text for sign in known_agents.VARIABLES if not sign.shared)
+"""Those that only a command run by an agent has: the others stand in a person's terminal, too."""
 
-AGENT_ADDRESSES = (
-    (expression(r"noreply@anthropic\.com\Z", re.I), "Claude"),
-    (expression(r"cursoragent@cursor\.com\Z", re.I), "Cursor"),
-    (expression(r"(?:codex|noreply)@openai\.com\Z", re.I), "Codex"),
-    (expression(r"(?:\d+\+)?(?:copilot|copilot-swe-agent\[bot\])@users\.noreply\.github\.com\Z", re.I), "Copilot"),
-    (expression(r"(?:\d+\+)?(?:claude|devin-ai-integration|google-labs-jules|cursor)\[bot\]@", re.I), "a coding bot"),
-    (expression(r"noreply@aider\.chat\Z|aider@aider\.chat\Z", re.I), "Aider"),
-)
+AGENT_ADDRESSES = tuple((expression(sign.text, re.I), sign.agent) for sign in known_agents.ADDRESSES)
 
+_AGENT_TRAILERS = tuple(sign.text for sign in known_agents.TRAILERS)
 _TRAILER = expression(
-    r"^[^\S\n]*(co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session)"
-    r"[^\S\n]*:[^\S\n]*(\S.*)$",
+    rf"^[^\S\n]*(co-authored-by|{'|'.join(_AGENT_TRAILERS)})[^\S\n]*:[^\S\n]*(\S.*)$",
     re.I | re.M,
 )
 _ADDRESS = expression(r"<\s*([^<>\s]+@[^<>\s]+)\s*>")
-_AGENT_TRAILERS = frozenset({"assisted-by", "generated-by", "entire-checkpoint", "claude-session", "agent-session"})
-_GENERATED = expression(r"Generated with \[?(Claude Code|Codex|Cursor|opencode|Gemini CLI)", re.I)
+_GENERATED = expression(rf"Generated with \[?({'|'.join(sign.text for sign in known_agents.LINES)})", re.I)
+
+
+def agents_in(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that tell of an agent, and of which. `AGENT=goose` is named if Goose's own is not set."""
+    found = {name: agent for name, agent in AGENT_VARIABLES.items() if environ.get(name)}
+    for sign in known_agents.VARIABLES:
+        value = environ.get(sign.text, "").lower().partition("@")[0]
+        if sign.value and value == sign.value and sign.agent not in found.values():
+            found[f"{sign.text}={value}"] = sign.agent
+    return found
 
 
 def agent_hints(
@@ -68,7 +60,7 @@ def agent_hints(
     """
     hints: list[str] = []
     if uncommitted:
-        hints += [f"{name} is set: {agent} runs this" for name, agent in AGENT_VARIABLES.items() if environ.get(name)]
+        hints += [f"{name} is set: {agent} runs this" for name, agent in agents_in(environ).items()]
     for commit in commits:
         name = f"commit {commit.id[:12]}" if commit.id else "this commit"
         hints += [f"{name}: {hint}" for hint in _commit_hints(commit)]

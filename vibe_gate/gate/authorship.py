@@ -15,7 +15,7 @@ from itertools import chain
 
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.provenance import AGENT_ADDRESSES, AGENT_VARIABLES, Commit, Record, agent_hints
+from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.git import Repository
 from vibe_gate.store import State, captures
@@ -71,7 +71,7 @@ class Authorship:
 
 def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
     """The sign of an agent in the environment or among the addresses, for people; "" where there is none."""
-    variables = (f"{name} is set, so {agent} runs this" for name, agent in AGENT_VARIABLES.items() if environ.get(name))
+    variables = (f"{name} is set, so {agent} runs this" for name, agent in agents_in(environ).items())
     addresses = (f"{one} is {agent}" for one in emails for pattern, agent in AGENT_ADDRESSES if pattern.search(one))
     return next(chain(variables, addresses), "")
 

@@ -22,7 +22,8 @@ UNINSTALL = "`{0} uninstall` takes the gate away; ask the user to do that"
 
 AGENT_VARIABLES = frozenset({
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CURSOR_AGENT", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
-    "OPENCODE", "COPILOT_AGENT_SESSION_ID",
+    "OPENCODE", "COPILOT_AGENT_SESSION_ID", "CODEX_CI", "AMP_CURRENT_THREAD_ID", "GOOSE_TERMINAL", "QWEN_CODE",
+    "AUGMENT_AGENT", "PI_CODING_AGENT",
 })  # fmt: skip
 """`domain.provenance.AGENT_COMMANDS`, which a bare interpreter cannot import."""
 

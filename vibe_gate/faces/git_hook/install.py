@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from vibe_gate.domain.escape import safe
+from vibe_gate.domain.known_agents import TRAILERS
 from vibe_gate.domain.provenance import AGENT_COMMANDS, AGENT_VARIABLES
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.faces.git_hook.call import REFUSED
@@ -43,7 +44,7 @@ HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commi
          TRANSACTION)  # fmt: skip
 """The hooks that are installed."""
 
-HINTS = "co-authored-by|assisted-by|generated-by|entire-checkpoint|claude-session|agent-session|generated with"
+HINTS = "|".join(["co-authored-by", *(sign.text for sign in TRAILERS), "generated with"])
 """Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
 
 _CHAIN = """\
