@@ -75,7 +75,7 @@ class DaskCluster:
 
     def close(self) -> None:
         for process in (*self.workers, self.scheduler):
-            process.terminate()
+            process.kill()  # a worker's own process ends with it, and at once
         for process in (*self.workers, self.scheduler):
             process.wait(30)
 
