@@ -145,6 +145,7 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(history: Repo
         (["HEAD~1", "--each"], "--each needs a range: `vibe-gate review A..B --each`."),
         (["start..HEAD", "--shard", "1/2"], "--shard belongs to --each."),
         (["start..HEAD", "--each", "--shard", "3/2"], "--shard '3/2' is not K/N"),
+        (["start..HEAD", "--each", "--cluster", "foo"], "--cluster foo is not an address; use tcp://HOST:PORT, tls:"),
         (["start..HEAD", "--each", "--rubric", "nope"], "There is no rubric 'nope'"),
     ],
 )

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from command import vibe_gate
-from replaying import History, judge
+from replaying import RUBRIC, History, judge
 from repos import GATE, Repo
 from wire import answering
+
+from vibe_gate.faces import workers
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -114,6 +116,23 @@ def test_runs_of_the_teams_store_are_brought_and_replayed(tmp_path, environ) -> 
     assert vibe_gate("replay", **call).err.startswith("No stored run")
     (row,) = vibe_gate("replay", "--store", "--json", **call).json["runs"]
     assert (row["run_id"], row["blocked"], row["blocks"]) == (run.run_id, True, False)
+
+
+def test_a_key_is_wanted_of_workers_and_a_cost_is_told_only_where_a_chosen_rubric_asks_a_judge(
+    tmp_path, environ, monkeypatch
+) -> None:
+    history = History(Repo(tmp_path / "repo", environ), environ | {"ANTHROPIC_API_KEY": "sk-none"}, None)
+    history.repo.write(".vibe-gate/rubrics/asked.toml", RUBRIC.replace("quality", "asked"))
+    gone = "20260101T000000000Z-00000000"
+    told = [
+        vibe_gate("replay", gone, "--rubric", name, cwd=history.path, environ=history.environ).err
+        for name in ("quality", "asked")
+    ]
+    assert told == ["", "Replaying 1 run: at most $0.50 (--max-cost-usd), nothing for known answers.\n"]
+    monkeypatch.setattr("os.environ", environ)
+    assert workers.unfit(asks=False) == ""
+    assert workers.unfit(asks=True) == "no API key: set ANTHROPIC_API_KEY in the worker's environment"
+    assert workers.unfit(asks=True, instead="use --no-judge").endswith("environment, or use --no-judge")
 
 
 @pytest.mark.parametrize(

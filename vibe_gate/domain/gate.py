@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -315,6 +315,10 @@ class Gate(Struct, frozen=True):
                 wanted += [name for name in scope.rubrics if name not in wanted]
         by_id = {rubric.id: rubric for rubric in self.rubrics}
         return tuple(by_id[name] for name in wanted)
+
+    def may_ask(self, rubrics: Collection[str]) -> bool:
+        """Whether one of the rubrics with these ids, or without ids any rubric, has a question for a model."""
+        return any(one.judge_criteria for one in self.rubrics if not rubrics or one.id in rubrics)
 
     def reach(self, rubric: str) -> tuple[str, ...]:
         """The globs of the scopes that bring the rubric of this id; none if it is for every change."""

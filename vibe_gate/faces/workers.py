@@ -69,13 +69,16 @@ def run_case(task: CaseTask) -> CaseResult:
     return progress.run(walk)
 
 
-def unfit(*, asks: bool) -> str:
-    """Why this process cannot be a worker, as a clause; "" if it can. `asks`: its tasks may ask a model."""
+def unfit(*, asks: bool, instead: str = "") -> str:
+    """Why this process cannot be a worker, as a clause; "" if it can.
+
+    `asks`: its tasks may ask a model; `instead`: what lets the command do without, as an imperative.
+    """
     if shutil.which("git") is None:
         return "git is not installed"
     try:
         if asks and find_upstream(os.environ) is None:
-            return "no API key: set ANTHROPIC_API_KEY in the worker's environment, or use --no-judge"
+            return "no API key: set ANTHROPIC_API_KEY in the worker's environment" + (instead and f", or {instead}")
     except GateError as error:
         return str(error)
     return ""

@@ -75,16 +75,25 @@ def cluster_workers(
 
 
 def _client(address: object) -> distributed.Client:
+    if str(address).startswith("tls://"):
+        _require_certificates()
     try:
         return distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
-    except ValueError as error:
-        raise UsageError(
-            f"--cluster {address} is not an address; use tcp://HOST:PORT, tls://HOST:PORT or local."
-        ) from error
     except OSError as error:
         raise InfrastructureError(
             f"No Dask scheduler answers at {address}; start one with `dask scheduler`."
         ) from error
+
+
+def _require_certificates() -> None:
+    """UsageError without certificates for tls://: a client that has none does not end for two minutes."""
+    try:
+        if distributed.Security().get_connection_args("client").get("ssl_context"):
+            return
+        why = "Dask has no certificates"
+    except OSError as error:
+        why = f"Dask's certificates cannot be read ({error.strerror})"
+    raise UsageError(f"--cluster tls://: {why}; name their files in its settings (distributed.comm.tls).")
 
 
 class _DaskExecutor(Executor):

@@ -62,8 +62,8 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
                 screen.show(row)
         else:
             plan = planned(repository, bundles, own, asked, environ)
-            most = _checked_gate(repository, asked, chosen)
-            _review(args, repository, asked, plan, most, screen, environ)
+            most, asks = _checked_gate(repository, asked, chosen, needs_key=bool(args.cluster))
+            _review(args, repository, asked, plan, most, screen, environ, asks=asks)
     return screen.ended(asked.batch, time.monotonic() - began)
 
 
@@ -88,17 +88,20 @@ def _bring(
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
 
-def _checked_gate(repository: Repository, request: ReviewRequest, commits: Sequence[str]) -> float | None:
-    """USD that a review may cost at most, by the gate of the newest commit; a wrong --rubric is an error before any."""
-    if not commits or not (request.rubrics or request.max_cost_usd):
-        return None
+def _checked_gate(
+    repository: Repository, request: ReviewRequest, commits: Sequence[str], *, needs_key: bool
+) -> tuple[float | None, bool]:
+    """USD that a review may cost at most, and whether it may ask a model (for those that need a key for it), by the
+    gate of the newest commit; a wrong --rubric is an error before any."""
+    if not commits or not (request.rubrics or request.max_cost_usd or needs_key):
+        return None, request.judge
     change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
     try:
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
     except DefinitionError:  # the row of each commit says so
-        return request.max_cost_usd
+        return request.max_cost_usd, request.judge
     rubrics_for(gate, change, request.rubrics)
-    return gate.file.budget.max_cost_usd
+    return gate.file.budget.max_cost_usd, request.judge and gate.may_ask(request.rubrics)
 
 
 def _review(
@@ -109,6 +112,8 @@ def _review(
     most: float | None,
     screen: _Screen,
     environ: Mapping[str, str],
+    *,
+    asks: bool,
 ) -> None:
     jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
     for row in plan.known:
@@ -118,7 +123,8 @@ def _review(
         jobs,
         repository,
         environ,
-        asks=asked.judge,
+        asks=asks,
+        instead="use --no-judge",
         wire=asked.wire or "live",
         files=asked.definitions == "worktree",
     )

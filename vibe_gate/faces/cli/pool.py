@@ -30,14 +30,16 @@ def pool_of(
     *,
     asks: bool,
     wire: WireMode,
+    instead: str = "",
     files: bool = False,
     cassettes: bool = False,
     about: Callable[[Any], str] = lambda task: "",
 ) -> Iterator[Workers]:
     """The workers; `jobs` of them on this machine. UsageError, InfrastructureError: no cluster.
 
-    `asks`: the tasks may ask a model. `files`: they need the files of the working tree; `cassettes`: what is replayed
-    is among them. `about`: the place of the stored run that a task needs, "" for none.
+    `asks`: the tasks may ask a model; `instead`: what lets the command do without, as an imperative. `files`: they need
+    the files of the working tree; `cassettes`: what is replayed is among them. `about`: the place of the stored run
+    that a task needs, "" for none.
     """
     if not cluster:
         with local_workers(jobs) as local:
@@ -52,7 +54,7 @@ def pool_of(
         raise UsageError("--cluster needs Dask; install it: pip install 'vibe-gate[cluster]'") from error
     with open_state(repository.common_dir) as state:
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
-        unfit = partial(workers.unfit, asks=asks and wire != "replay")
+        unfit = partial(workers.unfit, asks=asks and wire != "replay", instead=instead)
         outfit = dask.Outfit(parcel, workers.unpacked, unfit)
         home = Home(repository.root, repository.tracked(STORE), state, now)
         with dask.cluster_workers(cluster, jobs, outfit, home, about, complain) as remote:
@@ -62,7 +64,8 @@ def pool_of(
 @contextmanager
 def cases_pool(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
     """The workers of labelled cases; each process reads them for itself, as git sees them."""
-    asks, number = args.wire != "replay", max(min(args.jobs, len(cases.cases)), 1)
+    asks = cases.gate.may_ask({case.file.rubric for case in cases.cases})
+    number = max(min(args.jobs, len(cases.cases)), 1)
     pool = pool_of(
         args.cluster if cases.cases else None,
         number,

@@ -60,9 +60,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         rows = {row.run_id: row for row in plan.known}
         rows |= {row.run_id: row for row in _missing(plan) if args.table}
         if not args.table:
-            if has_key and request.wire != "replay" and any(one.judge_criteria for one in gate.rubrics):
+            asks = gate.may_ask(request.rubrics)
+            if has_key and request.wire != "replay" and asks:
                 _tell_most(len(plan.tasks), gate.file.budget.max_cost_usd, args.max_cost_usd)
-            _replay(args, repository, request, plan, gate.file.budget.max_cost_usd, rows, environ)
+            _replay(args, repository, request, plan, gate.file.budget.max_cost_usd, rows, environ, asks=asks)
     return _shown(args, [rows[one.run_id] for one in chosen], request.batch)
 
 
@@ -137,15 +138,18 @@ def _replay(
     most: float,
     rows: dict[str, ReplayRow],
     environ: Mapping[str, str],
+    *,
+    asks: bool,
 ) -> None:
-    """Carry the tasks out; `rows` grows by each that ends."""
+    """Carry the tasks out, which may ask a model if `asks`; `rows` grows by each that ends."""
     jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
     pool = pool_of(
         args.cluster if plan.tasks else None,
         jobs,
         repository,
         environ,
-        asks=True,
+        asks=asks,
+        instead="name rubrics without judges: --rubric safety",
         wire=request.wire or "live",
         files=request.definitions == WORKTREE,
         about=_stored,

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast, get_args
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
@@ -45,8 +47,25 @@ class Spelling(Struct, frozen=True):
     range: str
 
 
+def scheduler(text: str) -> str:
+    """The value of `--cluster`. UsageError if it is not an address: Dask would wait for it for two minutes."""
+    try:
+        url = urlsplit(text)
+        is_address = url.scheme in ("tcp", "tls") and bool(url.hostname and url.port) and not url.path
+    except ValueError:  # a port that is not a number
+        is_address = False
+    if not (is_address or text == "local"):
+        raise UsageError(
+            f"--cluster {paths.quote(text)} is not an address; use tcp://HOST:PORT, tls://HOST:PORT or local."
+        )
+    return text
+
+
 CLUSTER = argument(
-    "--cluster", metavar="URL", help="hand the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or local"
+    "--cluster",
+    type=scheduler,
+    metavar="URL",
+    help="hand the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or local",
 )
 
 
