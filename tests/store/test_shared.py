@@ -15,7 +15,8 @@ from recorded import Kind, recorded
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.label import Label
-from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.domain.upkeep import Cleaned
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import Bundles, SharedStore, open_state
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
@@ -281,11 +282,38 @@ def test_clean_deletes_old_runs_answers_and_claims_and_leaves_what_is_foreign(
     writer.put("q", ANSWER, NOW.timestamp())
     writer.claim(["q"], 300)
     writer.put("r", ANSWER, NOW.timestamp())
-    for path in [*objects(folder, "claims"), objects(folder, "answers")[0]]:
+    ours = [*objects(folder, "claims"), objects(folder, "answers")[0]]
+    names = ("answers/notes.txt", f"answers/{'a' * 40}", "answers/\x1b", f"claims/{'a' * 40}/000000")
+    theirs = [folder / name for name in names]
+    for path in theirs:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("something else")
+    for path in [*ours, *theirs]:
         os.utime(path, (0, 0))
     rules = Retention(max_age_days=30)
     shared = machine().runs(tmp_path / "fetched", Provenance(datetime.now(UTC)))
-    assert len(shared.clean(rules, dry_run=True).deleted) == 1
-    assert len(objects(folder)) == 5
-    assert len(shared.clean(rules).deleted) == 1
-    assert [path.relative_to(folder).parts[0] for path in objects(folder)] == ["answers", "runs"]
+    for dry_run, left in ((True, 9), (False, 6)):
+        done = shared.clean(rules, dry_run=dry_run)
+        assert (len(done.deleted), done.answers, done.claims, done.errors) == (1, 1, 1, ())
+        assert len(objects(folder)) == left
+    assert all(path.exists() for path in theirs)
+
+
+@pytest.mark.parametrize("link", ["answers", "claims/x", "labels/x", "runs/20260101T000000Z-aaaaaaaa.abc"])
+def test_a_symbolic_link_in_a_folder_leads_to_nobodys_files(machine: Machine, folder: Path, link: str) -> None:
+    work = folder.with_name("a") / "work.txt"
+    work.write_text("mine")
+    os.utime(work, (0, 0))
+    (folder / link).parent.mkdir(exist_ok=True)
+    (folder / link).symlink_to(work.parent)
+    shared = machine().runs(folder.with_name("fetched"), Provenance(datetime.now(UTC)))
+    if link == "answers":
+        with pytest.raises(StorageError, match="cannot be used: answers in it is a symbolic link"):
+            shared.clean(Retention())
+        writer = machine()
+        assert not writer.put("q", ANSWER, NOW.timestamp())
+        assert "answers in it is a symbolic link" in writer.told()[0]
+    else:
+        assert shared.clean(Retention()) == Cleaned()
+        assert (shared.runs(), machine().labels()) == ([], ())
+    assert [path.name for path in work.parent.iterdir()] == ["work.txt"]

@@ -68,13 +68,16 @@ class Repaired(Struct, frozen=True):
 class Cleaned(Struct, frozen=True):
     """What a cleaning did, or would do. `deleted` are run ids, oldest first; `errors` sentences.
 
-    `sessions` are the names of captured sessions that were deleted with them.
+    `sessions` are the names of captured sessions that were deleted with them; `answers` and `claims` are numbers, of a
+    shared store.
     """
 
     deleted: tuple[str, ...] = ()
     freed_mb: float = 0.0
     errors: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
+    answers: int = 0
+    claims: int = 0
 
 
 class KeyUsage(Struct, frozen=True):

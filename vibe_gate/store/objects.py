@@ -1,6 +1,7 @@
 """ObjectStorage of a bucket or a folder, by their names. The only importer of obstore.
 
 No call takes longer than it is given, and what it raises never quotes an address, which may hold a signature.
+A symbolic link in a folder is not followed: its writer would choose which other files are listed, read and deleted.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -38,6 +40,8 @@ TOO_LATE = "it does not answer in time"
 _STATUS = re.compile(r"status code: (\d{3}[ A-Za-z]*)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _ERRNO = re.compile(r"\(os error (\d+)\)")
+_BEING_WRITTEN = re.compile(r".*#[0-9]+")
+"""What obstore appends to the name of a file until it is whole."""
 
 
 class StoreUnavailable(StorageError):
@@ -62,11 +66,12 @@ class ObjectStorage:
     def __init__(self, url: str, environ: Mapping[str, str], seconds: float) -> None:
         """`seconds`: of one call. obstore itself reads credentials and endpoints in the process's environment."""
         self._seconds = seconds
+        self._root = Path(url.removeprefix(FILE)) if url.startswith(FILE) else None
         self._store = _bounded(lambda: _opened(url, environ, seconds), seconds)
 
     def get(self, name: str, most: int) -> bytes | None:
         """The object's bytes; None if there is none, b"" if it has more than `most` bytes."""
-        return self._call(lambda: _get(self._store, name, most))
+        return self._call(name, lambda: _get(self._store, name, most))
 
     def get_all(self, names: Iterable[str], most: int) -> dict[str, bytes]:
         """Those of these objects that there are, by name, AT_ONCE side by side."""
@@ -74,6 +79,7 @@ class ObjectStorage:
 
         def some(first: int) -> None:
             for name in wanted[first::AT_ONCE]:
+                self._refuse_link(name)
                 if (data := _get(self._store, name, most)) is not None:
                     found[name] = data
 
@@ -83,14 +89,14 @@ class ObjectStorage:
     def create(self, name: str, data: bytes | Path) -> bool:
         """Write a new object; False if there is one of this name, which stays as it is."""
         try:
-            self._call(lambda: obstore.put(self._store, name, data, mode="create", use_multipart=False))
+            self._call(name, lambda: obstore.put(self._store, name, data, mode="create", use_multipart=False))
         except exceptions.AlreadyExistsError:
             return False
         return True
 
     def replace(self, name: str, data: bytes) -> None:
         """Write an object, in place of one that has the name."""
-        self._call(lambda: obstore.put(self._store, name, data, use_multipart=False))
+        self._call(name, lambda: obstore.put(self._store, name, data, use_multipart=False))
 
     def delete(self, name: str) -> None:
         """Delete an object, if there is one."""
@@ -99,22 +105,31 @@ class ObjectStorage:
             with suppress(FileNotFoundError):
                 obstore.delete(self._store, name)
 
-        self._call(delete)
+        self._call(name, delete)
 
     def listed(self, folder: str, after: str = "") -> list[StoredObject]:
         """Every object below a folder, by name; `after`: only those whose names are greater. Opens none."""
 
         def every() -> list[StoredObject]:
-            pages = obstore.list(self._store, folder, offset=after or None, chunk_size=1000)
-            return sorted(
-                (StoredObject(one["path"], one["size"], one["last_modified"]) for page in pages for one in page),
-                key=lambda one: one.name,
-            )
+            objects = _listed(self._store, folder, after) if self._root is None else _files(self._root, folder)
+            return sorted((one for one in objects if one.name > after), key=lambda one: one.name)
 
-        return self._call(every)
+        return self._call(folder, every)
 
-    def _call(self, action: Callable[[], T]) -> T:
-        return _bounded(action, self._seconds)
+    def _call(self, name: str, action: Callable[[], T]) -> T:
+        def at_name() -> T:
+            self._refuse_link(name)
+            return action()
+
+        return _bounded(at_name, self._seconds)
+
+    def _refuse_link(self, name: str) -> None:
+        """StoreUnavailable: on the way to this name a symbolic link leaves the folder."""
+        if self._root is None:
+            return
+        for path in (Path(name), *Path(name).parents[:-1]):
+            if (self._root / path).is_symlink():
+                raise StoreUnavailable(f"{path} in it is a symbolic link")
 
     def _side_by_side(self, actions: Iterable[Callable[[], None]]) -> None:
         """Carry all of them out in one call's time."""
@@ -164,7 +179,7 @@ def _told(error: BaseException) -> BaseException:
     status = " ".join(filter(None, (_first(_STATUS, text), _first(_CODE, text))))
     if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
         return StoreUnavailable(f"access is denied{f': {status}' if status else ''}", denied=True)
-    if number := _first(_ERRNO, text):
+    if number := getattr(error, "errno", None) or _first(_ERRNO, text):
         denied = int(number) in (errno.EACCES, errno.EPERM, errno.EROFS)
         return StoreUnavailable(os.strerror(int(number)), denied=denied)
     if isinstance(error, exceptions.BaseError | OSError | ValueError):
@@ -196,6 +211,27 @@ def _get(store: ObjectStore, name: str, most: int) -> bytes | None:
     except FileNotFoundError:
         return None
     return bytes(found.bytes()) if found.meta["size"] <= most else b""
+
+
+def _listed(store: ObjectStore, folder: str, after: str) -> Iterator[StoredObject]:
+    for page in obstore.list(store, folder, offset=after or None, chunk_size=1000):
+        yield from (StoredObject(one["path"], one["size"], one["last_modified"]) for one in page)
+
+
+def _files(root: Path, folder: str) -> Iterator[StoredObject]:
+    """The files below a folder, but for names that obstore would not open, and so never gave."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # just deleted, or nothing was written there yet
+            raise error
+
+    for path, _, files in os.walk(root / folder, onerror=fail):
+        place = path[len(f"{root}/") :]
+        for name in (f"{place}/{file}" for file in files if not _BEING_WRITTEN.fullmatch(file)):
+            with suppress(FileNotFoundError):
+                found = os.lstat(f"{root}/{name}")
+                if stat.S_ISREG(found.st_mode) and name.isprintable():
+                    yield StoredObject(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
 def _opened(url: str, environ: Mapping[str, str], seconds: float) -> ObjectStore:

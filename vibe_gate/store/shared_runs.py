@@ -11,7 +11,8 @@ import hashlib
 import hmac
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -184,41 +185,49 @@ class SharedRuns(Bundles):
             except IntegrityError as error:
                 state: ProblemState = "foreign" if run.entry.state == "foreign" else "corrupt"
                 problems.append(Problem(state, "run", run.name, str(error), run.entry.place))
-        for name, data in self._answers() if wanted is None else ():
+        answers = self._said(partial(self._objects.listed, "answers")) if wanted is None else ()
+        for name, data in self._read([one.name for one in answers]):
             others += 1
             if self._codes.body(name, data) is None:
                 why = "it was altered, or not written with this VIBE_GATE_STORE_KEY"
                 problems.append(Problem("foreign", "entry", name, why))
         return Verified(checked, others, tuple(problems))
 
-    def _answers(self) -> Iterator[tuple[str, bytes]]:
-        found = [one.name for one in self._said(partial(self._objects.listed, "answers"))]
-        for start in range(0, len(found), _ANSWERS_AT_ONCE):
-            part = found[start : start + _ANSWERS_AT_ONCE]
+    def _read(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for start in range(0, len(names), _ANSWERS_AT_ONCE):
+            part = names[start : start + _ANSWERS_AT_ONCE]
             yield from sorted(self._said(partial(self._objects.get_all, part, 4 << 20)).items())
 
     def clean(self, rules: Retention, dry_run: bool = False) -> Cleaned:
         """Delete runs that are older than `rules` allow, by their ids; old answers and claims by the store's clock.
 
-        What is foreign stays: it may be another team's.
+        What is foreign stays: it may be another team's, or no object of a store at all.
         """
         last = names.stamp(self.provenance.now - timedelta(days=rules.max_age_days))
         gone = [run for run in reversed(self.found()) if run.entry.state == "sealed" and run.entry.run_id < last]
-        old = [(run.entry.run_id, run.name, run.size) for run in gone]
-        for folder, days in (("answers", ANSWER_DAYS), ("claims", CLAIM_DAYS)):
-            oldest = self.provenance.now - timedelta(days=days)
-            listed = self._said(partial(self._objects.listed, folder))
-            old += [("", one.name, one.size) for one in listed if one.modified < oldest]
-        deleted, freed = list[str](), 0
-        for run_id, name, size in old:
+        old = [("runs", run.entry.run_id, run.name, run.size) for run in gone]
+        old += [("answers", "", *one) for one in self._old("answers", ANSWER_DAYS)]
+        old += [("claims", "", *one) for one in self._old("claims", CLAIM_DAYS)]
+        deleted, freed, errors = defaultdict[str, list[str]](list), 0, list[str]()
+        for folder, run_id, name, size in old:
             try:
                 if not dry_run:
                     self._objects.delete(name)
             except StorageError as error:  # what one is not allowed, none is
-                return Cleaned(tuple(deleted), freed / 1e6, (f"{name} in {self.url} was not deleted: {error}.",))
-            deleted += [run_id] if run_id else []
+                errors.append(f"{name} in {self.url} was not deleted: {error}.")
+                break
+            deleted[folder].append(run_id)
             freed += size
-        return Cleaned(tuple(deleted), freed / 1e6)
+        answers, claims = len(deleted["answers"]), len(deleted["claims"])
+        return Cleaned(tuple(deleted["runs"]), freed / 1e6, tuple(errors), answers=answers, claims=claims)
+
+    def _old(self, folder: str, days: int) -> list[tuple[str, int]]:
+        """Names and sizes of what the team wrote there so long ago."""
+        oldest = self.provenance.now - timedelta(days=days)
+        listed = self._said(partial(self._objects.listed, folder))
+        sizes = {one.name: one.size for one in listed if one.modified < oldest}
+        genuine = (name for name, data in self._read([*sizes]) if self._codes.body(name, data) is not None)
+        return [(name, sizes[name]) for name in genuine]
 
     def _said(self, action: Callable[[], T]) -> T:
         try:

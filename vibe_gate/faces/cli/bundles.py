@@ -282,7 +282,9 @@ def _cleaned(done: Cleaned, dry_run: bool) -> list[str]:
     verb, freed = ("would be deleted", "would be freed") if dry_run else ("deleted", "freed")
     text = [f"{run_id} {verb}" for run_id in done.deleted]
     text += [f"session {name} {verb}" for name in done.sessions]
-    return [*text, f"{counted(len(done.deleted), 'run')} {verb}, {done.freed_mb:,.3f} MB {freed}."]
+    numbers = {"answer": done.answers, "claim": done.claims}
+    what = [counted(len(done.deleted), "run"), *(counted(number, one) for one, number in numbers.items() if number)]
+    return [*text, f"{', '.join(what)} {verb}, {done.freed_mb:,.3f} MB {freed}."]
 
 
 Pair = dict[str, str]
