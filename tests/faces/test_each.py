@@ -80,13 +80,13 @@ def test_what_is_recorded_is_not_reviewed_again_and_the_table_names_what_is_miss
     assert runs(history) == 4
 
 
-def test_in_ci_a_pass_for_want_of_a_key_does_not_count(history: Repo) -> None:
+def test_in_ci_a_recorded_pass_for_want_of_a_key_does_not_count(history: Repo) -> None:
     history.environ["CI"] = "true"
     rows = documents(each(history, "--table", "--json", what="start..side"))[:-1]
     assert [(row["title"], row["outcome"]) for row in rows] == [
         ("Fine", "missing"), ("Secret", "fail"), ("Empty", "pass"), ("Side", "missing"),
     ]  # fmt: skip
-    assert "not reviewed yet in CI" in rows[0]["why"]
+    assert "does not count in CI" in rows[0]["why"]
     side, total = documents(each(history, "--json", what="side~1..side"))
     assert (side["outcome"], side["recorded"], total["exit_code"]) == ("inconclusive", False, 3)
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -17,9 +18,10 @@ from wire import answering
 
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.label import Label
-from vibe_gate.domain.replayed import ReplayRow, compared, totals
+from vibe_gate.domain.replayed import NOT_YET, ReplayRow, compared, totals
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.report.replays import lines
 from vibe_gate.run.summary import nothing
 from vibe_gate.store import find_bundles, read_bundle
 
@@ -238,3 +240,29 @@ def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
     ]
     assert row.shown == ()
     assert len(compared(summary_with("fail", rubric="old"), summary_with("pass"), (), ()).shown) == 1
+
+
+def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_and_leave_the_run_undecided():
+    def judged(outcome: str, **more: Any) -> Summary:
+        kind = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none"}
+        results = tuple(CriterionResult(id=name, outcome=outcome, **kind, **more) for name in "ab")
+        run = "inconclusive" if outcome == "abstain" else "pass"
+        rubric = RubricResult(id="general", digest="", outcome=run, score=0, coverage=1, criteria=results)
+        return replace(NOTHING, outcome=run, rubrics=(rubric,))
+
+    before = judged("pass")
+    rows = [compared(before, judged(how, reason=NO_KEY), (), ()) for how in ("not_applicable", "abstain")]
+    assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
+    assert [*lines(rows)] == [
+        "Would have blocked 0 of 2, would no longer block 0; $0.00.",
+        "2 runs are undecided now.",
+        "No API key: 4 questions were not asked. Set ANTHROPIC_API_KEY.",
+    ]
+    assert not compared(before, judged("not_applicable", reason=NO_KEY), ("safety",), ()).open
+
+
+def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
+    rows = [ReplayRow(run_id="a", why=NOT_YET), ReplayRow(run_id="b", why=NOT_YET), ReplayRow(run_id="c", why="gone")]
+    assert [*lines(rows)] == [
+        "not replayed yet: 2 runs", "cannot be replayed: 1 run", "  c: gone", "No run was replayed.",
+    ]  # fmt: skip

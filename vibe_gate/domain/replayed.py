@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import WAITS, CriterionResult, Finding, RunOutcome
+from vibe_gate.domain.verdict import NO_KEY, WAITS, CriterionResult, Finding, RunOutcome
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
-"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about; that a judge was to
-be asked about, and was not, or gave no answer."""
+"""How a criterion came out that the rubrics of a run do not have, or that no judge was asked about (for want of an API
+key, say); that a judge was to be asked about, and was not, or gave no answer."""
+
+NOT_YET = "not replayed yet"
+"""Why a run has no verdict that can be replayed."""
 
 Said = Literal["right", "wrong", ""]
 """What people said of the findings by which a run was blocked."""
@@ -40,7 +43,8 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     """How the replay of one run came out. `blocked`: the rubrics that are compared failed it then; `blocks`: now.
 
     `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
-    `replay` is the id of the new run. `open`: it is undecided now. `recorded`: by an earlier command.
+    `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no judge was asked now for
+    want of an API key. `recorded`: by an earlier command.
     """
 
     run_id: str
@@ -53,6 +57,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     said: Said = ""
     usd: float = 0.0
     open: bool = False
+    unasked: int = 0
     why: str = ""
     recorded: bool = False
 
@@ -66,6 +71,11 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
         """Whether there is a verdict to compare."""
         return not self.why
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it cannot be replayed."""
+        return bool(self.why) and self.why != NOT_YET
+
 
 class Replayed(Struct, frozen=True):
     """The replays of a pull request's job; `notes` are sentences about what was not replayed."""
@@ -76,7 +86,7 @@ class Replayed(Struct, frozen=True):
 
 class ReplayTotals(Struct, frozen=True, kw_only=True):
     """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
-    called wrong, and right, by the findings that block them."""
+    called wrong, and right, by the findings that block them. `unasked` counts questions."""
 
     runs: int
     replayed: int
@@ -87,6 +97,7 @@ class ReplayTotals(Struct, frozen=True, kw_only=True):
     gone_right: int
     changed: int
     open: int
+    unasked: int
     usd: float
 
 
@@ -105,6 +116,7 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
         gone_right=sum(row.said == "right" for row in gone),
         changed=sum(bool(row.changes) for row in done),
         open=sum(row.open for row in done),
+        unasked=sum(row.unasked for row in done),
         usd=sum(row.usd for row in done),
     )
 
@@ -116,6 +128,7 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
     """A stored run against its replay, by these rubrics; without any, by all that one of them asked."""
     was, now = _by_criterion(before, rubrics), _by_criterion(after, rubrics)
     blocked, blocks = _blocks(before, rubrics), _blocks(after, rubrics)
+    unasked = sum(one.reason == NO_KEY for one in now.values())
     blocking = before if blocked and not blocks else after
     return ReplayRow(
         run_id=before.run_id,
@@ -127,7 +140,8 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         changes=tuple(_changes(was, now, before, after)),
         said=_said(blocking, rubrics, labels) if blocked != blocks else "",
         usd=after.cost.usd,
-        open=not blocks and not _outcomes(after, rubrics) <= {"pass"},
+        open=not blocks and (bool(unasked) or not _outcomes(after, rubrics) <= {"pass"}),
+        unasked=unasked,
     )
 
 
@@ -166,7 +180,7 @@ def _changes(
 
 def _outcome(result: CriterionResult | None) -> str:
     """How a criterion came out, in a word or two."""
-    if result is None or result.reason.startswith(WAITS):
+    if result is None or result.reason.startswith(WAITS) or result.reason == NO_KEY:
         return NOT_ASKED
     if result.unanswered:
         return NO_ANSWER

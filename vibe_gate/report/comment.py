@@ -98,7 +98,7 @@ def _came_out_otherwise(report: Report) -> Block:
         for one in row.shown
     ]
     more = f"\n\nFurther criteria: {len(cells) - MAX_ROWS:,}." if len(cells) > MAX_ROWS else ""
-    lost = [f"{code(row.run_id)}: {prose(row.why)}" for row in rows if row.why]
+    lost = [f"{code(row.run_id)}: {prose(row.why)}" for row in rows if row.is_lost]
     parts = [table(("Run", "Criterion", "Before and after", "USD"), cells[:MAX_ROWS]) + more if cells else ""]
     parts += [f"Cannot be replayed:\n\n{_list(lost, str)}" if lost else ""]
     text = "\n\n".join(filter(None, parts))

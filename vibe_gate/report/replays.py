@@ -7,7 +7,7 @@ from typing import Any
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.replayed import CriterionChange, ReplayRow, ReplayTotals, totals
+from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, totals
 from vibe_gate.report.sentences import SHORT_RUN
 
 HEADS = ("run", "criterion", "before -> after", "USD")
@@ -22,7 +22,9 @@ def lines(rows: Sequence[ReplayRow]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
         if at:
             yield from (f"    {text}" for text in findings(changed[at - 1][1]))
-    if lost := [row for row in rows if row.why]:
+    if waiting := sum(row.why == NOT_YET for row in rows):
+        yield f"{NOT_YET}: {counted(waiting, 'run')}"
+    if lost := [row for row in rows if row.is_lost]:
         yield f"cannot be replayed: {counted(len(lost), 'run')}"
         yield from (f"  {row.run_id}: {row.why.splitlines()[0]}" for row in lost)
     if rows:
@@ -61,6 +63,9 @@ def sentences(total: ReplayTotals) -> Iterator[str]:
         yield f"Of {total.new:,} that it would have blocked, {_were(total.new_wrong)} labelled wrong."
     if total.open:
         yield f"{counted(total.open, 'run is', 'runs are')} undecided now."
+    if total.unasked:
+        asked = counted(total.unasked, "question was", "questions were")
+        yield f"No API key: {asked} not asked. Set ANTHROPIC_API_KEY."
 
 
 def _were(count: int) -> str:

@@ -37,10 +37,7 @@ DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
 """Of a trusted tree, from which a gate is made."""
 
 _UNSEEN = "not reviewed yet"
-_OUTSIDE_CI = (
-    "not reviewed yet in CI; the recorded pass, without an API key, by an override of a clone, or under a gate that is "
-    "not merged, does not count here"
-)
+_OUTSIDE_CI = "its recorded pass does not count in CI (no API key, an override, or a gate that is not merged)"
 
 
 class CommitTask(Struct, frozen=True):

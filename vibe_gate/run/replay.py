@@ -54,6 +54,8 @@ class ReplayTask(Struct, frozen=True):
     request: ReviewRequest
 
 
+NOT_HERE = "its bundle is not here: deleted, or never in this clone"
+
 FORMAT = 1
 """Of run.json."""
 
@@ -179,7 +181,7 @@ def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> Store
     entry = RunEntry(task.run_id, task.key)
     folder = repository.root / entry.bundle
     if not task.key or not folder.is_dir():
-        raise StorageError("its bundle is not here: deleted, or never in this clone")
+        raise StorageError(NOT_HERE)
     bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)))
     if foreign := bundles.provenance.foreign(task.key, task.run_id):
         raise StorageError(f"it is foreign: {foreign}")

@@ -16,7 +16,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.replayed import ReplayRow
+from vibe_gate.domain.replayed import NOT_YET, ReplayRow
 from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
@@ -33,7 +33,7 @@ from vibe_gate.report import replays
 from vibe_gate.report.html import replay_page
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import commits_of
-from vibe_gate.run.replay import ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
+from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
 
 MAX_JOBS = 4
 """Replays side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
@@ -127,7 +127,7 @@ def _named(reference: str, runs: StoredRuns) -> RunEntry:
 
 
 def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:
-    return (not_replayed(task, "not replayed yet") for task in plan.tasks)
+    return (not_replayed(task, NOT_YET if task.key else NOT_HERE) for task in plan.tasks)
 
 
 def _replay(

@@ -77,7 +77,7 @@ def replay_page(rows: Sequence[ReplayRow]) -> str:
         table(replays.HEADS, made, class_="runs") if made else tag("p", "Nothing came out otherwise.", class_="none")
     )
     told = [tag("p", sentence) for sentence in replays.sentences(totals(rows))]
-    lost = [tag("li", tag("code", of.run_id), f" {of.why}") for of in rows if of.why]
+    lost = [tag("li", tag("code", of.run_id), f" {of.why}") for of in rows if of.is_lost]
     rest = [tag("h2", "Cannot be replayed"), tag("ul", *lost)] if lost else []
     main = tag("main", tag("h1", f"Replay of {counted(len(rows), 'run')}"), *told, shown, *rest, class_="index")
     return _html("vibe-gate: replay", main, _file("page.css"), "")
