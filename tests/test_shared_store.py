@@ -170,7 +170,7 @@ def test_a_store_that_is_gone_changes_no_verdict_and_is_told_once(team: Team) ->
     assert team.told == ()
     team.folder.with_name("unmounted").rename(team.folder)
     points = vibe_gate("doctor", "--json", cwd=repo.path, environ=team.environ).json["points"]
-    assert [(one["state"], one["what"]) for one in points if one["name"] == "team store"] == [("ok", team.url)]
+    assert [(one["state"], one["what"]) for one in points if one["name"] == "shared store"] == [("ok", team.url)]
     pushed = vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).json
     assert (len(pushed["uploaded"]), pushed["answers"], pushed["left"]) == (1, 2, 0)
     assert team.review(team.clone("b")).outcome == "pass"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 from command import vibe_gate
 from program import repository
+from repos import GATE, RUBRIC
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
 
@@ -124,3 +127,23 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, envi
     done = vibe_gate("doctor", cwd=repo, environ=environ)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
+
+
+def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_with_its_revision(repo, environ):
+    run = partial(vibe_gate, cwd=repo, environ=environ)
+    git = partial(subprocess.run, cwd=repo, env=environ, check=True, capture_output=True, text=True)
+    head = git(["git", "rev-parse", "HEAD"]).stdout[:12]
+    lacking = f"vibe-gate: No shared store: .vibe-gate/gate.toml at HEAD ({head}) has no [store]. "
+    assert run("bundles", "list", "--store").err == lacking + "Name one there: [store] url = ...\n"
+    (repo / ".vibe-gate/rubrics").mkdir(parents=True)
+    (repo / ".vibe-gate/rubrics/quality.toml").write_text(RUBRIC)
+    (repo / ".vibe-gate/gate.toml").write_text(f'{GATE}[store]\nurl = "file:///srv/reviews"\n')
+    assert run("bundles", "list", "--store").err == lacking + "The working tree has one: commit it.\n"
+    git(["git", "add", "-A"])
+    git(["git", "commit", "-qm", "Share"])
+    git(["git", "update-ref", "refs/remotes/origin/main", head])
+    assert "\n! shared store The shared store file:///srv/reviews is not used: VIBE_GATE_" in run("doctor").out
+    git(["git", "remote", "add", "origin", "/nowhere"])
+    told = run("bundles", "list", "--store").err
+    assert "gate.toml on origin/main" in told
+    assert told.endswith("The working tree has one: commit it, merge it into origin/main and push.\n")

@@ -293,7 +293,7 @@ class Gate(Struct, frozen=True):
 
     @property
     def store_url(self) -> str:
-        """Of the team's store; "" if there is none, or the definitions may be those of the change itself."""
+        """Of the shared store; "" if there is none, or the definitions may be those of the change itself."""
         is_trusted = self.origin == "trusted" and self.revision != "worktree"
         return self.file.store.url if self.file.store and is_trusted else ""
 

@@ -111,7 +111,7 @@ async def review(
 
 
 async def _shared(found: Review) -> Review:
-    """The review, its run uploaded to the team's store if there is one, with notes about what failed."""
+    """The review, its run uploaded to the shared store if there is one, with notes about what failed."""
     failed = await asyncio.to_thread(found.unshared.upload) if found.unshared else ()
     return replace(found, notes=(*found.notes, *failed), unshared=None)
 

@@ -60,7 +60,7 @@ def _put(repository: Repository, meant: StoredFinding, word: Word) -> tuple[Labe
 def _shared(
     repository: Repository, environ: Mapping[str, str], now: datetime, share: Callable[[SharedStore], object]
 ) -> tuple[str, ...]:
-    """Do this in the team's store, if the gate names one that can be used here; sentences about what failed."""
+    """Do this in the shared store, if the gate names one that can be used here; sentences about what failed."""
     with suppress(UsageError):
         store = standing_store(repository, environ, lambda: now)
         share(store)

@@ -139,16 +139,29 @@ def standing_gate(repository: Repository) -> Gate | None:
 
 
 def standing_store(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> SharedStore:
-    """The team's store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
+    """The shared store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
     gate = standing_gate(repository)
     url = gate.store_url if gate else ""
     if not url:
-        raise UsageError("The gate names no shared store: there is no [store] in .vibe-gate/gate.toml where it binds.")
+        raise UsageError(_no_store(repository))
     from vibe_gate.store import SharedStore  # few gates name one
 
     if why := SharedStore.unusable(url, environ):
         raise UsageError(why)
     return SharedStore(url, environ, clock)
+
+
+def _no_store(repository: Repository) -> str:
+    """At which revision no shared store is named, and what to do."""
+    branch, revision, own = _trusted_branch(repository, None), "", None
+    with suppress(RevisionError):  # no commits yet
+        revision = trusted_revision(repository, repository.resolve("HEAD"))[:12]
+    with suppress(DefinitionError):
+        own = own_gate(repository.root).file.store
+    where = " ".join(filter(None, (f"on {branch}" if branch else "at HEAD", revision and f"({revision})")))
+    merged = f", merge it into {branch} and push" if branch else ""
+    advice = f"The working tree has one: commit it{merged}." if own else "Name one there: [store] url = ..."
+    return f"No shared store: .vibe-gate/gate.toml {where} has no [store]. {advice}"
 
 
 def own_gate(root: Path) -> Gate:

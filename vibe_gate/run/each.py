@@ -232,7 +232,7 @@ def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
 
 
 def _shared(review: Review, task: CommitTask) -> CommitRow:
-    """The row of a review, its run uploaded to the team's store if there is one; what failed is said once a worker."""
+    """The row of a review, its run uploaded to the shared store if there is one; what failed is said once a worker."""
     failed = review.unshared.upload() if review.unshared else ()
     row = _row_of(review, task)
     return replace(row, why=" ".join(filter(None, (row.why, *failed))))

@@ -55,7 +55,7 @@ class Review(Struct, frozen=True):
     """How a review came out. `summary` is the document that `--json` prints; `notes` are sentences for people.
 
     `gate` was in force; `repairs` are what checks would write, as differences from the reviewed files; `root` is the
-    top of the reviewed working tree; `unshared` is the run as it goes to the team's store, if there is one.
+    top of the reviewed working tree; `unshared` is the run as it goes to the shared store, if there is one.
     """
 
     summary: Summary

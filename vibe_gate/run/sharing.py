@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class UnsharedRun(Struct, frozen=True):
-    """A sealed run that goes to the team's store when people have its verdict. `tracked`: files of the store that git
+    """A sealed run that goes to the shared store when people have its verdict. `tracked`: files of the store that git
     tracks."""
 
     summary: Summary
@@ -67,5 +67,5 @@ def unshared(summary: Summary, repository: Repository, world: World) -> Unshared
 
 
 def told(world: World) -> tuple[str, ...]:
-    """Sentences about the team's store that nobody was told yet."""
+    """Sentences about the shared store that nobody was told yet."""
     return world.state.shared.told() if world.state.shared else ()

@@ -117,7 +117,7 @@ async def run_workflow(
 
 
 def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart: str) -> WorkflowRun:
-    """The run as it goes to the team's store, with what is to be said of that; `apart`: why there is none to use."""
+    """The run as it goes to the shared store, with what is to be said of that; `apart`: why there is none to use."""
     review, notes = done.review, tuple(filter(None, (apart, *told(run))))
     shared = unshared(review.summary, repository, run)
     return replace(done, review=replace(review, notes=(*review.notes, *notes), unshared=shared))

@@ -105,7 +105,7 @@ class State:
         self.shared: SharedStore | None = None
 
     def share(self, shared: SharedStore) -> None:
-        """Share answers through the team's store from here on."""
+        """Share answers through the shared store from here on."""
         self.shared = self.answers.shared = shared
 
     @property
@@ -515,7 +515,7 @@ class AnswerCache(_Table):
         self._recalled: dict[str, dict[str, Any]] = {}
 
     def fetch(self, keys: Iterable[str], now: datetime) -> None:
-        """Keep here what the team's store, if there is one, knows and this clone does not."""
+        """Keep here what the shared store, if there is one, knows and this clone does not."""
         if self.shared is None:
             return
         found = self.shared.answers([key for key in dict.fromkeys(keys) if self.get(key, now) is None])

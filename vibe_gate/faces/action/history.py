@@ -57,7 +57,7 @@ def replay_history(
 ) -> Replayed:
     """Judge the last `inputs.replay` runs again, under the definitions of the reviewed head.
 
-    `store_url`: of the team's store, as the gate in force names it, or "".
+    `store_url`: of the shared store, as the gate in force names it, or "".
     """
     with open_repository(start, environ) as repository:
         bundles = Bundles(repository.root, Provenance(clock(), repository.tracked(STORE)))
@@ -119,7 +119,7 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
 def _bring(
     bundles: Bundles, url: str, number: int, environ: Mapping[str, str], clock: Callable[[], datetime]
 ) -> tuple[str, ...]:
-    """Bring the last runs of the team's store; a sentence if that failed."""
+    """Bring the last runs of the shared store; a sentence if that failed."""
     if not url:
         return ()
     from vibe_gate.store import SharedStore  # few gates name one

@@ -415,7 +415,7 @@ SUBCOMMANDS = {
         _export,
     ),
     "push": Command(
-        "Upload runs, and answers, that the team's store ([store] in gate.toml) does not have yet.",
+        "Upload runs, and answers, that the shared store ([store] in gate.toml) does not have yet.",
         (
             argument(
                 "runs",
@@ -447,7 +447,7 @@ examples:
   vibe-gate bundles repair             repair stored runs
   vibe-gate bundles export HEAD -o run.tar.gz
                                        one file to send; `import` reads it
-  vibe-gate bundles list --store       the runs in the team's store
+  vibe-gate bundles list --store       the runs in the shared store
   vibe-gate bundles push               upload there what could not be uploaded yet
 """,
     SUBCOMMANDS,

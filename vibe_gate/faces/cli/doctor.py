@@ -66,8 +66,8 @@ def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
 
 
 def _lines(point: Point) -> list[str]:
-    indent = " " * 14
-    first = f"{MARKS[point.state]} {point.name:<12}{safe(point.what)}"
+    indent = " " * 15
+    first = f"{MARKS[point.state]} {point.name:<12} {safe(point.what)}"
     texts = [first, *(f"{indent}→ {safe(line)}" for line in point.advice.splitlines())]
     return [line for text in texts for line in wrapped(text, COLUMNS, indent + "  " * (text is not first)).split("\n")]
 
@@ -178,7 +178,7 @@ def _store(root: Path) -> Point:
 
 
 def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
-    """The team's store, if the gate at the trusted revision names one: whether it can be read from here."""
+    """The shared store, if the gate at the trusted revision names one: whether it can be read from here."""
     try:
         gate = standing_gate(repository)
     except DefinitionError:
@@ -189,13 +189,13 @@ def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterato
     try:
         store = standing_store(repository, environ, now)
     except UsageError as error:
-        yield Point("team store", "warning", str(error), advice)
+        yield Point("shared store", "warning", str(error), advice)
         return
     store.probe()
     if told := store.told():
-        yield Point("team store", "warning", told[0], advice)
+        yield Point("shared store", "warning", told[0], advice)
     else:
-        yield Point("team store", "ok", gate.store_url)
+        yield Point("shared store", "ok", gate.store_url)
 
 
 def _sessions(common_dir: Path) -> Iterator[Point]:

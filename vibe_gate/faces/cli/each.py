@@ -79,7 +79,7 @@ def _resolved(request: ReviewRequest, repository: Repository, environ: Mapping[s
 def _bring(
     repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str, environ: Mapping[str, str]
 ) -> None:
-    """Bring the runs of these commits that the team's store has and this clone lacks. GateError.
+    """Bring the runs of these commits that the shared store has and this clone lacks. GateError.
 
     Their names do not say to which batch they belong.
     """

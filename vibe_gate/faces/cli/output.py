@@ -54,7 +54,7 @@ def takes_colour(environ: Mapping[str, str]) -> bool:
 
 
 def share(review: Review) -> None:
-    """Upload the run to the team's store, if there is one, after its verdict is shown."""
+    """Upload the run to the shared store, if there is one, after its verdict is shown."""
     for note in review.unshared.upload() if review.unshared else ():
         complain(f"note: {safe(note)}")
 

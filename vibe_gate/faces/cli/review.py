@@ -61,7 +61,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--no-merges", action="store_true", help="leave out merges (else: against their first parent)")
     SHARD(many)
     CLUSTER(many)
-    many.add_argument("--store", action="store_true", help="count runs of the team's store; they are fetched")
+    many.add_argument("--store", action="store_true", help="count runs of the shared store; they are fetched")
     many.add_argument("--table", action="store_true", help="review nothing; print what is recorded of this range")
 
     limits = add_limits(parser)

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def shown(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:
-    """As `present`; then the run goes to the team's store, if there is one."""
+    """As `present`; then the run goes to the shared store, if there is one."""
     try:
         present(done, environ, as_json=as_json)
     finally:

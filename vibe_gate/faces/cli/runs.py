@@ -55,7 +55,7 @@ class Named(Struct, frozen=True):
 
 
 STORE_OPTION = argument(
-    "--store", action="store_true", help="of the team's store ([store] in gate.toml), not of this clone"
+    "--store", action="store_true", help="of the shared store ([store] in gate.toml), not of this clone"
 )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TeamRuns(StoredRuns):
-    """The runs of the team's store that the gate at the trusted revision names. Those that are looked at are fetched
+    """The runs of the shared store that the gate at the trusted revision names. Those that are looked at are fetched
     into `folder`. UsageError: there is no such store, or this environment has no key to it."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
@@ -57,7 +57,7 @@ class TeamRuns(StoredRuns):
 
 @contextlib.contextmanager
 def runs_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[StoredRuns]:
-    """The runs of this clone, or with `--store` of the team's store."""
+    """The runs of this clone, or with `--store` of the shared store."""
     if not args.store:
         yield StoredRuns(environ)
         return
