@@ -41,7 +41,7 @@ def reviewed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     repo.commit("Secret", **{"b.py": f'KEY = "{TOKEN}"\n'})
     repo.commit("Empty")
     repo.git("checkout", "-q", "-b", "side")
-    repo.commit("Side", **{"c.txt": "side\n"})
+    repo.commit("Side", **{"test_c.py": "import pytest\n\n\n@pytest.mark.skip\ndef test_c():\n    pass\n"})
     repo.git("checkout", "-q", "main")
     repo.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
     return repo.path, each(repo, what="start..side")
@@ -58,7 +58,9 @@ def test_every_commit_has_a_line_and_a_run_oldest_first_and_the_worst_decides(
 ) -> None:
     done = reviewed[1]
     words = [line.split(None, 2)[1:] for line in done.out.splitlines()[:4]]
-    assert words == [["pass", "Fine"], ["fail", "Secret"], ["pass", "Empty"], ["pass", "Side"]]
+    side = "Side · checks only · 1 warning"
+    assert words == [["pass", "Fine · checks only"], ["fail", "Secret"], ["pass", "Empty"], ["pass", side]]
+    assert "checks only: 2 commits, each with 6 questions not asked: no API key\n1 warning in 1 commit\n" in done.out
     assert "fail: 1 commit\n" in done.out
     assert "      FAIL · safety: no-secrets failed (must)" in done.out
     assert "4 commits: 1 fail, 3 pass" in done.out

@@ -18,7 +18,8 @@ CommitOutcome = Literal["pass", "fail", "inconclusive", "error", "missing"]
 class CommitRow(Struct, frozen=True, kw_only=True):
     """How the review of one commit came out. `run_id` and `bundle` are "" if nothing was recorded.
 
-    `headline` is the verdict line. `why`: why there is no verdict, or why it is not recorded. `recorded`: by an earlier
+    `headline` is the verdict line. `unasked`: of a pass by checks only, how many questions no judge was asked, and why;
+    `warnings` counts findings. `why`: why there is no verdict, or why it is not recorded. `recorded`: by an earlier
     command. "missing": nothing is recorded, and nobody was to review it.
     """
 
@@ -31,6 +32,8 @@ class CommitRow(Struct, frozen=True, kw_only=True):
     bundle: str = ""
     usd: float = 0.0
     duration_ms: int = 0
+    unasked: str = ""
+    warnings: int = 0
     why: str = ""
     recorded: bool = False
 

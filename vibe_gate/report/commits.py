@@ -19,13 +19,16 @@ _WIDEST = max(map(len, OUTCOMES))
 
 
 def line(row: CommitRow, width: int | None = None) -> str:
-    """One commit: its id, its outcome, its title, and why there is no verdict; cut to the `width` of a terminal."""
-    why = f" · {row.why.splitlines()[0]}" if row.why else ""
-    return safe(f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{why}")[:width]
+    """One commit: its id, its outcome, its title, and what is to be said of it; cut to the `width` of a terminal."""
+    only = "checks only" if row.unasked else ""
+    warned = counted(row.warnings, "warning") if row.warnings else ""
+    remarks = "".join(f" · {text}" for text in (only, warned, *row.why.splitlines()[:1]) if text)
+    return safe(f"{row.commit[:SHORT_ID]}  {_word(row):<{_WIDEST}}  {row.title}{remarks}")[:width]
 
 
 def table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
-    """What all come to: the commits that did not pass, worst first, and a line of sums. `seconds` that it took."""
+    """What all come to: the commits that did not pass, worst first, what passed by checks only, warnings, and a line of
+    sums. `seconds` that it took."""
     for word in OUTCOMES[:-1]:
         found = [row for row in rows if _word(row) == word]
         if found:
@@ -33,6 +36,10 @@ def table(rows: Sequence[CommitRow], seconds: float) -> Iterator[str]:
         for row in found:
             yield f"  {row.commit[:SHORT_ID]}  {row.title}"
             yield from (f"      {text}" for text in (row.headline, *row.why.splitlines()) if text)
+    for unasked, number in Counter(row.unasked for row in rows if row.unasked).items():
+        yield f"checks only: {counted(number, 'commit')}, each with {unasked}"
+    if warned := [row.warnings for row in rows if row.warnings]:
+        yield f"{counted(sum(warned), 'warning')} in {counted(len(warned), 'commit')}"
     yield _sums(rows, seconds)
 
 

@@ -22,6 +22,7 @@ from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
@@ -245,6 +246,7 @@ def _row_of(review: Review, task: CommitTask) -> CommitRow:
 
 
 def _row(commit: str, title: str, summary: Summary) -> CommitRow:
+    left = queries.unasked(summary) if summary.outcome == "pass" else []
     return CommitRow(
         commit=commit,
         title=title,
@@ -255,6 +257,8 @@ def _row(commit: str, title: str, summary: Summary) -> CommitRow:
         bundle=summary.bundle,
         usd=summary.cost.usd,
         duration_ms=summary.duration_ms,
+        unasked=f"{counted(len(left), 'question')} {left[0].reason}" if left else "",
+        warnings=sum(finding.level == "warning" for finding in summary.findings),
     )
 
 
