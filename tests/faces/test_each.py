@@ -148,6 +148,7 @@ def test_a_root_commit_and_the_end_of_a_shallow_clone_are_rows_too(history: Repo
         (["start..HEAD", "--shard", "1/2"], "--shard belongs to --each."),
         (["start..HEAD", "--each", "--shard", "3/2"], "--shard '3/2' is not K/N"),
         (["start..HEAD", "--each", "--cluster", "foo"], "--cluster foo is not an address; use tcp://HOST:PORT, tls:"),
+        (["start..HEAD", "--each", "--table", "--force"], "--table reviews nothing; use one of them."),
         (["start..HEAD", "--each", "--rubric", "nope"], "There is no rubric 'nope'"),
     ],
 )
@@ -157,9 +158,13 @@ def test_what_does_not_go_together_is_refused_before_any_review(history: Repo, a
     assert runs(history) == 3
 
 
-def test_an_empty_range_is_a_pass(history: Repo) -> None:
+def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:
     done = each(history, what="HEAD..start")
     assert (done.code, done.out) == (0, "0 commits: nothing to review\n")
+    assert done.err == "HEAD..start has no commits; did you mean start..HEAD?\n"
+    assert each(history, what="HEAD..main").err == ""
+    replay = vibe_gate("replay", "HEAD..start", cwd=history.path, environ=history.environ)
+    assert replay.err.startswith("HEAD..start has no commits; did you mean start..HEAD?\n")
 
 
 def test_a_run_that_cannot_be_recorded_says_so_in_its_row(history: Repo) -> None:

@@ -70,6 +70,15 @@ def commits_of(repository: Repository, selection: Selection, *, merges: bool = T
     return [name for name in reversed(found) if merges or len(repository.parents(name)) < 2]
 
 
+def reversed_range(repository: Repository, selection: Selection) -> str:
+    """What to say about a range without commits whose ends are the wrong way round; "" if they are not."""
+    left, right = repository.resolve(selection.left), repository.resolve(selection.right)
+    if left == right or not repository.is_ancestor(right, left):
+        return ""
+    first, last = (paths.quote(name or "HEAD") for name in (selection.left, selection.right))
+    return f"{first}..{last} has no commits; did you mean {last}..{first}?"
+
+
 def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[str, str]) -> str:
     """What was asked, as a sha-256: what bears on a verdict besides the commit itself.
 

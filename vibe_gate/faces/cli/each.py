@@ -20,7 +20,7 @@ from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
-from vibe_gate.faces.cli.output import emit, emit_lines, is_terminal, now
+from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.team import TeamRuns
@@ -34,9 +34,11 @@ from vibe_gate.run.each import (
     EachPlan,
     batch_of,
     commits_of,
+    counts_here,
     not_reviewed,
     planned,
     recorded,
+    reversed_range,
 )
 from vibe_gate.store import Bundles
 
@@ -51,6 +53,8 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
     began = time.monotonic()
     with open_repository(Path.cwd(), environ) as repository, advising_about(request, environ):
         chosen = commits_of(repository, request.selection, merges=not args.no_merges)
+        if not chosen and (hint := reversed_range(repository, request.selection)):
+            complain(hint)
         asked = _resolved(request, repository, environ)
         own = [name for name in chosen if args.shard.has(name)]
         bundles = Bundles(repository.root, Provenance(now(), repository.tracked(STORE)))
@@ -83,7 +87,7 @@ def _bring(
 
     Their names do not say to which batch they belong.
     """
-    lacking = {name for name in commits if not bundles.in_batch(name, batch)}
+    lacking = {name for name in commits if not any(counts_here(one, environ) for one in bundles.in_batch(name, batch))}
     shared = TeamRuns(environ, repository.root).bundles
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 

@@ -32,7 +32,7 @@ from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.report.html import replay_page
 from vibe_gate.run.batch import SharedLimit, carried_out
-from vibe_gate.run.each import commits_of
+from vibe_gate.run.each import commits_of, reversed_range
 from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
 
 MAX_JOBS = 4
@@ -108,7 +108,10 @@ def _chosen(args: argparse.Namespace, runs: StoredRuns, repository: Repository) 
             raise UsageError("--since and runs select different runs; use one of them.")
         return replayable(runs.bundles.find(since=args.since or moment(SINCE)))
     if len(args.runs) == 1 and ".." in args.runs[0]:
-        commits = set(commits_of(repository, selection(args.runs[0])))
+        wanted = selection(args.runs[0])
+        commits = set(commits_of(repository, wanted))
+        if not commits and (hint := reversed_range(repository, wanted)):
+            complain(hint)
         return replayable(entry for entry in runs.bundles.runs() if entry.head_commit in commits)
     return list(dict.fromkeys(_named(reference, runs) for reference in args.runs))
 

@@ -123,6 +123,8 @@ def _check_number(args: argparse.Namespace) -> None:
     of_many = next((name for name in OF_MANY if name.replace("-", "_") in given), None)
     if args.each and of_one:
         raise UsageError(f"--{of_one} is for one review, and --each makes many; use one of them.")
+    if args.table and args.force:
+        raise UsageError("--force reviews every commit again, and --table reviews nothing; use one of them.")
     if not args.each and of_many:
         raise UsageError(f"--{of_many} belongs to --each.")
 
