@@ -20,7 +20,9 @@ from wire import answer, answering
 
 from vibe_gate.domain.bundles import is_evidence, replay_key
 from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
 from vibe_gate.gate.labels import counted_labels
+from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import open_repository
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
@@ -149,6 +151,27 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     assert list(evil.iterdir()) == []
     # `bundles` reads the same revision
     assert evil.as_uri() not in vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).out
+
+
+def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team, tmp_path: Path) -> None:
+    team.origin.git("checkout", "-q", "-b", "pr")
+    team.origin.commit("Redirect", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{tmp_path.as_uri()}"\n'})
+    job = Repo(tmp_path / "job", team.environ)
+    job.git("remote", "add", "origin", str(team.origin.path))
+    job.git("fetch", "-q", "origin", "+refs/heads/pr:refs/remotes/pull/1/merge")
+    job.git("checkout", "-q", "--detach", "refs/remotes/pull/1/merge")
+
+    def store_url() -> str:
+        with open_repository(job.path, team.environ) as repository:
+            return standing_store(repository, team.environ, lambda: datetime.now(UTC)).url
+
+    with pytest.raises(UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"):
+        store_url()
+    job.git("fetch", "-q", "origin")
+    assert store_url() == team.url
+    job.git("update-ref", "-d", "refs/remotes/origin/main")
+    job.git("config", "vibe-gate.trust", "HEAD~1")
+    assert store_url() == team.url
 
 
 @pytest.mark.slow  # a second for a judge, or a program

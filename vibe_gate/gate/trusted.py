@@ -139,11 +139,16 @@ def standing_gate(repository: Repository) -> Gate | None:
 
 
 def standing_store(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> SharedStore:
-    """The shared store that the gate at the trusted revision names. UsageError: none, or there is no key to it here."""
+    """The shared store that the gate at the trusted revision names.
+
+    UsageError: none, there is no key to it here, or HEAD may be a change under review, as in the checkout of a CI job.
+    """
     gate = standing_gate(repository)
     url = gate.store_url if gate else ""
     if not url:
         raise UsageError(_no_store(repository))
+    if unknown := "" if repository.config("vibe-gate.trust") else repository.unknown_default:
+        raise UsageError(f"The shared store is not used: {unknown}")
     from vibe_gate.store import SharedStore  # few gates name one
 
     if why := SharedStore.unusable(url, environ):

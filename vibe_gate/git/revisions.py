@@ -245,6 +245,12 @@ class Revisions:
         tip = self._git.run("rev-parse", "--verify", "--quiet", f"{default}^{{commit}}")
         return (None, "") if tip.code else (tip.line, default)
 
+    @property
+    def unknown_default(self) -> str:
+        """The sentence that a remote's default branch is not known here; "" if it is, or there is no remote."""
+        remotes = sorted(self._remotes()) if self.remote_default() is None else ()
+        return ": ".join(_unknown("origin" if "origin" in remotes else remotes[0])) + "." if remotes else ""
+
     def _remark_lost(self) -> None:
         """Say it if a remote was fetched from, and no branch of it is known any more: nothing of it binds then.
 
@@ -254,12 +260,8 @@ class Revisions:
         fetched = sorted(name for name in self._remotes() if settings.value(f"remote.{name}.fetch"))
         followed = any(_follows(line.name) and line.value != "." for line in settings.lines)
         if fetched and (followed or (self._place.git_dir / "FETCH_HEAD").exists()):
-            remote = paths.quote(fetched[0])
-            said = (
-                f"no default branch of the remote {remote} is known here, so the gate is the one of before the change: "
-                f"`git fetch {remote}`, then `git remote set-head {remote} --auto`."
-            )
-            self._remarks[said] = None
+            unknown, remedy = _unknown(fetched[0])
+            self._remarks[f"{unknown}, so the gate is the one of before the change: {remedy}."] = None
 
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
@@ -411,6 +413,13 @@ def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _follows(setting: str) -> bool:
     """Whether a setting says which remote a branch follows."""
     return setting.startswith("branch.") and setting.endswith(".remote")
+
+
+def _unknown(remote: str) -> tuple[str, str]:
+    """That no default branch of a remote is known here, and the remedy."""
+    name = paths.quote(remote)
+    what = f"no default branch of the remote {name} is known here"
+    return what, f"`git fetch {name}`, then `git remote set-head {name} --auto`"
 
 
 def _signed(name: str, author: bytes, committer: bytes, message: str) -> Commit:
