@@ -155,7 +155,10 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
 
 def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team, tmp_path: Path) -> None:
     team.origin.git("checkout", "-q", "-b", "pr")
-    team.origin.commit("Redirect", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{tmp_path.as_uri()}"\n'})
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    team.origin.commit("Redirect", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{evil.as_uri()}"\n'})
+    team.origin.commit("Change", **{"src/load.py": SWALLOWS + "\n"})
     job = Repo(tmp_path / "job", team.environ)
     job.git("remote", "add", "origin", str(team.origin.path))
     job.git("fetch", "-q", "origin", "+refs/heads/pr:refs/remotes/pull/1/merge")
@@ -165,13 +168,16 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team,
         with open_repository(job.path, team.environ) as repository:
             return standing_store(repository, team.environ, lambda: datetime.now(UTC)).url
 
+    [note] = [one for one in team.review(job, judge=False).notes if "shared store" in str(one)]
+    assert "is not used: no default branch of the remote origin is known here" in note
     with pytest.raises(UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"):
         store_url()
     job.git("fetch", "-q", "origin")
     assert store_url() == team.url
     job.git("update-ref", "-d", "refs/remotes/origin/main")
-    job.git("config", "vibe-gate.trust", "HEAD~1")
+    job.git("config", "vibe-gate.trust", "HEAD~2")
     assert store_url() == team.url
+    assert not list(evil.iterdir())
 
 
 @pytest.mark.slow  # a second for a judge, or a program

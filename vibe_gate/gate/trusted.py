@@ -147,7 +147,7 @@ def standing_store(repository: Repository, environ: Mapping[str, str], clock: Ca
     url = gate.store_url if gate else ""
     if not url:
         raise UsageError(_no_store(repository))
-    if unknown := "" if repository.config("vibe-gate.trust") else repository.unknown_default:
+    if unknown := unknown_branch(repository):
         raise UsageError(f"The shared store is not used: {unknown}")
     from vibe_gate.store import SharedStore  # few gates name one
 
@@ -167,6 +167,11 @@ def _no_store(repository: Repository) -> str:
     merged = f", merge it into {branch} and push" if branch else ""
     advice = f"The working tree has one: commit it{merged}." if own else "Name one there: [store] url = ..."
     return f"No shared store: .vibe-gate/gate.toml {where} has no [store]. {advice}"
+
+
+def unknown_branch(repository: Repository, *named: str | None) -> str:
+    """The sentence why the trusted revision may be of the change itself; `named`: what the user says it is, if so."""
+    return "" if any(named) or repository.config("vibe-gate.trust") else repository.unknown_default
 
 
 def own_gate(root: Path) -> Gate:

@@ -160,7 +160,7 @@ async def review_in(
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
-        apart = open_shared(gate, request, world)
+        apart = open_shared(gate, request, repository, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)

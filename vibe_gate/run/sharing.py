@@ -16,6 +16,7 @@ from vibe_gate.domain.bundles import STORE, is_evidence
 from vibe_gate.domain.context import ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
+from vibe_gate.gate.trusted import unknown_branch
 from vibe_gate.git import Repository
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class UnsharedRun(Struct, frozen=True):
         return self.store.told()
 
 
-def open_shared(gate: Gate, request: ReviewRequest, world: World) -> str:
+def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, world: World) -> str:
     """Let the run share answers, if the gate names a store and this environment has the key; "", or why not.
 
     Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team. A
@@ -54,6 +55,8 @@ def open_shared(gate: Gate, request: ReviewRequest, world: World) -> str:
 
     if why := SharedStore.unusable(url, world.environ):
         return why if in_ci(world.environ) else ""
+    if unknown := unknown_branch(repository, request.base, request.definitions):
+        return f"The shared store {url} is not used: {unknown}"
     world.state.share(SharedStore(url, world.environ, world.clock))
     return ""
 

@@ -94,7 +94,7 @@ async def run_workflow(
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
             world = world_around(repository, environ, clock)
-            apart = open_shared(gate, request.review, world)
+            apart = open_shared(gate, request.review, repository, world)
             unread = catch_up(repository, world)
             facts = facts_of(change, gate, (), request.review, repository, world, unread)
             seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
