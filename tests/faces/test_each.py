@@ -10,8 +10,16 @@ import pytest
 from answers import passes
 from clean_environ import clean_environ
 from command import Done, on_a_terminal, vibe_gate
-from repos import GATE, RUBRIC, Repo
+from repos import GATE, RUBRIC, Repo, gated
 from wire import answer, answering, costing
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.errors import UsageError
+from vibe_gate.faces import progress
+from vibe_gate.faces.cli.output import now
+from vibe_gate.git import open_repository
+from vibe_gate.run.review import review_in
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -156,6 +164,31 @@ def test_what_does_not_go_together_is_refused_before_any_review(history: Repo, a
     done = vibe_gate("review", *argv, cwd=history.path, environ=history.environ)
     assert (done.code, sentence in done.err) == (2, True), done.err
     assert runs(history) == 3
+
+
+def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path: Path, environ: dict[str, str]) -> None:
+    check = '[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\n'
+    repo = gated(tmp_path / "repo", environ, rubric=f'schema = 1\nid = "quality"\n{check}')
+    repo.write(".vibe-gate/cases/one/case.toml", 'schema = 1\nrubric = "quality"\n[expect]\ntests = "pass"\n')
+    repo.write(".vibe-gate/cases/one/after/a.py", "A = 1\n")
+    repo.commit("A case")
+
+    def told(*argv: str) -> str:
+        done = vibe_gate(*argv, "--cluster", "tcp://127.0.0.1:1", cwd=repo.path, environ=environ)
+        assert done.code == 2
+        return done.err
+
+    refused = "vibe-gate: The gate runs code of the change (a command check, or [counterexample])"
+    for argv in (("review", "HEAD~1..HEAD", "--each"), ("replay", "HEAD~1..HEAD"), ("test",)):
+        assert told(*argv).startswith(refused)
+    repo.write(".vibe-gate/rubrics/quality.toml", RUBRIC)
+    repo.write(".vibe-gate/gate.toml", f"{GATE}[counterexample]\n")
+    repo.commit("Tests of the judge's")
+    assert told("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(refused)
+    # Of a commit that brings the gate nobody knows before its review.
+    with open_repository(repo.path, environ) as repository, pytest.raises(UsageError, match="runs code of the change"):
+        asked = ReviewRequest(Selection("commit", left="HEAD~1"), definitions="HEAD~1", open_ports=True)
+        progress.run(review_in(repository, asked, environ=environ, clock=now, progress=progress.unheard))
 
 
 def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:

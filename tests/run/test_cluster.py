@@ -40,20 +40,22 @@ check = "max-changed-lines"
 options = {{ max = {limit} }}
 must = true
 """
+COMMAND = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "tests"\nkind = "check"\ncommand = ["true"]\nmust = true\n'
 ONE_QUESTION = RUBRIC.partition('[[criterion]]\nid = "names')[0]
 
 
 class DaskCluster:
     """A scheduler and workers; they are what tests kill."""
 
-    def __init__(self, place: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, place: Path, environ: Mapping[str, str], scheme: str = "tcp") -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        self.url = f"tcp://127.0.0.1:{self._port}"
+        self.url = f"{scheme}://127.0.0.1:{self._port}"
+        self._at = (f"--host={scheme}://127.0.0.1", f"--port={self._port}", "--no-dashboard")
         self._environ = {**environ, "TMPDIR": str(place), "PYTHONPATH": ""}
         self._place = place
         self.copies = place / f"vibe-gate-cluster-{os.getuid()}"
-        self.scheduler = self._started("dask_scheduler", "--host=127.0.0.1", f"--port={self._port}", "--no-dashboard")
+        self.scheduler = self._started("dask_scheduler", *self._at)
         self.workers: list[subprocess.Popen[bytes]] = []
         self._workers_environ: dict[str, str] = {}
 
@@ -69,7 +71,7 @@ class DaskCluster:
         self.scheduler.kill()
         for process in (self.scheduler, *self.workers):
             process.wait(30)
-        self.scheduler = self._started("dask_scheduler", "--host=127.0.0.1", f"--port={self._port}", "--no-dashboard")
+        self.scheduler = self._started("dask_scheduler", *self._at)
         number, self.workers = len(self.workers), []
         self.work(number, **self._workers_environ)
 
@@ -182,6 +184,60 @@ def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
     assert process.returncode == 130
     assert "6 of 20 commits recorded. The same command goes on from there." in err
     assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 6
+
+
+LOCAL = """
+import os, pathlib
+import psutil
+from vibe_gate.faces import workers
+from vibe_gate.run.batch import carried_out
+from vibe_gate.run.cluster import Outfit, cluster_workers
+from vibe_gate.run.parcel import Home
+
+died = "pathlib.Path('died')"
+once = f"import os, pathlib\\nif not {died}.exists(): {died}.touch(); os.kill(os.getpid(), 9)"
+outfit, home = Outfit(None, workers.unpacked, str), Home(pathlib.Path(), (), None, None)
+with cluster_workers("local", 2, outfit, home, str, print) as crew:
+    for end in carried_out([once, "pass", "1 / 0"], exec, crew):
+        print(end.task == once, end.why)
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    print([one.laddr.port for each in processes for one in each.net_connections() if one.status == "LISTEN"])
+"""
+
+
+def test_local_has_no_port_that_reviewed_code_could_use_and_a_task_that_was_killed_is_done_again(tmp_path, environ):
+    done = subprocess.run(
+        [sys.executable, "-c", LOCAL], cwd=tmp_path, env=environ | {"PYTHONPATH": ""}, capture_output=True, text=True
+    )
+    said, *ends, ports = done.stdout.splitlines()
+    assert (said, ports) == ("Cluster: 2 workers, 2 tasks at a time.", "[]"), done.stderr
+    assert sorted(ends) == ["False ", "False internal error: ZeroDivisionError: division by zero", "True "]
+    assert (tmp_path / "died").exists()
+
+
+def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_is_told(tmp_path, environ):
+    from distributed.security import Security
+
+    repo = gated(tmp_path / "repo", environ, rubric=COMMAND)
+    repo.commit("Second", **{"src/load.py": "A = 1\n"})
+    argv = ("review", "HEAD~1..HEAD", "--each", "--no-judge", "--cluster")
+    without = vibe_gate(*argv, "tls://127.0.0.1:1", cwd=repo.path, environ=environ)
+    assert (without.code, "Dask has no certificates" in without.err) == (2, True)
+    made = Security.temporary()
+    for name, content in (("cert", made.tls_ca_file), ("key", made.tls_client_key)):
+        (tmp_path / name).write_text(content)
+    environ["DASK_DISTRIBUTED__COMM__TLS__CA_FILE"] = str(tmp_path / "cert")
+    for role in ("CLIENT", "SCHEDULER", "WORKER"):
+        for name in ("cert", "key"):
+            environ[f"DASK_DISTRIBUTED__COMM__TLS__{role}__{name.upper()}"] = str(tmp_path / name)
+    (tmp_path / "cluster").mkdir()
+    cluster = DaskCluster(tmp_path / "cluster", environ, scheme="tls")
+    try:
+        cluster.work(1)
+        done = vibe_gate(*argv, cluster.url, cwd=repo.path, environ=environ)
+    finally:
+        cluster.close()
+    assert (done.code, "1 commit: 1 pass" in done.out) == (0, True), done.err
 
 
 def a_working_child(cluster: DaskCluster) -> int:

@@ -64,7 +64,8 @@ class ReviewRequest(Struct, frozen=True):
     `calibrating`: the judge itself is tested, so what is known of it has no effect. `batch`: the digest of what many
     reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json. `model` takes the
     place of every model that the gate names for judges. `runs_commands`: False if the definitions are those of somebody
-    who may not run anything here: rubrics with a command are left out, and no fail brings a test.
+    who may not run anything here: rubrics with a command are left out, and no fail brings a test. `open_ports`: code
+    that runs here reaches ports of Dask's without TLS, so a gate that runs code of the change is refused.
     """
 
     selection: Selection
@@ -94,6 +95,7 @@ class ReviewRequest(Struct, frozen=True):
     replay_of: str = ""
     model: str = ""
     runs_commands: bool = True
+    open_ports: bool = False
 
     @property
     def belongs_to(self) -> dict[str, str]:

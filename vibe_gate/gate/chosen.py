@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from vibe_gate.domain import nearest
@@ -27,6 +27,15 @@ def rubrics_for(gate: Gate, change: Change, wanted: tuple[str, ...]) -> tuple[Ru
     if not wanted:
         return gate.for_change(change)
     return tuple(rubric_named(gate, name) for name in dict.fromkeys(wanted))
+
+
+def refuse_code(gate: Gate, rubrics: Iterable[Rubric]) -> None:
+    """UsageError if a review by these rubrics may run code of the change, which would reach ports of Dask's."""
+    if gate.file.counterexample or any(one.has_command for one in rubrics):
+        raise UsageError(
+            "The gate runs code of the change (a command check, or [counterexample]), and without TLS whoever reaches "
+            "a port of a Dask cluster runs anything there; use --cluster tls://HOST:PORT, or --cluster local."
+        )
 
 
 def rubric_named(gate: Gate, name: str) -> Rubric:

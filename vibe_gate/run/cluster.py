@@ -2,7 +2,8 @@
 
 Dask hands tasks out, hands those of a dead worker out again, and has a dashboard. What it does not know is here: what a
 worker needs before its first task (`Outfit`), that each task runs in a process of its own, and that the scheduler may
-come back. A scheduler runs whatever its clients send, so whoever reaches it is trusted as the user who started it.
+come back. Whoever reaches a port of Dask's runs anything there, as the user who started it: so "local" has no port, and
+a review that runs code of its change wants TLS (`gate.chosen.refuse_code`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def cluster_workers(
     about: Callable[[Any], str],
     tell: Callable[[str], object],
 ) -> Iterator[Workers]:
-    """The workers of the scheduler at `address`; "local": `jobs` processes on this machine, in its own repository.
+    """The workers of the scheduler at `address`; "local": `jobs` threads of this process, in its own repository.
 
     `about`: the place of the stored run that a task needs there, "" for none. `tell` hears sentences for people.
     UsageError: an address that is none, a worker that cannot be used. InfrastructureError: no scheduler, or no worker.
@@ -57,21 +58,34 @@ def cluster_workers(
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
     with ExitStack() as stack:
-        if address == "local":
-            made = distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
-            client = _client(stack.enter_context(made))
-        else:
-            client = _client(address)
+        client = _client(stack.enter_context(_without_ports(jobs)) if address == "local" else address)
         stack.callback(client.close)
         executor = _DaskExecutor(client, outfit, home, about, tell)
         stack.callback(executor.leave)
         yield Workers(executor, executor.equip() * _QUEUED)
+
+
+def _without_ports(jobs: int) -> distributed.LocalCluster:
+    """A scheduler and workers in this process: code that a command runs cannot reach them, nor can other users."""
+    made = distributed.LocalCluster(
+        n_workers=jobs,
+        threads_per_worker=1,
+        processes=False,  # a task has its own all the same
+        protocol="inproc://",
+        memory_limit=0,  # tasks take none of this process's
+        dashboard_address="127.0.0.1:0",
+        worker_dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
+    made.sync(_close_pages, made)
+    return made
+
+
+async def _close_pages(made: distributed.LocalCluster) -> None:
+    """Stop listening for HTTP, which Dask always does."""
+    for node in (made.scheduler, *made.workers.values()):
+        node.http_server.stop()
+        node.services.pop("dashboard")
 
 
 def _client(address: object) -> distributed.Client:

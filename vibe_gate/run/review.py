@@ -29,7 +29,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RunOutcome
 from vibe_gate.errors import PASS, StorageError
 from vibe_gate.gate.authorship import writers
-from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.policy import policy_impact
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gate.waivers import waivers_in_force
@@ -157,6 +157,8 @@ async def review_in(
         gate = gate.judged_by(request.model) if request.model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
         rubrics = tuple(one for one in rubrics if request.runs_commands or not one.has_command)
+        if request.open_ports:
+            refuse_code(gate, rubrics)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)

@@ -21,10 +21,10 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now
-from vibe_gate.faces.cli.pool import pool_of
+from vibe_gate.faces.cli.pool import has_open_ports, pool_of
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.team import TeamRuns
-from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report import commits as shown
@@ -55,7 +55,7 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
         chosen = commits_of(repository, request.selection, merges=not args.no_merges)
         if not chosen and (hint := reversed_range(repository, request.selection)):
             complain(hint)
-        asked = _resolved(request, repository, environ)
+        asked = replace(_resolved(request, repository, environ), open_ports=has_open_ports(args.cluster))
         own = [name for name in chosen if args.shard.has(name)]
         bundles = Bundles(repository.root, Provenance(now(), repository.tracked(STORE)))
         if args.store:
@@ -96,15 +96,18 @@ def _checked_gate(
     repository: Repository, request: ReviewRequest, commits: Sequence[str], *, needs_key: bool
 ) -> tuple[float | None, bool]:
     """USD that a review may cost at most, and whether it may ask a model (for those that need a key for it), by the
-    gate of the newest commit; a wrong --rubric is an error before any."""
-    if not commits or not (request.rubrics or request.max_cost_usd or needs_key):
+    gate of the newest commit; a wrong --rubric is an error before any, and so is code of the change on a cluster
+    without TLS."""
+    if not commits or not (request.rubrics or request.max_cost_usd or request.open_ports or needs_key):
         return None, request.judge
     change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
     try:
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
     except DefinitionError:  # the row of each commit says so
         return request.max_cost_usd, request.judge
-    rubrics_for(gate, change, request.rubrics)
+    rubrics = rubrics_for(gate, change, request.rubrics)
+    if request.open_ports:
+        refuse_code(gate, rubrics)
     return gate.file.budget.max_cost_usd, request.judge and gate.may_ask(request.rubrics)
 
 

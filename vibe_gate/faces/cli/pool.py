@@ -13,12 +13,18 @@ from vibe_gate.domain.context import WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now
+from vibe_gate.gate.chosen import refuse_code
 from vibe_gate.git import Repository
 from vibe_gate.run.batch import Workers, local_workers
 from vibe_gate.run.cases import CaseSet
 from vibe_gate.store import open_state
 
 LOCAL = "local"
+
+
+def has_open_ports(cluster: str | None) -> bool:
+    """Whether the cluster runs whatever reaches a port of it."""
+    return bool(cluster) and cluster != LOCAL and not str(cluster).startswith("tls://")
 
 
 @contextmanager
@@ -63,8 +69,14 @@ def pool_of(
 
 @contextmanager
 def cases_pool(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
-    """The workers of labelled cases; each process reads them for itself, as git sees them."""
-    asks = cases.gate.may_ask({case.file.rubric for case in cases.cases})
+    """The workers of labelled cases; each process reads them for itself, as git sees them.
+
+    UsageError, InfrastructureError: no cluster, or none for these rubrics.
+    """
+    named = {case.file.rubric for case in cases.cases}
+    if has_open_ports(args.cluster):
+        refuse_code(cases.gate, [one for one in cases.gate.rubrics if one.id in named])
+    asks = cases.gate.may_ask(named)
     number = max(min(args.jobs, len(cases.cases)), 1)
     pool = pool_of(
         args.cluster if cases.cases else None,

@@ -21,11 +21,11 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
-from vibe_gate.faces.cli.pool import pool_of
+from vibe_gate.faces.cli.pool import has_open_ports, pool_of
 from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_wire, may_be_rubric, positive, selection, wire_of
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, moment
 from vibe_gate.faces.cli.team import TeamRuns
-from vibe_gate.gate.chosen import rubrics_for
+from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
@@ -79,6 +79,7 @@ def _request(args: argparse.Namespace, repository: Repository, environ: Mapping[
         wire=wire,
         cassette=cassette and cassette.absolute(),
         alone=True,
+        open_ports=has_open_ports(args.cluster),
     )
     return replace(asked, batch=replay_batch(repository, asked, environ))
 
@@ -88,7 +89,9 @@ def _checked_gate(repository: Repository, request: ReviewRequest) -> Gate:
     tree = repository.tree_of(repository.head())
     nothing = repository.between(tree, tree)
     gate = gate_for(repository, nothing, base=None, definitions=request.definitions)
-    rubrics_for(gate, nothing, request.rubrics)
+    rubrics = rubrics_for(gate, nothing, request.rubrics)
+    if request.open_ports:
+        refuse_code(gate, rubrics)
     return gate
 
 

@@ -65,7 +65,7 @@ CLUSTER = argument(
     "--cluster",
     type=scheduler,
     metavar="URL",
-    help="hand the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or local",
+    help="hand the work to a Dask cluster: tls:// or tcp://HOST:PORT of its scheduler, or local",
 )
 
 
