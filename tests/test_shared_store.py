@@ -257,6 +257,23 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     assert "0 runs would be deleted" in told("bundles", "clean", "--store", "--dry-run")
 
 
+def test_verify_names_a_run_by_its_id_and_its_object_once(team: Team) -> None:
+    run, key = "20260101T000000000Z-0123abcd", "a" * 40
+    name = f"runs/{run}.{key}/{'f' * 180}/{'0' * 64}.{'1' * 64}.tar.gz"
+    path = team.folder / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"junk")
+    done = vibe_gate("bundles", "verify", "--store", cwd=team.origin.path, environ=team.environ)
+    assert (done.code, done.out.splitlines()) == (
+        5,
+        [
+            f"✗ foreign    {run}: it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered",
+            f"             {name}",
+            "Checked 1 run, 0 answers: 1 object not to be believed; the rest is what the team wrote.",
+        ],
+    )
+
+
 @pytest.mark.slow  # five commands, a process each
 def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(team: Team) -> None:
     first, second = team.clone("a"), team.clone("b")

@@ -240,6 +240,7 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     checked = shared.verify()
     assert [problem.state for problem in checked.problems] == ["foreign", "foreign", "foreign", "corrupt"]
     assert not checked.is_sound
+    assert [problem.why for problem in checked.problems[2:]] == [foreign, "its bytes are not those that were uploaded"]
 
 
 def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, folder: Path, tmp_path: Path) -> None:

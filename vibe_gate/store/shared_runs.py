@@ -151,20 +151,28 @@ class SharedRuns(Bundles):
                 self._fetch(run, self.root)
 
     def _fetch(self, run: SharedRun, root: Path) -> None:
-        shown = f"{paths.quote(run.name)} in {self.url}"
+        if why := self._brought(run, root):
+            raise IntegrityError(
+                f"Run {run.entry.run_id} in {self.url} is not used: {why} (object {paths.quote(run.name)})."
+            )
+
+    def _brought(self, run: SharedRun, root: Path) -> str:
+        """Bring the run; a clause why it is not used, "" if it is what was uploaded."""
         if run.entry.state == "foreign":
-            raise IntegrityError(f"{shown}: {_FOREIGN}. It is listed, and nothing else.")
+            return _FOREIGN
         data = self._said(partial(self._objects.get, run.name, MAX_BYTES))
         if data is None:
-            raise StorageError(f"{shown} was just deleted.")
+            raise StorageError(f"Run {run.entry.run_id} in {self.url} was just deleted.")
         if hashlib.sha256(data).hexdigest() != run.digest:
-            raise IntegrityError(f"{shown} was altered: its bytes are not those that were uploaded. It is not used.")
+            return "its bytes are not those that were uploaded"
         with scratch.private_folder("run") as folder:
             archive = folder / f"run{ENDING}"
             archive.write_bytes(data)
-            done = import_runs(root, Provenance(self.provenance.now), archive)
-        if {*done.runs, *done.already} != {run.entry.place}:
-            raise IntegrityError(f"{shown} holds another run than its name says. It is not used.")
+            try:
+                done = import_runs(root, Provenance(self.provenance.now), archive)
+            except IntegrityError as error:
+                return str(error).rstrip(".")
+        return "" if {*done.runs, *done.already} == {run.entry.place} else "its object holds another run"
 
     def export(self, runs: Collection[RunEntry], target: Path) -> int:
         """As of `Bundles`, of runs that are fetched first."""
@@ -179,12 +187,11 @@ class SharedRuns(Bundles):
             if wanted is not None and run.entry.place not in wanted:
                 continue
             checked += 1
-            try:
-                with scratch.private_folder("run") as folder:
-                    self._fetch(run, folder)
-            except IntegrityError as error:
+            with scratch.private_folder("run") as folder:
+                why = self._brought(run, folder)
+            if why:
                 state: ProblemState = "foreign" if run.entry.state == "foreign" else "corrupt"
-                problems.append(Problem(state, "run", run.name, str(error), run.entry.place))
+                problems.append(Problem(state, "run", run.name, why, run.entry.place))
         answers = self._said(partial(self._objects.listed, "answers")) if wanted is None else ()
         for name, data in self._read([one.name for one in answers]):
             others += 1

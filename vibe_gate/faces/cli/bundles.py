@@ -176,14 +176,19 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         checked = runs.bundles.verify(runs.entries(args.runs))
     exit_code = PASS if checked.is_sound else INTEGRITY
     document = {"exit_code": exit_code, **_checked(checked)}
-    conclusion = _shared_conclusion(checked) if args.store else _conclusion(checked)
-    return emit_result(args, document, [*map(_line, checked.problems), *conclusion], exit_code)
+    lines = _shared_lines(checked) if args.store else [*map(_line, checked.problems), *_conclusion(checked)]
+    return emit_result(args, document, lines, exit_code)
 
 
-def _shared_conclusion(checked: Verified) -> list[str]:
-    wrong = len(checked.problems)
+def _shared_lines(checked: Verified) -> list[str]:
+    """As of a clone; the name of a run's object, hundreds of characters, in a line of its own."""
+    wrong, lines = len(checked.problems), list[str]()
+    for problem in checked.problems:
+        run_id = problem.run.partition("/")[2]
+        named = replace(problem, place=run_id) if run_id else problem
+        lines += [_line(named), *([f"{'':13}{paths.quote(problem.place)}"] if run_id else [])]
     said = f"{counted(wrong, 'object')} not to be believed; the rest is what the team wrote" if wrong else "all genuine"
-    return [f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'answer')}: {said}."]
+    return [*lines, f"Checked {counted(checked.runs, 'run')}, {counted(checked.contents, 'answer')}: {said}."]
 
 
 def _checked(checked: Verified) -> dict[str, Any]:
