@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from report.summaries import criterion, finding, rubric, summary
+from summaries import criterion, finding, rubric, summary
 
 from vibe_gate.domain.commit_row import worst
 from vibe_gate.domain.summary import Summary, Trusted
