@@ -101,6 +101,28 @@ def test_in_ci_a_recorded_pass_for_want_of_a_key_does_not_count(history: Repo) -
     assert (side["outcome"], side["recorded"], total["exit_code"]) == ("inconclusive", False, 3)
 
 
+def test_a_run_that_is_not_what_was_sealed_settles_no_commit(history: Repo) -> None:
+    fine, secret, side = (
+        next(history.path.glob(f".vibe-artifacts/{history.git('rev-parse', name)}/*/"))
+        for name in (":/Fine", ":/Secret", "side")
+    )
+    altered = (secret / "summary.json").read_text().replace('"fail"', '"pass"')
+    (secret / "summary.json").write_text(altered.replace('"exit_code":1', '"exit_code":0'))
+    shutil.rmtree(side)
+    shutil.copytree(fine, side)
+    table = each(history, "--table", what="start..side")
+    assert (table.code, "4 commits: 2 missing, 2 pass; 1 recorded before" in table.out) == (3, True)
+    assert "is corrupt: the receipt belongs to another run. Do not rely on this bundle." in table.out
+    assert "is corrupt: it belongs to another run." in table.out
+    again = {row["title"]: row for row in documents(each(history, "--json", what="start..side"))[:-1]}
+    assert {title: (row["outcome"], row["recorded"], row["why"][:15]) for title, row in again.items()} == {
+        "Fine": ("pass", True, ""),
+        "Secret": ("fail", False, "reviewed again:"),
+        "Empty": ("pass", False, ""),
+        "Side": ("pass", False, "reviewed again:"),
+    }
+
+
 def test_what_bears_on_a_verdict_makes_another_batch(history: Repo) -> None:
     def batch(*options: str) -> str:
         return documents(each(history, "--table", "--json", *options))[-1]["batch"]

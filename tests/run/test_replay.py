@@ -16,19 +16,29 @@ from repos import Repo
 from walks import walked
 from wire import answering
 
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change, Selection
+from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow, compared, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.git import open_repository
 from vibe_gate.report.replays import lines
+from vibe_gate.run.replay import planned
 from vibe_gate.run.summary import nothing
-from vibe_gate.store import find_bundles, read_bundle
+from vibe_gate.store import Bundles, find_bundles, read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
 NOTHING = nothing(Change("commit", "", "", "", "", "", "", ()))
+
+
+def alter(summary: Path) -> None:
+    """Make a pass a fail."""
+    text = summary.read_text().replace('"pass"', '"fail"').replace('"exit_code":0', '"exit_code":1')
+    summary.write_text(text)
 
 
 @pytest.fixture
@@ -108,14 +118,16 @@ def test_a_run_whose_contents_cannot_be_had_is_named_with_the_reason(checked):
     checked.repo.git("checkout", "-qf", ".")
     old = json.loads((GOLDEN / "summary.json").read_text())
     shutil.copytree(GOLDEN, checked.path / ".vibe-artifacts" / old["key"] / old["run_id"])
-    cut = checked.reviewed(2)
+    cut, altered = checked.reviewed(2), checked.reviewed(4)
     (checked.path / cut.bundle / "change.patch").unlink()
-    named = [(run.run_id, run.key) for run in (gone, redacted, cut)]
+    alter(checked.path / altered.bundle / "summary.json")
+    named = [(run.run_id, run.key) for run in (gone, redacted, cut, altered)]
     why = [row.why for row in checked.replayed_by_name(*named, (old["run_id"], old["key"]))]
     assert why[0] == "its bundle is not here: deleted, or never in this clone"
     assert why[1] == "secrets were redacted from what is stored of its files, and git has them no more"
     assert "change.patch" in why[2]
-    assert why[3].startswith("neither tree of its change is in this clone (")
+    assert "is corrupt: the receipt belongs to another run." in why[3]
+    assert why[4].startswith("neither tree of its change is in this clone (")
 
 
 def test_replays_are_found_as_nothing_but_replays(checked):
@@ -127,6 +139,20 @@ def test_replays_are_found_as_nothing_but_replays(checked):
     (entry,) = (one for one in find_bundles(checked.path, replays=True) if one.replay_of)
     assert (entry.run_id, entry.replay_of, entry.outcome) == (row.replay, run.run_id, "pass")
     assert not (checked.path / row.bundle / "receipt.json").exists()
+
+
+def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_replay(checked):
+    run = checked.reviewed(1)
+    (row,) = checked.replayed(run)
+    request = ReviewRequest(Selection("range"), definitions="worktree", batch="b")
+    with open_repository(checked.path, checked.environ) as repository:
+        bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
+        chosen = [RunEntry(run.run_id, run.key)]
+        (known,) = planned(repository, bundles, chosen, request, has_key=False).known
+        assert (known.recorded, known.replay, known.why) == (True, row.replay, "")
+        alter(checked.path / run.bundle / "summary.json")
+        (known,) = planned(repository, bundles, chosen, request, has_key=False).known
+    assert "is corrupt: the receipt belongs to another run." in known.why
 
 
 @pytest.mark.slow

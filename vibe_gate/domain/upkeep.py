@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from vibe_gate.domain.summary import Summary
+
 ProblemState = Literal["corrupt", "foreign", "untidy", "incomplete", "running"]
 """How bad a problem is.
 
@@ -114,3 +116,10 @@ class SealedDocuments(Struct, frozen=True):
     document: Mapping[str, Any]
     digests: Mapping[str, str]
     receipt: bytes | None
+
+
+class BatchRun(Struct, frozen=True):
+    """A run that belongs to a batch: its summary, or why it does not count, as a sentence. Neither: there is none."""
+
+    summary: Summary | None = None
+    fault: str = ""

@@ -24,6 +24,7 @@ from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
@@ -124,7 +125,7 @@ def planned(
     known, tasks = [], []
     for commit in commits:
         task = CommitTask(repository.root, commit, title_of(repository, commit), request)
-        row = settled_row(task, bundles, environ) or _unchanged(repository, commit, task.title)
+        row = settled_row(task, run_of(task, bundles, environ), environ) or _unchanged(repository, commit, task.title)
         if row:
             known.append(row)
         else:
@@ -132,13 +133,30 @@ def planned(
     return EachPlan(tuple(known), tuple(tasks))
 
 
-def settled_row(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> CommitRow | None:
-    """The row of a commit that is done. With `force` nothing counts that is recorded."""
+def settled_row(task: CommitTask, run: BatchRun, environ: Mapping[str, str]) -> CommitRow | None:
+    """The row of a commit that is done, by its newest run that counts."""
+    has_key = task.request.wire == "replay" or find_upstream(environ) is not None
+    settled = run.summary is not None and is_settled(run.summary, has_key=has_key)
+    return _recorded(task.commit, task.title, run.summary) if run.summary and settled else None
+
+
+def run_of(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> BatchRun:
+    """As `newest_run`. With `force` nothing counts that is recorded."""
     request = task.request
-    found = [] if request.force else bundles.in_batch(task.commit, request.batch)
-    runs = [one for one in found if counts_here(one, environ)]
-    has_key = request.wire == "replay" or find_upstream(environ) is not None
-    return _recorded(task.commit, task.title, runs[0]) if runs and is_settled(runs[0], has_key=has_key) else None
+    return BatchRun() if request.force else newest_run(bundles, task.commit, request.batch, environ)
+
+
+def newest_run(bundles: Bundles, commit: str, batch: str, environ: Mapping[str, str]) -> BatchRun:
+    """The newest run of the commit in this batch that counts here, or why there is none.
+
+    One that is not what was sealed is no reason to count an older one.
+    """
+    none = BatchRun()
+    for run in bundles.in_batch(commit, batch):
+        if run.summary is None or counts_here(run.summary, environ):
+            return run
+        none = BatchRun(fault=_OUTSIDE_CI)
+    return none
 
 
 def recorded(
@@ -147,12 +165,11 @@ def recorded(
     """A row for each of these commits of what the batch has recorded by now, the newest run of each that counts."""
     for commit in commits:
         title = title_of(repository, commit)
-        found = bundles.in_batch(commit, batch)
-        runs = [one for one in found if counts_here(one, environ)]
+        run = newest_run(bundles, commit, batch, environ)
         yield (
-            _recorded(commit, title, runs[0])
-            if runs
-            else (_unchanged(repository, commit, title) or _missing(commit, title, _OUTSIDE_CI if found else _UNSEEN))
+            _recorded(commit, title, run.summary)
+            if run.summary
+            else (_unchanged(repository, commit, title) or _missing(commit, title, run.fault or _UNSEEN))
         )
 
 
@@ -193,7 +210,7 @@ def _unchanged(repository: Repository, commit: str, title: str) -> CommitRow | N
 
 
 def _missing(commit: str, title: str, why: str) -> CommitRow:
-    """The row of a commit without a run."""
+    """The row of a commit without a run that counts."""
     return CommitRow(commit=commit, title=title, outcome="missing", exit_code=INCONCLUSIVE, why=why)
 
 
@@ -228,10 +245,11 @@ async def commit_row(
     request = replace(task.request, selection=Selection("commit", left=task.commit))
     try:
         with bundles.alone(task.commit):
-            if row := settled_row(task, bundles, environ):
+            earlier = run_of(task, bundles, environ)
+            if row := settled_row(task, earlier, environ):
                 return row
             walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
-            return _shared(await walk, task)
+            return _shared(await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else "")
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
 
@@ -241,11 +259,14 @@ def not_reviewed(task: CommitTask, exit_code: int, why: str) -> CommitRow:
     return CommitRow(commit=task.commit, title=task.title, outcome="error", exit_code=exit_code, why=why)
 
 
-def _shared(review: Review, task: CommitTask) -> CommitRow:
-    """The row of a review, its run uploaded to the shared store if there is one; what failed is said once a worker."""
+def _shared(review: Review, task: CommitTask, again: str) -> CommitRow:
+    """The row of a review, its run uploaded to the shared store if there is one; what failed is said once a worker.
+
+    `again`: why what was recorded did not count.
+    """
     failed = review.unshared.upload() if review.unshared else ()
     row = _row_of(review, task)
-    return replace(row, why=" ".join(filter(None, (row.why, *failed))))
+    return replace(row, why=" ".join(filter(None, (row.why, again, *failed))))
 
 
 def _row_of(review: Review, task: CommitTask) -> CommitRow:

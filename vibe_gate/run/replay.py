@@ -23,9 +23,9 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, replay_key
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
-from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.receipt import contradiction, parse
+from vibe_gate.domain.receipt import parse
 from vibe_gate.domain.replayed import ReplayRow, compared, without
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
@@ -92,12 +92,16 @@ def planned(
     with open_state(repository.common_dir) as state:
         labels = state.labels.all()
     for entry in runs:
-        done = bundles.in_batch(replay_key(entry.run_id), request.batch)
-        before = bundles.summary(entry) if done and is_settled(done[0], has_key=has_key) else None
-        if before:
-            known.append(replace(compared(before, done[0], request.rubrics, labels), recorded=True))
-        else:
-            tasks.append(ReplayTask(repository.root, entry.run_id, entry.key, request))
+        task = ReplayTask(repository.root, entry.run_id, entry.key, request)
+        done = next((run.summary for run in bundles.in_batch(replay_key(entry.run_id), request.batch)), None)
+        if done is None or not is_settled(done, has_key=has_key):
+            tasks.append(task)
+            continue
+        try:
+            row = compared(bundles.receipted(entry), done, request.rubrics, labels)
+            known.append(replace(row, recorded=True))
+        except GateError as error:  # nothing that is asked would make it what it was
+            known.append(not_replayed(task, str(error)))
     return ReplayPlan(tuple(known), tuple(tasks))
 
 
@@ -105,8 +109,11 @@ def planned(
 
 
 class StoredRun(Struct, frozen=True):
-    """A sealed run as it is stored, after every file of it was compared. `questions`: by rubric, the keys of what
-    judges answered in it. `redacted`: whether a secret was replaced in what is stored."""
+    """A sealed run as it is stored, after every file of it and its receipt were compared.
+
+    `questions`: by rubric, the keys of what judges answered in it. `redacted`: whether a secret was replaced in what is
+    stored.
+    """
 
     entry: RunEntry
     summary: Summary
@@ -189,19 +196,15 @@ def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> Store
     if about.get("schema") != FORMAT:
         raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
     sealed = bundles.documents(entry)
-    summary = read(Summary, sealed.document)
+    summary = bundles.receipted(entry)
     if summary.workflow != WORKFLOW:
         raise UsageError("it is the run of a workflow, whose agents would work again")
     return StoredRun(entry, summary, about, _questions(sealed), _is_redacted(sealed))
 
 
 def _questions(sealed: SealedDocuments) -> Mapping[str, str]:
-    """What the run's receipt says that judges answered in it; nothing if it is not this run's."""
-    try:
-        receipt = parse(sealed.receipt or b"").receipt
-    except ValueError:
-        return {}
-    return {} if contradiction(receipt, sealed.document, sealed.digests) else receipt.questions
+    """What the run's receipt says that judges answered in it; nothing if it has none."""
+    return {} if sealed.receipt is None else parse(sealed.receipt).receipt.questions
 
 
 def _is_redacted(sealed: SealedDocuments) -> bool:

@@ -5,22 +5,31 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.bundles import STORE, is_run_id
-from vibe_gate.errors import StorageError
+from vibe_gate.domain.bundles import STORE, RunEntry, is_run_id
+from vibe_gate.domain.upkeep import BatchRun
+from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, require_untracked, store_folder, unreadable
-from vibe_gate.store.bundle import BundleLocation, documents_of, read_object, read_summary
+from vibe_gate.store.bundle import (
+    BundleLocation,
+    corrupt,
+    documents_of,
+    read_object,
+    read_summary,
+    reason,
+    receipted_summary,
+)
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.runs import find_bundles, is_kept
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
     from typing import Unpack
 
-    from vibe_gate.domain.bundles import Provenance, RunEntry, Wanted
+    from vibe_gate.domain.bundles import Provenance, Wanted
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
@@ -55,8 +64,8 @@ class Bundles:
         except (OSError, ValueError):
             return None
 
-    def in_batch(self, key: str, batch: str) -> list[Summary]:
-        """The summaries of the key's sealed runs that belong to this batch, newest first, as a list believes them.
+    def in_batch(self, key: str, batch: str) -> Iterator[BatchRun]:
+        """The key's sealed runs that belong to this batch, newest first, each read as by `receipted`.
 
         Opens no other key's runs. Foreign ones are left out.
         """
@@ -64,10 +73,13 @@ class Bundles:
         try:
             runs = None if store is None else store.folder(key)
         except OSError:  # there is none of it
-            return []
-        found = [] if runs is None else [name for name in reversed(runs.folders()) if is_run_id(name)]
-        own = [name for name in found if not self.provenance.foreign(key, name)]
-        return [summary for name in own if runs and (summary := _of_batch(runs, name, batch))]
+            return
+        for name in reversed(runs.folders() if runs else []):
+            if is_run_id(name) and not self.provenance.foreign(key, name) and runs and _is_of_batch(runs, name, batch):
+                try:
+                    yield BatchRun(self.receipted(RunEntry(name, key)))
+                except (IntegrityError, StorageError) as error:
+                    yield BatchRun(fault=str(error))
 
     @contextmanager
     def alone(self, key: str) -> Iterator[None]:
@@ -86,6 +98,24 @@ class Bundles:
         StorageError: the run is not sealed, or cannot be read. IntegrityError: it is not what was sealed.
         """
         return documents_of(BundleLocation(self.root / entry.bundle, "", None))
+
+    def receipted(self, entry: RunEntry) -> Summary:
+        """The summary of a sealed run, if its receipt (a replay has none) and its place do not contradict it.
+
+        Other files are not compared. Errors as of `documents`.
+        """
+        store = open_store_folder(self.root)
+        if store is None:
+            raise StorageError(f"There is no {STORE} here.")
+        try:
+            summary = receipted_summary(store.below(entry.place))
+        except OSError as error:
+            raise unreadable(error) from error
+        except (ValueError, RecursionError) as error:
+            raise corrupt(Path(entry.bundle), reason(error)) from error
+        if (summary.run_id, summary.key) != (entry.run_id, entry.key):
+            raise corrupt(Path(entry.bundle), "it belongs to another run")
+        return summary
 
     def is_kept(self, entry: RunEntry) -> bool:
         """Whether `.vibe-keep`, in the run's folder or its key's, protects the run from cleaning."""
@@ -162,11 +192,10 @@ class Bundles:
         require_untracked(self.provenance.tracked)
 
 
-def _of_batch(runs: Folder, name: str, batch: str) -> Summary | None:
-    """The summary of a sealed run that says of itself that it belongs to the batch."""
+def _is_of_batch(runs: Folder, name: str, batch: str) -> bool:
+    """Whether a sealed run says of itself that it belongs to the batch."""
     try:
         run = runs.folder(name)
-        about = read_object(run, names.RUN)
-        return read_summary(read_object(run, names.SUMMARY)) if about.get("batch") == batch else None
+        return run.has(names.SUMMARY) and read_object(run, names.RUN).get("batch") == batch
     except (OSError, ValueError):
-        return None
+        return False

@@ -34,7 +34,7 @@ from vibe_gate.run.each import (
     EachPlan,
     batch_of,
     commits_of,
-    counts_here,
+    newest_run,
     not_reviewed,
     planned,
     recorded,
@@ -87,7 +87,7 @@ def _bring(
 
     Their names do not say to which batch they belong.
     """
-    lacking = {name for name in commits if not any(counts_here(one, environ) for one in bundles.in_batch(name, batch))}
+    lacking = {name for name in commits if newest_run(bundles, name, batch, environ).summary is None}
     shared = TeamRuns(environ, repository.root).bundles
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
