@@ -453,7 +453,9 @@ def test_a_run_that_git_tracks_is_foreign_and_has_no_outcome(bundles, repo):
     foreign = committed(repo)
     own = recorded(repo, START - HOUR, Kind(outcome="fail"))
     for _ in range(2):
-        assert [line.split()[1] for line in bundles(repo, "list").stdout.splitlines()] == ["foreign", "fail"]
+        lines = [line.split() for line in bundles(repo, "list").stdout.splitlines()]
+        assert [line[1] for line in lines] == ["foreign", "fail"]
+        assert lines[0][2:] == [foreign]  # no title: the run's key is whatever its writer chose
         time.sleep(0.1)
     assert bundles(repo, "list", "--outcome", "pass").stdout == f"{listing.NO_MATCHES}\n"
     assert foreign in bundles(repo, "list", "--outcome", "foreign").stdout

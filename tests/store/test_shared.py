@@ -243,6 +243,31 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     assert [problem.why for problem in checked.problems[2:]] == [foreign, "its bytes are not those that were uploaded"]
 
 
+def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
+    machine: Machine, folder: Path, tmp_path: Path
+) -> None:
+    for minute, name in enumerate(("a", "b")):
+        recorded(tmp_path / name, START + timedelta(minutes=minute))
+        uploaded(machine, tmp_path / name)
+    altered, genuine = objects(folder, "runs")
+    altered.write_bytes(b"junk")
+    place = folder / "runs" / genuine.relative_to(folder / "runs").parts[0]
+    junk = [place / "x" / "y.z.tar.gz", place.with_suffix(f".{'a' * 40}") / "x" / "y.z.tar.gz"]
+    for path in junk:
+        path.parent.mkdir(parents=True)
+        path.write_text("junk")
+    shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
+    entries = shared.runs()
+    assert [entry.state for entry in entries] == ["sealed", "sealed"]
+    with pytest.raises(IntegrityError, match="its bytes are not those"):
+        shared.fetch(entries)
+    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).runs()] == [entries[0].run_id]
+    problems = [(problem.state, problem.place) for problem in shared.verify().problems]
+    assert sorted(problems) == sorted(
+        [("corrupt", str(altered.relative_to(folder))), *(("foreign", str(path.relative_to(folder))) for path in junk)]
+    )
+
+
 def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, folder: Path, tmp_path: Path) -> None:
     recorded(tmp_path / "a")
     bundles = Bundles(tmp_path / "a", Provenance(NOW))

@@ -33,6 +33,7 @@ def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[s
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
     title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
     title = f"workflow {entry.workflow}" if entry.workflow not in ("", "review") else title
+    title = "" if entry.state == "foreign" else title  # its key is whatever somebody wrote
     return (_age(entry.run_id, now), outcome(entry), *facts, entry.run_id[:length], title)
 
 

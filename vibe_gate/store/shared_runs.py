@@ -104,7 +104,13 @@ class SharedRuns(Bundles):
         return [run.entry for run in self.found(since=since) if is_wanted(run.entry, wanted)][:limit]
 
     def found(self, *, since: str = "") -> list[SharedRun]:
-        """Every run there, newest first, each once, and foreign ones; `since`: a run id's beginning."""
+        """Every run there, newest first, each once, and foreign ones, unless the team has a run of this id: so nobody
+        without the key makes a run ambiguous. `since`: a run id's beginning."""
+        runs = self._found(since)
+        genuine = {run.entry.run_id for run in runs if run.entry.state == "sealed"}
+        return [run for run in runs if run.entry.state == "sealed" or run.entry.run_id not in genuine]
+
+    def _found(self, since: str = "") -> list[SharedRun]:
         objects = self._said(partial(self._objects.listed, RUNS, f"{RUNS}/{since}" if since else ""))
         seen = dict[RunEntry, SharedRun]()
         for run in filter(None, map(self._run, objects)):
@@ -144,11 +150,18 @@ class SharedRuns(Bundles):
             return self._said(partial(self._objects.create, object_name(run, digest, self._codes), archive))
 
     def fetch(self, entries: Iterable[RunEntry]) -> None:
-        """Bring runs into the store below `root`. IntegrityError: one is not what was uploaded."""
+        """Bring runs into the store below `root`. IntegrityError, when the others are there: some are not what was
+        uploaded."""
         wanted = {entry.place: entry.run_id for entry in entries}
+        wrong = list[str]()
         for run in self.found(since=min(wanted.values(), default="")) if wanted else ():
-            if run.entry.place in wanted:
-                self._fetch(run, self.root)
+            try:
+                if run.entry.place in wanted:
+                    self._fetch(run, self.root)
+            except IntegrityError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise IntegrityError(" ".join(wrong))
 
     def _fetch(self, run: SharedRun, root: Path) -> None:
         if why := self._brought(run, root):
@@ -183,7 +196,7 @@ class SharedRuns(Bundles):
         """What is wrong with all that is there, or some runs: each is fetched, checked, and deleted here again."""
         wanted = None if runs is None else {run.place for run in runs}
         problems, checked, others = list[Problem](), 0, 0
-        for run in self.found():
+        for run in self._found():
             if wanted is not None and run.entry.place not in wanted:
                 continue
             checked += 1
