@@ -107,6 +107,8 @@ def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other
     done = bundles(tmp_path / "other", "import", str(repo / "bad.tar.gz"), str(repo / "all.tar.gz"), "--json")
     assert done.returncode == 5
     assert {one["run_id"] for one in done.json["imported"]} == {run.run_id, other.run_id}
+    again = bundles(tmp_path / "other", "import", str(repo / "all.tar.gz"))
+    assert again.stdout.endswith("\n0 runs imported, 2 already here.\n")
     assert [sentence.split(": ")[0] for sentence in done.json["refused"]] == [str(repo / "bad.tar.gz")]
 
 

@@ -27,6 +27,7 @@ from vibe_gate.gate.cases import Case, CaseFile
 from vibe_gate.gate.loading import FolderFiles, load_gate
 from vibe_gate.judging.trust import badges
 from vibe_gate.run.calibrate import CriterionMeasure
+from vibe_gate.run.shard import shard_of
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -264,6 +265,15 @@ def test_without_a_key_or_a_labelled_question_nothing_is_asked(repo: Repo) -> No
     assert calibrate(repo).err == (
         "vibe-gate: No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.\n"
     )
+
+
+def test_parts_of_no_labelled_case_are_an_error_and_a_part_without_one_says_so(repo: Repo) -> None:
+    nothing = calibrate(repo, "--shard", "1/2")
+    assert (nothing.code, "no labelled case says how a judge's criterion must come out" in nothing.err) == (2, True)
+    case(repo, "defect", "fail", SWALLOWS)
+    empty = next(part for number in (1, 2) if not shard_of(part := f"{number}/2").has("defect"))
+    done = calibrate(repo, "--shard", empty)
+    assert (done.code, done.out) == (0, f"No labelled case is in part {empty}.\n")
 
 
 QUESTION = Criterion(id="a", kind="judge", must=True, question="Is it?")

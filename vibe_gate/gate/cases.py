@@ -64,6 +64,10 @@ class Case(Struct, frozen=True):
         expected = self.file.expect.get(criterion.id, by_rubric)
         return None if expected == "abstain" else expected != "fail"
 
+    def is_labelled(self, rubric: Rubric) -> bool:
+        """Whether it says how a judge's criterion of its rubric must come out."""
+        return any(self.is_clean(criterion) is not None for criterion in rubric.judge_criteria)
+
 
 def read_cases(tree: DefinitionTree, rubrics: Iterable[Rubric]) -> tuple[list[Case], list[Mistake]]:
     """The cases of a tree by name, and every mistake in them; `rubrics` are those of the tree that are right."""

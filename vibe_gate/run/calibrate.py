@@ -254,7 +254,7 @@ def planned(cases: CaseSet, wire: Mode, repeats: int | None, environ: Mapping[st
     with open_state(cases.repository.common_dir) as state:
         for case in cases.cases:
             rubric = rubrics[case.file.rubric]
-            if not any(case.is_clean(criterion) is not None for criterion in rubric.judge_criteria):
+            if not case.is_labelled(rubric):
                 continue
             for repeat in range(repeats or _repeats_before(cases, rubric, model)):
                 asking = Asking(

@@ -79,13 +79,23 @@ class CaseTask(Struct, frozen=True):
 
 
 class CaseSet(Struct, frozen=True):
-    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what these define."""
+    """The cases of the folder `root`, its files being `tree` when they were read, and `gate` what these define.
+
+    `every`: the cases of all parts, of which `cases` may be one.
+    """
 
     repository: Repository
     root: Path
     tree: Tree
     cases: tuple[Case, ...]
     gate: Gate
+    every: tuple[Case, ...]
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether a case of any part says how a judge's criterion must come out."""
+        rubrics = {rubric.id: rubric for rubric in self.gate.rubrics}
+        return any(case.is_labelled(rubrics[case.file.rubric]) for case in self.every)
 
     @property
     def max_cost_usd(self) -> float:
@@ -223,8 +233,8 @@ def read_case_set(
             if name not in named:
                 advice = did_you_mean(name, sorted(named))
                 raise UsageError(f"no case is about a rubric '{name}'{advice and f'; {advice}'}")
-        chosen = (case for case in cases if not rubrics or case.file.rubric in rubrics)
-        yield CaseSet(repository, root, tree, tuple(case for case in chosen if shard.has(case.name)), gate)
+        chosen = tuple(case for case in cases if not rubrics or case.file.rubric in rubrics)
+        yield CaseSet(repository, root, tree, tuple(case for case in chosen if shard.has(case.name)), gate, chosen)
 
 
 def compare(case: Case, result: RubricResult) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -337,6 +337,8 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         already += map(_pair, done.already)
     text = [f"{run['run_id']} imported, about {run['key']}" for run in new]
     text += [f"{run['run_id']} already here, with the same content" for run in already]
+    if len(text) > 1:
+        text.append(f"{counted(len(new), 'run')} imported, {len(already):,} already here.")
     for sentence in refused:
         complain(f"vibe-gate: {safe(sentence)}")
     document = {"imported": new, "already": already} | ({"refused": refused} if refused else {})

@@ -51,7 +51,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"--repeat takes at most {MAX_REPEATS}.")
     with read_case_set(Path.cwd(), environ, args.rubrics, shard=args.shard) as cases:
         calibration = planned(cases, args.wire, args.repeat, environ, now())
-        if not calibration.askings and args.shard == WHOLE:
+        if not cases.is_labelled:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
                 "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
@@ -71,7 +71,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "paid_usd": sum(calibration.paid),
     }
     lines = [line for one in measured for line in _lines(*one, bound, labels)]
-    if args.shard != WHOLE:
+    if args.shard != WHOLE and not measured:
+        lines.append(f"No labelled case is in part {args.shard}.")
+    elif args.shard != WHOLE:
         lines.append(f"Part {args.shard} of the cases: no baseline was written. Without --shard, one is.")
     return emit_result(args, document, lines, code)
 
