@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,8 @@ pytest.importorskip("moto.server", reason="moto is not installed here")
 
 from obstore.store import from_url
 from s3 import BUCKET, S3, bucket, moto
+
+from vibe_gate.store.objects import ObjectStorage, StoreUnavailable
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -166,6 +169,17 @@ def test_a_bucket_that_may_only_be_read_gives_answers_and_takes_none(s3: S3, tea
     assert (done.code, "access is denied" in done.err) == (3, True)
     assert vibe_gate("bundles", "verify", "--store", cwd=second.path, environ=team.environ).code == 0
     assert vibe_gate("bundles", "clean", "--store", cwd=second.path, environ=team.environ).code == 0
+
+
+@pytest.mark.parametrize("name", ["runs//b", "runs/../b", "runs/a%1B"])
+def test_an_object_whose_name_cannot_be_read_is_named(s3: S3, name: str) -> None:
+    url = f"{s3.environ['AWS_ENDPOINT_URL']}/{BUCKET}/shop/reviews/{name}"
+    urllib.request.urlopen(urllib.request.Request(url, b"junk", method="PUT")).close()
+    shown = name if "%" not in name else '"shop/reviews/runs/a\\033"'
+    with pytest.raises(StoreUnavailable) as raised:
+        ObjectStorage(URL, s3.environ, 5).listed("runs")
+    assert str(raised.value).startswith("an object there has a name that cannot be read, delete it: ")
+    assert str(raised.value).endswith(shown)
 
 
 def test_a_bucket_that_is_not_there_or_gives_no_rights_changes_nothing(s3: S3, team: Clones) -> None:

@@ -24,6 +24,7 @@ from msgspec import Struct
 from obstore import exceptions
 from obstore.store import from_url
 
+from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ TOO_LATE = "it does not answer in time"
 _STATUS = re.compile(r"status code: (\d{3}[ A-Za-z]*)")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _ERRNO = re.compile(r"\(os error (\d+)\)")
+_OBJECT = re.compile(r'Path "([^"]{1,200})')
 _BEING_WRITTEN = re.compile(r".*#[0-9]+")
 """What obstore appends to the name of a file until it is whole."""
 
@@ -177,6 +179,9 @@ def _told(error: BaseException) -> BaseException:
         return StoreUnavailable("there is no such bucket, container or folder", denied=True)
     text = str(error)
     status = " ".join(filter(None, (_first(_STATUS, text), _first(_CODE, text))))
+    if isinstance(error, exceptions.InvalidPathError):  # of one such name no list comes
+        name = paths.quote(_first(_OBJECT, text))
+        return StoreUnavailable(f"an object there has a name that cannot be read, delete it: {name}")
     if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
         return StoreUnavailable(f"access is denied{f': {status}' if status else ''}", denied=True)
     if number := getattr(error, "errno", None) or _first(_ERRNO, text):
