@@ -224,6 +224,19 @@ def test_every_block_of_code_is_run_or_read_or_says_why_not(page):
             assert block.language == "sh" or not re.search(r"^(\$|vibe-gate|pip|pytest) ", block.text, re.MULTILINE)
 
 
+def test_the_table_of_the_history_example_stands_in_a_fence_on_the_page_also_when_it_fails(tmp_path):
+    workflow = yaml.safe_load((ROOT / "examples" / "workflows" / "history-matrix.yml").read_text())
+    script = workflow["jobs"]["table"]["steps"][-1]["run"]
+    program = tmp_path / "vibe-gate"
+    program.write_text('#!/bin/sh\necho "8b72ab17beb0  fail  <img src=x> ~~~"\nexit 1\n')
+    program.chmod(0o755)
+    page = tmp_path / "page.md"
+    environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(page)}
+    done = subprocess.run(["bash", "-e", "-c", script], env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert page.read_text() == "~~~text\n8b72ab17beb0  fail  <img src=x> ~~~\n~~~\n"
+
+
 def told() -> Iterator[tuple[str, str]]:
     """Every command in a sentence of a page, and in the examples of `--help`, with where it stands."""
     for page in PAGES:

@@ -101,6 +101,12 @@ def test_in_ci_a_recorded_pass_for_want_of_a_key_does_not_count(history: Repo) -
     assert (side["outcome"], side["recorded"], total["exit_code"]) == ("inconclusive", False, 3)
 
 
+def test_of_a_title_without_end_the_beginning_is_shown(history: Repo) -> None:
+    history.commit("Long " * 20_000)
+    row = documents(each(history, "--table", "--json", what="HEAD~1..HEAD"))[0]
+    assert (len(row["title"]), row["title"][:10], row["title"][-1]) == (200, "Long Long ", "…")
+
+
 def test_a_run_that_is_not_what_was_sealed_settles_no_commit(history: Repo) -> None:
     fine, secret, side = (
         next(history.path.glob(f".vibe-artifacts/{history.git('rev-parse', name)}/*/"))

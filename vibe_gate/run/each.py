@@ -38,6 +38,9 @@ from vibe_gate.store import Bundles, State
 DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
 """Of a trusted tree, from which a gate is made."""
 
+MAX_TITLE = 200
+"""Characters of a commit's title in its row: git has no limit, and an author can write megabytes."""
+
 _UNSEEN = "not reviewed yet"
 _OUTSIDE_CI = "its recorded pass does not count in CI (no API key, an override, or a gate that is not merged)"
 
@@ -219,8 +222,9 @@ def _recorded(commit: str, title: str, summary: Summary) -> CommitRow:
 
 
 def title_of(repository: Repository, commit: str) -> str:
-    """The first line of the commit's message."""
-    return repository.commit(commit).message.lstrip("\n").partition("\n")[0].strip()
+    """The first line of the commit's message, at most MAX_TITLE characters of it."""
+    title = repository.commit(commit).message.lstrip("\n").partition("\n")[0].strip()
+    return title if len(title) <= MAX_TITLE else title[: MAX_TITLE - 1] + "…"
 
 
 # One review
