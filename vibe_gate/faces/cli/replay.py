@@ -155,7 +155,7 @@ def _replay(
         repository,
         environ,
         asks=asks,
-        instead="name rubrics without judges: --rubric safety",
+        instead="choose rubrics without judges (--rubric ID)",
         wire=request.wire or "live",
         files=request.definitions == WORKTREE,
         about=_stored,
