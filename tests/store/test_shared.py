@@ -122,6 +122,18 @@ def test_a_claim_that_a_stranger_wrote_holds_nobody_up(machine: Machine, folder:
     assert "altered, or not written" in second.told()[0]
 
 
+def test_a_claim_that_is_put_back_holds_others_up_until_its_time(machine: Machine, folder: Path) -> None:
+    first = machine()
+    first.claim(["q"], 300)
+    [claim] = objects(folder, "claims")
+    data = claim.read_bytes()
+    first.release(["q"])
+    claim.parent.mkdir(exist_ok=True)
+    claim.write_bytes(data)
+    assert not machine().claim(["q"], 300)
+    assert machine(at=NOW + timedelta(seconds=301)).claim(["q"], 300)
+
+
 def test_what_strangers_put_beside_claims_holds_nobody_up(machine: Machine, folder: Path) -> None:
     machine().claim(["q"], 300)
     [claim] = objects(folder, "claims")
