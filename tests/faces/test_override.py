@@ -191,6 +191,9 @@ def test_a_person_labels_a_finding_and_no_verdict_changes(gated):
     assert gated.run("label", "remove", name[:4]).out == f"{name} is not labelled any more.\n"
     assert gated.run("label", "list").out == "No labels in this clone.\n"
     assert "to take a label back: vibe-gate label remove FINDING" in gated.run("label", "list", name).err
+    for altered in gated.path.glob(".vibe-artifacts/*/*/summary.json"):
+        altered.write_text(altered.read_text().replace('"must":true', '"must":false'))
+    assert f"No run found with a finding {name}." in gated.run("label", name, "right").err
 
 
 def test_who_lets_a_finding_pass_may_say_whether_it_is_wrong_and_no_answer_is_no_label(gated):

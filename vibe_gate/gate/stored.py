@@ -100,12 +100,16 @@ def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntr
     for entry in bundles.runs():
         if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
+                bundles.receipted(entry)
                 yield entry, bundles.documents(entry)
 
 
 def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Summary:
-    """The summary of a sealed run, after every file of it was compared. StorageError, IntegrityError."""
-    return read(Summary, _bundles(repository, now).documents(entry).document)
+    """The summary of a sealed run, after every file of it and its receipt were compared. StorageError,
+    IntegrityError."""
+    bundles = _bundles(repository, now)
+    bundles.receipted(entry)
+    return read(Summary, bundles.documents(entry).document)
 
 
 def _bundles(repository: Repository, now: datetime) -> Bundles:
