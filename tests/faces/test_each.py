@@ -14,7 +14,7 @@ from repos import GATE, RUBRIC, Repo, gated
 from wire import answer, answering, costing
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now
@@ -216,7 +216,7 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path:
     # Of a commit that brings the gate nobody knows before its review.
     with open_repository(repo.path, environ) as repository, pytest.raises(UsageError, match="runs code of the change"):
         asked = ReviewRequest(Selection("commit", left="HEAD~1"), definitions="HEAD~1", open_ports=True)
-        progress.run(review_in(repository, asked, environ=environ, clock=now, progress=progress.unheard))
+        progress.run(review_in(repository, asked, environ=environ, clock=now, progress=unheard))
 
 
 def test_an_empty_range_is_a_pass_with_a_hint_if_its_ends_are_reversed(history: Repo) -> None:

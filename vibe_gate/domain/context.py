@@ -48,6 +48,10 @@ class Progress(Protocol):
         ...
 
 
+def unheard(stage: str, text: str, /) -> None:
+    """Progress that nobody is shown: of one of many, or where scripts and tests hear through watchers."""
+
+
 class ReviewRequest(Struct, frozen=True):
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 

@@ -22,7 +22,7 @@ from vibe_gate.agent import Stop
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import Progress, ReviewRequest
+from vibe_gate.domain.context import Progress, ReviewRequest, unheard
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
@@ -32,7 +32,6 @@ from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
 from vibe_gate.faces.progress import run as finished
-from vibe_gate.faces.progress import unheard
 from vibe_gate.report import queries
 from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from vibe_gate.domain.context import unheard
 from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ T = TypeVar("T")
 
 NAMES = {"change": "change", "checks": "checks", "judge": "judge", "seal": "bundle"}
 """Stage of the review -> the word that is shown."""
-
-
-def unheard(stage: str, text: str) -> None:
-    """Progress that nobody is shown: scripts and tests hear through watchers."""
 
 
 def is_lively(environ: Mapping[str, str]) -> bool:

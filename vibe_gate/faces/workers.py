@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain.bundles import STORE, Provenance
 from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.context import unheard
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError
@@ -61,7 +62,7 @@ def run_case(task: CaseTask) -> CaseResult:
         task.wire,
         environ=os.environ,
         clock=_now,
-        progress=progress.unheard,
+        progress=unheard,
         max_cost_usd=task.max_cost_usd,
         repeat=task.repeat,
         ask_anyway=task.ask_anyway,

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
+from vibe_gate.domain.context import unheard
 from vibe_gate.domain.document import iso, plain, read
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion, Rubric
@@ -193,7 +194,7 @@ class Calibration(Struct, frozen=True):
                 self.wire,
                 environ=environ,
                 clock=clock,
-                progress=_unheard,
+                progress=unheard,
                 max_cost_usd=limit,
                 repeat=asking.repeat,
                 ask_anyway=True,
@@ -328,10 +329,6 @@ def _kept(state: State, key: str, now: datetime) -> KeptAnswer | None:
         return None if answer is None else read(KeptAnswer, answer)
     except ValueError:  # written by another version, or by someone else
         return None
-
-
-def _unheard(stage: str, text: str) -> None:
-    """What the review of a case is doing, which nobody is shown."""
 
 
 class _WaitingLimit:

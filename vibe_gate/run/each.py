@@ -21,7 +21,7 @@ from vibe_gate import __version__
 from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import BatchRun
@@ -252,7 +252,7 @@ async def commit_row(
             earlier = run_of(task, bundles, environ)
             if row := settled_row(task, earlier, environ):
                 return row
-            walk = review_in(repository, request, environ=environ, clock=clock, progress=_unheard, state=state)
+            walk = review_in(repository, request, environ=environ, clock=clock, progress=unheard, state=state)
             return _shared(await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else "")
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
@@ -294,7 +294,3 @@ def _row(commit: str, title: str, summary: Summary) -> CommitRow:
         unasked=f"{counted(len(left), 'question')} {left[0].reason}" if left else "",
         warnings=sum(finding.level == "warning" for finding in summary.findings),
     )
-
-
-def _unheard(stage: str, text: str) -> None:
-    """What one of many reviews is doing."""

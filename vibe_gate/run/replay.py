@@ -22,7 +22,7 @@ from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, replay_key
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
+from vibe_gate.domain.context import Facts, ReviewRequest, RunContext, unheard
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import parse
@@ -157,7 +157,7 @@ async def replay_row(
                 replace(task.request, replay_of=task.run_id),
                 environ=environ,
                 clock=clock,
-                progress=_unheard,
+                progress=unheard,
                 state=state,
                 stored=StoredChange(change, gate, recall),
             )
@@ -332,7 +332,3 @@ def _looks(question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]) -> It
             prompt = look_prompt(criterion, bare, "")
             key = look_key(prompt, trees=question.about, models=models, tools=TOOLS, versions=versions)
             yield key, plain(look)
-
-
-def _unheard(stage: str, text: str) -> None:
-    """What the review of a stored run is doing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now
-from vibe_gate.faces.cli.pool import has_open_ports, pool_of
+from vibe_gate.faces.cli.pool import has_open_ports, jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
@@ -30,7 +29,6 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.report import commits as shown
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import (
-    CommitTask,
     EachPlan,
     batch_of,
     commits_of,
@@ -41,9 +39,6 @@ from vibe_gate.run.each import (
     reversed_range,
 )
 from vibe_gate.store import Bundles
-
-MAX_JOBS = 4
-"""Reviews side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
 
 
 def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str]) -> int:
@@ -122,12 +117,11 @@ def _review(
     *,
     asks: bool,
 ) -> None:
-    jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
     for row in plan.known:
         screen.show(row)
     pool = pool_of(
         args.cluster if plan.tasks else None,
-        jobs,
+        jobs_for(len(plan.tasks), args.jobs),
         repository,
         environ,
         asks=asks,
@@ -136,10 +130,9 @@ def _review(
         files=asked.definitions == "worktree",
     )
     budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd and most else None
-    ready = partial(_with_budget, budget, most or 0.0) if budget else _as_it_is
     try:
         with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.review_commit, crew, ready):
+            for end in carried_out(plan.tasks, workers.review_commit, crew, partial(within, budget, most or 0.0)):
                 row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, 0.0 if row.recorded else row.usd)
@@ -147,15 +140,6 @@ def _review(
                 step()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(screen.interrupted) from None
-
-
-def _with_budget(budget: SharedLimit, most: float, task: CommitTask) -> CommitTask | None:
-    limit = budget.reserve(most)
-    return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
-
-
-def _as_it_is(task: CommitTask) -> CommitTask:
-    return task
 
 
 class _Screen:

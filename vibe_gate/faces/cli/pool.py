@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.context import WireMode
@@ -15,11 +18,31 @@ from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.gate.chosen import refuse_code
 from vibe_gate.git import Repository
-from vibe_gate.run.batch import Workers, local_workers
+from vibe_gate.run.batch import SharedLimit, Workers, local_workers
 from vibe_gate.run.cases import CaseSet
+from vibe_gate.run.each import CommitTask
+from vibe_gate.run.replay import ReplayTask
 from vibe_gate.store import open_state
 
+T = TypeVar("T", CommitTask, ReplayTask)
+
 LOCAL = "local"
+
+MAX_JOBS = 4
+"""Tasks side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
+
+
+def jobs_for(tasks: int, asked: int | None) -> int:
+    """How many of so many tasks are carried out side by side on this machine."""
+    return min(asked or min(MAX_JOBS, os.cpu_count() or 1), max(tasks, 1))
+
+
+def within(budget: SharedLimit | None, most: float, task: T) -> T | None:
+    """The task with its part of the budget, `most` USD; None if it has to wait for another one's."""
+    if budget is None:
+        return task
+    limit = budget.reserve(most)
+    return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
 
 
 def has_open_ports(cluster: str | None) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
-from vibe_gate.faces.cli.pool import has_open_ports, pool_of
+from vibe_gate.faces.cli.pool import has_open_ports, jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_wire, may_be_rubric, positive, selection, wire_of
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, moment
 from vibe_gate.faces.cli.team import TeamRuns
@@ -34,9 +34,6 @@ from vibe_gate.report.html import replay_page
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import commits_of, reversed_range
 from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
-
-MAX_JOBS = 4
-"""Replays side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
 
 SINCE = "30d"
 
@@ -148,10 +145,9 @@ def _replay(
     asks: bool,
 ) -> None:
     """Carry the tasks out, which may ask a model if `asks`; `rows` grows by each that ends."""
-    jobs = min(args.jobs or min(MAX_JOBS, os.cpu_count() or 1), max(len(plan.tasks), 1))
     pool = pool_of(
         args.cluster if plan.tasks else None,
-        jobs,
+        jobs_for(len(plan.tasks), args.jobs),
         repository,
         environ,
         asks=asks,
@@ -162,15 +158,9 @@ def _replay(
     )
     budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd else None
 
-    def ready(task: ReplayTask) -> ReplayTask | None:
-        if budget is None:
-            return task
-        limit = budget.reserve(most)
-        return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
-
     try:
         with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.replay_run, crew, ready):
+            for end in carried_out(plan.tasks, workers.replay_run, crew, partial(within, budget, most)):
                 row = end.result or not_replayed(end.task, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)

@@ -9,6 +9,7 @@ import pytest
 from _pytest._code.code import TerminalRepr, TracebackStyle
 
 from vibe_gate.domain.change import CASES
+from vibe_gate.domain.context import unheard
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress
@@ -51,7 +52,7 @@ class CaseItem(pytest.Item):
                 wire.mode,
                 environ=own_environ(),
                 clock=now,
-                progress=progress.unheard,
+                progress=unheard,
                 max_cost_usd=spending.limit_usd,
             )
             result = progress.run(walk)

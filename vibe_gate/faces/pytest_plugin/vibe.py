@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from vibe_gate.agent import Stop
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
@@ -26,7 +26,6 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
-from vibe_gate.faces.progress import unheard
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import (
     LEFT_OPEN,
