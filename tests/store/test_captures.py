@@ -17,8 +17,8 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state, open_store
-from vibe_gate.store.captures import CapturedEvent, blob_id, blobs_of
 from vibe_gate.store.checking import verify
+from vibe_gate.store.writes import CapturedEvent, blob_id, blobs_of
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 TS = int(NOW.timestamp() * 1000)

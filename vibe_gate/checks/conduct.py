@@ -28,9 +28,10 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import ANSWER_TOOL
+from vibe_gate.store import captures
 
 if TYPE_CHECKING:
-    from vibe_gate.store import RunResult, captures
+    from vibe_gate.store import RunResult
 
 LOG_ERRORS = (
     r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
@@ -116,7 +117,7 @@ def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
 
 def of_session(session: str, captured: captures.CapturedSession | None) -> Conduct:
     """A captured session by its id; None: its events are not in the store."""
-    name = f"Claude Code session {session[:8]}"
+    name = captures.session_title(session)
     if captured is None:
         return Conduct(name=name, is_session=True, unread="its events are not here, or cannot be read")
     unread = f"{counted(captured.damaged, 'event')} of it could not be kept" if captured.damaged else ""

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import chain
 
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.git import Repository
@@ -89,7 +88,7 @@ def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[
     """What captured sessions say about the files: a hint for each of the `writers`."""
     counts = writers(files, blobs)
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
-    return tuple(f"Claude Code session {show_text(name[:8])} wrote {count} {of}" for name, count in counts.items())
+    return tuple(f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items())
 
 
 MAX_HINTS = 20

@@ -17,7 +17,8 @@
     shared       a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
     shared_runs  sealed runs there: uploaded, listed by their objects' names, fetched, verified
     coded        the codes of what lies there                objects   the only importer of obstore
-    captures     sessions of a coding agent, folded from what its hooks left
+    captures     sessions of coding agents, folded from what their hooks left
+    writes       what each agent's events say: its prompts, and the files that its calls wrote
 
 The format, file by file: docs/reference/bundles.md.
 """

@@ -1,7 +1,7 @@
 """Captured sessions of a coding agent: raw hook events are folded into what may be kept.
 
-The Claude hook leaves raw events, private and not redacted (it has no time for it), in
-`<common git dir>/vibe-gate/captures/<session id>/`, which all worktrees share:
+The agent's hook leaves raw events, private and not redacted (it has no time for it), in
+`<common git dir>/vibe-gate/captures/<session>/`, which all worktrees share:
 
     events.ndjson    what the hook appends to; renamed before it is read
     taken-<ms>-<id>  being folded; deleted when that is done
@@ -9,22 +9,21 @@ The Claude hook leaves raw events, private and not redacted (it has no time for 
 The next run of vibe-gate folds it: ids of the blobs that the agent wrote go to the shared state, the events go,
 redacted, to `.vibe-artifacts/captures/<name>/` as events.jsonl and meta.json, and the raw events are deleted.
 meta.json is written last and says up to which byte events.jsonl is finished and which events were folded last, so
-that what a killed process left is done again.
+that what a killed process left is done again. A session's name says whose it is, and `writes` how its events
+are read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -41,11 +40,10 @@ from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
 from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
+from vibe_gate.store.writes import AGENTS, CLAUDE, AgentEvents, CapturedEvent, blobs_of, open_file
 
 if TYPE_CHECKING:
     import sqlite3
-
-AGENT = "claude"
 
 SPOOLS = "captures"
 """Folder of the raw events in the state's folder."""
@@ -58,39 +56,21 @@ MAX_AGE = timedelta(days=30)
 
 MAX_GAPS_BYTES = 64 << 10
 
-MAX_FILE_BYTES = 10 << 20
-"""Of a file whose content is read back from disk, and letters that an edit may lead to: a bundle keeps none larger."""
-
-SETTLING_S = 2.0
-"""A file that changed no later than this after a call is still the agent's (formatters run as hooks, too)."""
-
 PATIENCE_S = 2.0
 """Another process that folds, or captures, is waited for; one that holds a lock longer does not run."""
 
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
-_PATHS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-
-
-class CapturedEvent(Struct, frozen=True):
-    """One event of the spool: when it was, and what Claude Code said."""
-
-    at: datetime
-    data: Mapping[str, Any]
-
-    @property
-    def kind(self) -> str:
-        """Claude Code's name of the event."""
-        return str(self.data.get("hook_event_name", ""))
 
 
 class CaptureMeta(Struct, frozen=True, kw_only=True):
     """meta.json of a captured session.
 
-    `bytes` is how far events.jsonl is finished, `folded` the file of raw events that was folded last.
+    `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is finished,
+    `folded` the file of raw events that was folded last.
     """
 
     schema: Literal[1] = 1
-    agent: str = AGENT
+    agent: str = CLAUDE
     session_id: str
     started_at: Timestamp
     updated_at: Timestamp
@@ -142,6 +122,25 @@ def written_blobs(state: State) -> dict[str, str]:
     return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
 
 
+def agent_of(session: str) -> str:
+    """The agent of a captured session, a key of `AGENTS`, by the session's name: `<agent>.<its id>`, or the id alone.
+
+    The ids of Claude Code's sessions stand alone; a dot is in no id (`spool.SAFE`).
+    """
+    agent, dot, _ = session.partition(".")
+    return agent if dot and agent in AGENTS else CLAUDE
+
+
+def own_id(session: str) -> str:
+    """The id that the agent itself gives to the session."""
+    return session.removeprefix(f"{agent_of(session)}.")
+
+
+def session_title(session: str) -> str:
+    """The session as people read of it: "Gemini CLI session 0f3c9a1e"."""
+    return f"{AGENTS[agent_of(session)].title} session {show_text(own_id(session)[:8])}"
+
+
 class CapturedSession(Struct, frozen=True):
     """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
 
@@ -162,14 +161,22 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
             data = event.get("data")
             if not isinstance(data, dict):
                 continue
-            hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
-            marks.append(HookMark(len(marks), len(marks), hook, used, tool))
-            if hook == "PostToolUse":
-                for change in changes.of(tool, data.get("tool_input"), data.get("tool_response")):
+            mark = _mark(len(marks), data, AGENTS[agent_of(session)])
+            marks.append(mark)
+            if mark.hook == "PostToolUse":
+                for change in changes.of(mark.tool_name, data.get("tool_input"), data.get("tool_response")):
                     todos = todos_after(todos, change)
     except (OSError, ValueError, LookupError):
         return None
     return CapturedSession(correlate(marks, ())[0], tuple(todos), meta.damaged)
+
+
+def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
+    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once, at its end."""
+    hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
+    if hook == agent.ended:
+        return HookMark(seq, seq, "PostToolUse", used or f"call {seq}", tool)
+    return HookMark(seq, seq, hook, used, tool)
 
 
 def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
@@ -185,13 +192,13 @@ def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
 
 
 def _short_id(session: str) -> str:
-    return session[:8].strip("-_") or "unknown"
+    return own_id(session)[:8].strip("-_") or "unknown"
 
 
 def gaps(state: State) -> list[tuple[datetime, str]]:
     """When and why an event was not kept, as the hooks noted it."""
     try:
-        with _open(Path(state.folder) / SPOOLS / "gaps") as file:
+        with open_file(Path(state.folder) / SPOOLS / "gaps") as file:
             lines = file.read(2 * MAX_GAPS_BYTES).decode("ascii", "replace").splitlines()
     except OSError:
         return []
@@ -217,7 +224,7 @@ def _fold_all(state: State, shelf: _Shelf | None, now: datetime) -> tuple[int, s
                     if now.timestamp() - spools.status(session).st_mtime > MAX_AGE.total_seconds():
                         spools.remove_folder(session)
                 except OSError as error:
-                    why = f"session {show_text(session[:8])}: {_reason(error)}"
+                    why = f"session {show_text(own_id(session)[:8])}: {_reason(error)}"
             _forget_others(state.file, spools.folders())
     except OSError as error:
         why = f"all sessions: {_reason(error)}"
@@ -233,7 +240,7 @@ def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, no
     count = 0
     for taken in spool.files():
         if taken.startswith("taken-"):
-            _note_blobs(file, session, filter(None, _events(spool, taken)))
+            _note_blobs(file, session, filter(None, _events(spool, taken, agent_of(session))))
             if shelf is not None:
                 count += shelf.keep(session, spool, taken)
                 spool.remove(taken)
@@ -264,11 +271,6 @@ def _reason(error: OSError) -> str:
     return "another process holds the lock" if isinstance(error, BlockingIOError) else str(error.strerror)
 
 
-def _open(path: Path) -> BinaryIO:
-    """The regular file, for reading; a link is not followed. OSError, ValueError."""
-    return open(Folder.at(path.parent).reading(path.name), "rb")
-
-
 class _Shelf(Struct, frozen=True):
     """Where the events of sessions are kept, redacted."""
 
@@ -284,7 +286,7 @@ class _Shelf(Struct, frozen=True):
         before = meta.events
         with open(place.appending(EVENTS), "ab") as file:
             file.truncate(meta.bytes)
-            for event in _events(spool, taken):
+            for event in _events(spool, taken, agent_of(session)):
                 line, damaged = self._line(event) if event else (b"", 1)
                 file.write(line)
                 meta = meta.with_event(event, len(line), damaged)
@@ -295,11 +297,13 @@ class _Shelf(Struct, frozen=True):
         """The session's folder. If what is there is not what was left there, it stays, and another one is begun."""
         with contextlib.suppress(LookupError):
             return _kept_session(self.folder, session)
-        began = next((event.at for event in _events(spool, taken) if event is not None), self.now)
-        name = f"{AGENT}_{began:%Y%m%d_%H%M%S}_{_short_id(session)}"
+        agent = agent_of(session)
+        began = next((event.at for event in _events(spool, taken, agent) if event is not None), self.now)
+        name = f"{agent}_{began:%Y%m%d_%H%M%S}_{_short_id(session)}"
         if self.folder.has(name):  # another session's: ids that begin with the time are common
             name += f"-{secrets.token_hex(4)}"
-        place, meta = self.folder.make(name), CaptureMeta(session_id=session, started_at=began, updated_at=began)
+        place = self.folder.make(name)
+        meta = CaptureMeta(agent=agent, session_id=session, started_at=began, updated_at=began)
         _write(place, meta)
         return place, meta
 
@@ -323,7 +327,7 @@ def _write(place: Folder, meta: CaptureMeta) -> None:
     place.place(META, encode_line(plain(meta)))
 
 
-def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:
+def _events(spool: Folder, taken: str, agent: str) -> Iterator[CapturedEvent | None]:
     """The events of a spool; None for a line that is none, or has more values than a reader takes."""
     with open(spool.reading(taken), "rb") as file:
         while line := file.readline(MAX_LINE_BYTES):
@@ -331,65 +335,6 @@ def _events(spool: Folder, taken: str) -> Iterator[CapturedEvent | None]:
                 require_few(line)
                 document = json.loads(line)
                 at = datetime.fromtimestamp(document["ts"] / 1000, UTC)
-                yield CapturedEvent(at, dict(document["event"]))
+                yield CapturedEvent(at, dict(document["event"]), agent)
             except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
                 yield None
-
-
-def blobs_of(event: CapturedEvent) -> set[str]:
-    """Git's ids of what a call wrote; nothing for one that wrote nothing."""
-    tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
-    if event.kind != "PostToolUse" or not isinstance(tool, str) or not isinstance(asked, dict):
-        return set()
-    path = asked.get(_PATHS.get(tool))
-    if not isinstance(path, str):
-        return set()
-    content = _content(tool, asked, answer if isinstance(answer, dict) else {})
-    every = {_on_disk(Path(path), event.at), *(_as_stored(content) if content else ())}
-    return {blob_id(data) for data in every if data}  # whoever makes an empty file makes the same one
-
-
-def blob_id(data: bytes) -> str:
-    """The id that git gives to a content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def _content(tool: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str | None:
-    """The file's whole text after the call, if the event tells it."""
-    if tool == "Write":
-        return _text(answer, "content") or _text(asked, "content")
-    # What the answer tells is what was done: the user may have changed the proposal.
-    original, old, new = (_text(answer, name) for name in ("originalFile", "oldString", "newString"))
-    old = _text(asked, "old_string") if old is None else old
-    new = _text(asked, "new_string") if new is None else new
-    if tool != "Edit" or original is None or old is None or new is None or old not in original:
-        return None
-    if not old:
-        return None if original else new
-    times = original.count(old) if asked.get("replace_all") is True else 1
-    if len(original) + times * (len(new) - len(old)) > MAX_FILE_BYTES:
-        return None
-    return original.replace(old, new, times)
-
-
-def _text(values: Mapping[str, Any], key: str) -> str | None:
-    value = values.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _as_stored(text: str) -> set[bytes]:
-    """The bytes that git may have stored: the events tell line ends as LF whatever the file has."""
-    plain = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
-    return {plain, plain.replace(b"\n", b"\r\n"), text.encode("utf-8", "surrogatepass")}
-
-
-def _on_disk(path: Path, at: datetime) -> bytes | None:
-    """The file's content, if nobody has changed it since the call."""
-    try:
-        with _open(path) as file:
-            about = os.fstat(file.fileno())
-            if about.st_size > MAX_FILE_BYTES or about.st_mtime > at.timestamp() + SETTLING_S:
-                return None
-            return file.read()
-    except (OSError, ValueError):
-        return None
