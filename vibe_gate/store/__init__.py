@@ -19,6 +19,7 @@
     coded        the codes of what lies there                objects   the only importer of obstore
     captures     sessions of coding agents, folded from what their hooks left
     writes       what each agent's events say: its prompts, and the files that its calls wrote
+    captured     what people asked in them
 
 The format, file by file: docs/reference/bundles.md.
 """
@@ -28,7 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vibe_gate.store import captures
+    from vibe_gate.store import captured, captures
     from vibe_gate.store.bundles import Bundles
     from vibe_gate.store.files import FileChange
     from vibe_gate.store.gc import clean_bundles
@@ -38,11 +39,10 @@ if TYPE_CHECKING:
     from vibe_gate.store.shared import SharedStore
     from vibe_gate.store.state import State, open_state
     from vibe_gate.store.store import Store, open_store
-    from vibe_gate.store.turn import TurnRecorder
 
 __all__ = [
-    "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "SharedStore", "State", "Store", "TurnRecorder",
-    "captures", "clean_bundles", "find_bundles", "open_state", "open_store", "read_bundle",
+    "Attachment", "Bundles", "FileChange", "RunRecorder", "RunResult", "SharedStore", "State", "Store",
+    "captured", "captures", "clean_bundles", "find_bundles", "open_state", "open_store", "read_bundle",
 ]  # fmt: skip
 
 
@@ -58,10 +58,6 @@ def __getattr__(name: str) -> object:
             from vibe_gate.store.recorder import RunRecorder
 
             value = RunRecorder
-        case "TurnRecorder":
-            from vibe_gate.store.turn import TurnRecorder
-
-            value = TurnRecorder
         case "Bundles":
             from vibe_gate.store.bundles import Bundles
 

@@ -59,6 +59,11 @@ MAX_GAPS_BYTES = 64 << 10
 PATIENCE_S = 2.0
 """Another process that folds, or captures, is waited for; one that holds a lock longer does not run."""
 
+_TIMES = """
+CREATE TABLE IF NOT EXISTS captured_times (session TEXT, blob TEXT, at INTEGER, PRIMARY KEY (session, blob))
+WITHOUT ROWID"""
+"""Beside captured_blobs, to which an older version goes on adding rows of two values."""
+
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 
 
@@ -141,6 +146,16 @@ def session_title(session: str) -> str:
     return f"{AGENTS[agent_of(session)].title} session {show_text(own_id(session)[:8])}"
 
 
+def last_writes(state: State) -> dict[str, dict[str, int]]:
+    """Blob id -> by each session that wrote it, when it last did, in ms since the epoch; 0: before that was noted."""
+    there = state.file.read("SELECT 1 FROM sqlite_master WHERE name = 'captured_times'")
+    at = "(SELECT max(at) FROM captured_times AS t WHERE (t.session, t.blob) = (b.session, b.blob))" if there else "0"
+    writes: dict[str, dict[str, int]] = {}
+    for session, blob, ms in state.file.read(f"SELECT session, blob, {at} FROM captured_blobs AS b ORDER BY rowid"):  # noqa: S608
+        writes.setdefault(blob, {})[session] = ms or 0
+    return writes
+
+
 class CapturedSession(Struct, frozen=True):
     """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
 
@@ -181,14 +196,22 @@ def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
 
 def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
     """Its folder. LookupError: there is none. OSError, ValueError."""
+    for place, meta in kept_sessions(shelf, session):
+        with contextlib.suppress(OSError):
+            if not meta.bytes or place.status(EVENTS).st_size >= meta.bytes:
+                return place, meta
+    raise LookupError
+
+
+def kept_sessions(shelf: Folder, session: str) -> Iterator[tuple[Folder, CaptureMeta]]:
+    """The folders that have events of the session: one, or more if what was left in one was damaged. OSError."""
     for name in shelf.folders():
         if name.split("_", 3)[-1].startswith(_short_id(session)):
             with contextlib.suppress(OSError, ValueError):
                 place = shelf.folder(name)
                 meta = read_meta(place)
-                if meta.session_id == session and (not meta.bytes or place.status(EVENTS).st_size >= meta.bytes):
-                    return place, meta
-    raise LookupError
+                if meta.session_id == session:
+                    yield place, meta
 
 
 def _short_id(session: str) -> str:
@@ -249,13 +272,16 @@ def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, no
 
 def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) -> None:
     """Note what the events wrote; twice is once. OSError if the state does not take it."""
-    blobs: set[str] = set()
+    blobs: dict[str, int] = {}
     for event in events:
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
-            blobs |= blobs_of(event)
+            blobs |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
 
     def action(db: sqlite3.Connection) -> None:
         db.executemany("INSERT OR IGNORE INTO captured_blobs VALUES (?, ?)", [(session, blob) for blob in blobs])
+        db.execute(_TIMES)
+        note = "INSERT INTO captured_times VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)"
+        db.executemany(note, [(session, blob, ms) for blob, ms in blobs.items()])
 
     if blobs and not file.change(action):
         raise OSError(errno.EIO, file.problem)
@@ -263,8 +289,15 @@ def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) 
 
 def _forget_others(file: StateFile, sessions: Iterable[str]) -> None:
     known = {session for (session,) in file.read("SELECT DISTINCT session FROM captured_blobs")}
-    if gone := [(session,) for session in known.difference(sessions)]:
-        file.change(lambda db: db.executemany("DELETE FROM captured_blobs WHERE session = ?", gone))
+    gone = [(session,) for session in known.difference(sessions)]
+
+    def action(db: sqlite3.Connection) -> None:
+        db.execute(_TIMES)
+        for table in ("captured_blobs", "captured_times"):
+            db.executemany(f"DELETE FROM {table} WHERE session = ?", gone)  # noqa: S608
+
+    if gone:
+        file.change(action)
 
 
 def _reason(error: OSError) -> str:

@@ -6,6 +6,7 @@
     labels         what people say of findings, right or wrong; made with the first one
     answers        what a model answered
     spending       USD by day
+    captured_blobs, captured_times   what captured sessions wrote, and when; the second is made with its first row
 
 A file that is locked, read-only, on a full disk or written by another version is left as it is, and `State.problem`
 says that this process writes nothing there. Only records and overrides that are not written raise. A damaged file is

@@ -1,0 +1,97 @@
+"""What people asked in captured sessions, and when the session last wrote what a change brings."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store.captured import prompts_of
+from vibe_gate.store.writes import blob_id
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+TS = int(NOW.timestamp() * 1000)
+SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
+KEY = "sk-ant-api03-" + "Zq7" * 31 + "AA"
+
+
+def asked(text: str) -> dict[str, str]:
+    return {"hook_event_name": "UserPromptSubmit", "prompt": text}
+
+
+def wrote(content: str) -> dict[str, object]:
+    tool = {"tool_name": "Write", "tool_input": {"file_path": "/r/a", "content": content}, "tool_response": {}}
+    return {"hook_event_name": "PostToolUse", **tool}
+
+
+def capture(common: Path, root: Path, *events: object, at: int = 0, session: str = SESSION) -> None:
+    """Leave events as hooks do, a millisecond apart, and fold them into the store of the working tree `root`."""
+    root.mkdir(exist_ok=True)
+    folder = common / "vibe-gate" / "captures" / session
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "events.ndjson").open("a") as file:
+        file.writelines(json.dumps({"ts": TS + at + n, "event": one}) + "\n" for n, one in enumerate(events))
+    shelf = open_store(root, Redactor({}), lambda: NOW).captures()
+    captures.fold(open_state(common), shelf, Redactor({}), NOW)
+
+
+def shown(*roots: Path, session: str = SESSION) -> list[tuple[int, str]]:
+    return [(one.turn, one.text) for one in prompts_of(roots, session)]
+
+
+def test_prompts_of_all_working_trees_come_in_order_redacted(tmp_path: Path) -> None:
+    common, one, two = tmp_path, tmp_path / "one", tmp_path / "two"
+    capture(common, one, {"hook_event_name": "SessionStart"}, asked("rename f"), wrote("x"), asked(f"use {KEY}"))
+    capture(common, two, asked("and the tests"), at=100)
+    capture(common, one, asked("thanks"), asked(" "), at=200)
+    capture(common, one, asked("another session's"), session="0f3c9a1e-0000")
+    first, second, third, fourth = prompts_of([one, two], SESSION)
+    assert (first.agent, first.session, first.turn, first.text) == ("claude", SESSION, 1, "rename f")
+    assert first.at.timestamp() * 1000 == TS + 1
+    assert second.text.startswith("use ")
+    assert KEY not in second.text
+    assert [third.text, fourth.text, fourth.turn] == ["and the tests", "thanks", 4]
+    assert shown(two) == [(1, "and the tests")]
+    assert shown(one, session="unknown") == shown(tmp_path / "nowhere") == []
+
+
+def test_damaged_events_cost_no_other_and_unfinished_ones_wait(tmp_path: Path) -> None:
+    capture(tmp_path, tmp_path, asked("one"), asked("two"), asked("three"))
+    (folder,) = (tmp_path / ".vibe-artifacts/captures").iterdir()
+    events = folder / "events.jsonl"
+    first, second, third = events.read_bytes().splitlines(keepends=True)
+    events.write_bytes(first + second.replace(b'"prompt":"two"', b'"prompt":["tw]') + third + third[:-9])
+    assert shown(tmp_path) == [(1, "one"), (2, "three")]
+    for damage in (b"\xff", b'{"schema":1}', b""):
+        (folder / "meta.json").write_bytes(damage)
+        assert shown(tmp_path) == []
+
+
+def test_an_event_that_was_folded_twice_counts_once(tmp_path: Path) -> None:
+    for root in (tmp_path / "one", tmp_path / "two"):
+        capture(tmp_path, root, asked("rename f"))
+    assert shown(tmp_path / "one", tmp_path / "two") == [(1, "rename f")]
+
+
+def test_the_last_write_of_each_content_is_known(tmp_path: Path) -> None:
+    blob = blob_id(b"x\n")
+    capture(tmp_path, tmp_path, wrote("x\n"), wrote("y\n"), asked("back"), wrote("x\n"))
+    capture(tmp_path, tmp_path, wrote("x\n"), at=-500, session="earlier")
+    state = open_state(tmp_path)
+    assert captures.last_writes(state)[blob] == {SESSION: TS + 3, "earlier": TS - 500}
+    assert captures.last_writes(state)[blob_id(b"y\n")] == {SESSION: TS + 1}
+    state.close()
+
+
+def test_a_state_of_an_older_version_opens_and_its_writes_have_no_time(tmp_path: Path) -> None:
+    capture(tmp_path, tmp_path, wrote("x\n"))
+    with sqlite3.connect(tmp_path / "vibe-gate" / "state.db") as db:
+        db.execute("DROP TABLE captured_times")
+    state, blob = open_state(tmp_path), blob_id(b"x\n")
+    assert captures.last_writes(state)[blob] == {SESSION: 0}
+    capture(tmp_path, tmp_path, wrote("x\n"), at=9)
+    assert captures.last_writes(state)[blob] == {SESSION: TS + 9}
+    state.close()
