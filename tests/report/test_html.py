@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import written_runs
 from bundle_words import summary_of
 from lxml import html
 from msgspec.structs import replace
@@ -138,6 +139,29 @@ def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
         ["Stage", "Turns", "Tokens in", "Tokens out", "US dollars"],
         ["judge-quality", "2", "1,200", "34", "$0.0125"],
     ]
+
+
+def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(tmp_path: Path) -> None:
+    bundle = read_bundle(written_runs.write(tmp_path))
+    shown = asyncio.run(page(bundle, written_runs.authors()))
+    assert asyncio.run(page(bundle, written_runs.authors())) == shown
+    document = html.fromstring(shown)
+    links = document.xpath("//article[@id='x-1']//p[starts-with(., 'written by')]/a/@href")
+    assert links == ["#w-1", "#w-1-prompt"]
+    assert document.get_element_by_id("w-1-prompt").text == "Make the value a text.\n\nKeep the names.\n"
+    assert document.xpath("//*[@id='w-1']//li/a/@href")[0] == "#f=src/part1/module_1.py:11"
+    assert len(document.get_element_by_id("w-2-prompt").text) < 21_000
+    assert "said by" in document.get_element_by_id("w-3").text_content()
+
+
+def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(tmp_path: Path) -> None:
+    told = written_runs.authors().without_prompts()
+    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), told))
+    assert "Make the value" not in shown
+    assert "Keep the names" not in shown
+    document = html.fromstring(shown)
+    assert document.xpath("//article[@id='x-1']//a[@href='#w-1']/text()") == ["Claude Code, turn 1"]
+    assert "made without the prompts" in document.get_element_by_id("authors").text_content()
 
 
 def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:

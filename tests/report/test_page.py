@@ -8,12 +8,14 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from written_runs import ATTACK, write
+from written_runs import ATTACK, authors, path_of, write
 
+from vibe_gate.report.html import NOBODY
 from vibe_gate.report.html import page as report_of
 from vibe_gate.store import read_bundle
 
@@ -29,16 +31,17 @@ TABS = ("verdict", "changes", "activity", "cost", "run")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Addresses of reports: "small", "big", "hostile", "voided"."""
+    """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who wrote the lines."""
     folder = tmp_path_factory.mktemp("pages")
     big = {"files": 40, "lines": 1_500, "calls": 120}
-    kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}}
+    kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}, "written": {}}
+    wrote = {"written": authors(), "hostile": authors(ATTACK)}
     made = {}
     for name, wanted in kinds.items():
         (folder / name).mkdir()
         bundle = write(folder / name, **wanted)
         file = folder / f"{name}.html"
-        file.write_text(asyncio.run(report_of(read_bundle(bundle))), "utf-8")
+        file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, NOBODY))), "utf-8")
         made[name] = file.as_uri()
     return made
 
@@ -87,6 +90,46 @@ def test_a_finding_leads_to_its_line_its_vote_and_the_conversation_and_back(tab:
     expect(tab.locator("tr[data-c='quality/types'] [data-vote='1']")).to_be_focused()
     tab.go_back()
     expect(detail).to_be_visible()
+
+
+def test_a_finding_leads_to_its_line_the_turn_that_wrote_it_and_the_prompt_and_back(
+    tab: Page, pages: dict[str, str]
+) -> None:
+    tab.goto(pages["written"])
+    first = tab.locator(".finding").first
+    expect(first).to_contain_text("written by Claude Code, turn 1")
+    first.locator(".place").click()
+    author = tab.locator(".line.target ~ .pinned.writer")
+    expect(author).to_contain_text("Written by Claude Code, turn 1 of session 3f2a9c1e-aaaa · Edit")
+    author.get_by_role("link", name="Claude Code, turn 1").click()
+    turn = tab.locator("#w-1")
+    expect(turn).to_be_focused()
+    expect(turn.locator(".prompt")).to_contain_text("Keep the names.")
+    turn.get_by_role("link", name="Make the value a text.").click()
+    expect(turn.locator(".prompt")).to_be_focused()
+    for back in ("#w-1", "#f=src/part1/module_1.py:11", ""):
+        tab.go_back()
+        assert tab.evaluate("location.hash") == back
+    expect(first).to_be_visible()
+    first.get_by_role("link", name="prompt").click()
+    expect(turn.locator(".prompt")).to_be_focused()
+    turn.get_by_role("link", name="src/part2/module_2.py:11").click()
+    expect(tab.locator(".line.target code")).to_contain_text("function_2_10")
+
+
+def test_a_line_says_who_wrote_it_and_the_keyboard_leads_to_the_prompt(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['written']}#f=src/part1/module_1.py:31")
+    expect(tab.locator(".pinned.writer")).to_have_text(re.compile("Written by Cursor of session c-1 · Cursor says so"))
+    expect(tab.locator(".number.written")).to_have_count(2)
+    tab.locator(".number.written").first.focus()
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".line.target + .finding + .writer")).to_contain_text("Claude Code, turn 1")
+    for place in ("#w-1", "#w-1-prompt"):
+        tab.keyboard.press("w")
+        assert tab.evaluate("location.hash") == place
+    tab.goto(f"{pages['written']}#f=src/part1/module_1.py:20")
+    expect(tab.locator(".line.target")).to_be_visible()
+    expect(tab.locator(".pinned.writer")).to_have_count(0)
 
 
 def test_each_address_shows_its_place(tab: Page, pages: dict[str, str]) -> None:
@@ -174,7 +217,7 @@ def test_an_answer_that_did_not_count_says_so_in_the_conversation(tab: Page, pag
 
 
 def test_search_finds_everything_and_opens_it(tab: Page, pages: dict[str, str]) -> None:
-    tab.goto(pages["small"])
+    tab.goto(pages["written"])
     tab.keyboard.press("/")
     field = tab.get_by_role("combobox", name="Search everything")
     expect(field).to_be_focused()
@@ -185,6 +228,7 @@ def test_search_finds_everything_and_opens_it(tab: Page, pages: dict[str, str]) 
         ("FUNCTION_2_59", "Contents", "#f=src/part2/module_2.py:60"),
         ("repaired.py", "Files", f"#e={FIXER}&f=repaired.py"),
         ("result 3", "Events", f"#e={FIXER}/sdk-13"),
+        ("keep the names", "Authors", "#w-1"),
         ("let me see", "Events", f"#e={JUDGE}/sdk-1"),
     ):
         field.fill(query)
@@ -229,7 +273,8 @@ def test_the_keyboard_reaches_everything(tab: Page, pages: dict[str, str]) -> No
 def test_nothing_of_a_hostile_bundle_runs_or_hides(tab: Page, pages: dict[str, str]) -> None:
     tab.add_init_script("addEventListener('securitypolicyviolation', event => console.error(event.violatedDirective))")
     events = (f"e={JUDGE}/sdk-2", f"e={FIXER}/sdk-9", f"e={FIXER}/hook-3", f"e={FIXER}&f=repaired.py")
-    for place in (*TABS, "c=quality/types/1", *events, f"c={ATTACK}", f"f={ATTACK}:1"):
+    line = f"f={quote(path_of(1, ATTACK))}:11"
+    for place in (*TABS, "authors", line, "w-1-prompt", "c=quality/types/1", *events, f"c={ATTACK}", f"f={ATTACK}:1"):
         tab.goto(f"{pages['hostile']}#{place}")
         expect(tab.locator("body")).to_have_attribute("data-tab", re.compile("."))
         tab.locator("#search").fill("onerror")
@@ -265,11 +310,12 @@ def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str
 def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[str, str], theme: str) -> None:
     context = browser.new_context(viewport={"width": 1300, "height": 800}, bypass_csp=True, color_scheme=theme)
     tab = context.new_page()
-    tab.goto(pages["small"])
+    tab.goto(pages["written"])
     ground = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 300) == (theme == "dark")
     faults = []
-    for place in (*TABS, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", "f=src/part1/module_1.py:11"):
+    line, turns = "f=src/part1/module_1.py:11", ("authors", "w-2-prompt")
+    for place in (*TABS, *turns, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", line):
         tab.evaluate("place => location.hash = place", place)
         tab.wait_for_timeout(150)
         # The second theme differs in colours alone.
@@ -289,14 +335,15 @@ def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict
     for scripts in (True, False):
         context = browser.new_context(java_script_enabled=scripts)
         tab = context.new_page()
-        tab.goto(f"{pages['small']}#activity")
+        tab.goto(f"{pages['written']}#activity")
         if scripts:
             tab.emulate_media(media="print")
             expect(tab.locator(".app").first).to_be_hidden()
             assert tab.locator("#verdict").bounding_box()["x"] >= 14
         for name in TABS:
             expect(tab.locator(f"#{name} h2").first).to_be_visible()
-        for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001"):
+        for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001",
+                     "Keep the names.", "characters are left out here"):  # fmt: skip
             expect(tab.locator("main").get_by_text(text).first).to_be_visible()
         if not scripts:
             tab.locator("summary").first.click()

@@ -13,6 +13,7 @@ from summaries import changed, criterion, finding, rubric
 from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.store import RunRecorder, open_store
 
 ATTACK = (
@@ -39,7 +40,7 @@ def write(
     run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack})
     told, patch, edits = [], b"", lines // EVERY
     for number in range(files):
-        path = f"src/part{number % 7}/module_{number}.py" if not attack else f"{attack[:60]}/__proto__/m{number}.py"
+        path = path_of(number, attack)
         before, after = _contents(number, lines, attack)
         patch += _patch(path, before, after)
         run.content("before", before.encode(), path)
@@ -55,6 +56,29 @@ def write(
     run.seal(_summary(run, told, attack, voided))
     assert run.lost is None, run.lost
     return run.directory
+
+
+def authors(attack: str = "") -> Authors:
+    """Two turns that wrote the changed lines of the second and third file, and what a tool's record says of a line."""
+    asked, last = f"Make the value a text.{attack}", "And the last file.\n"
+    turns = (
+        WritingTurn("Claude Code", "3f2a9c1e-aaaa", 1, START, asked, f"{asked}\n\nKeep the names.\n{attack}"),
+        WritingTurn("Claude Code", "3f2a9c1e-aaaa", 2, START, f"{last.strip()}{attack}", last * 3_000),
+        WritingTurn(f"Cursor{attack}", f"c-1{attack}", None, source=f"Cursor{attack}"),
+    )
+    second, third = (path_of(number, attack) for number in (1, 2))
+    lines = (
+        WrittenLines(second, 11, 11, 0, f"Edit{attack}", f"toolu_1{attack}"),
+        WrittenLines(second, 31, 31, 2),
+        WrittenLines(third, 11, 11, 0, "Write", "toolu_2"),
+        WrittenLines(third, 51, 51, 1, "Edit", "toolu_3"),
+    )
+    return Authors(turns, lines)
+
+
+def path_of(number: int, attack: str = "") -> str:
+    """The path of a run's file."""
+    return f"src/part{number % 7}/module_{number}.py" if not attack else f"{attack[:60]}/__proto__/m{number}.py"
 
 
 def _contents(number: int, lines: int, attack: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data, never markup.
 
 markup     elements, with everything escaped      view     what is shown, read from the bundle
+authors    which turns of captured sessions wrote the changed lines
 document   the page as it is without scripts
 app/       what scripts add, in TypeScript; built by `nox -s page` into page.js and page.css
 """
@@ -23,16 +24,22 @@ from vibe_gate.domain.replayed import CriterionChange, ReplayRow, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
+from vibe_gate.report.html.authors import Authors
 from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
 from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent
 
+NOBODY = Authors()
 
-async def page(result: RunResult) -> str:
-    """The page of a run, sealed or not; the same bundle gives the same text. StorageError, IntegrityError."""
-    return _page(await view(result))
+
+async def page(result: RunResult, authors: Authors = NOBODY) -> str:
+    """The page of a run, sealed or not; the same bundle and authors give the same text.
+
+    StorageError, IntegrityError.
+    """
+    return _page(await view(result, authors))
 
 
 def verdict_page(summary: Summary) -> str:
@@ -134,6 +141,21 @@ def _data(view: View) -> dict[str, Any]:
         "findings": [_finding(number, summary) for number in range(len(summary.findings))] if summary else [],
         "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
         "events": to_builtins(view.events),
+        "writers": [_writer(at, view.authors) for at in range(len(view.authors.turns))],
+        "written": to_builtins(view.authors.lines),
+    }
+
+
+def _writer(at: int, authors: Authors) -> dict[str, Any]:
+    """What the viewer says of a turn below a line; the prompt itself stands in the document."""
+    turn = authors.turns[at]
+    return {
+        "id": document.writer_id(at),
+        "name": document.turn_name(turn),
+        "session": turn.session,
+        "source": "" if turn.source == "captured" else turn.source,
+        "asked": turn.asked,
+        "prompt": bool(turn.prompt),
     }
 
 

@@ -15,6 +15,7 @@ from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, 
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.graph import drawn
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.markup import Html, block, facts, joined, row, table, tag
 from vibe_gate.report.html.view import FileView, TurnView, View
 
@@ -23,6 +24,12 @@ WIDEST = 400
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""
+
+MAX_FINDING_WRITERS = 3
+"""Turns that wrote a finding's lines that stand at the finding."""
+
+MAX_WRITTEN = 500
+"""Places of a turn's lines that are shown one by one."""
 
 
 def title(view: View) -> str:
@@ -38,6 +45,7 @@ def body(view: View) -> Html:
         ("activity", "Activity", _activity(view)),
         ("cost", "Cost", _cost(view)),
         ("run", "Run", _run(view)),
+        *([("authors", "Authors", _authors(view.authors))] if view.authors.lines else []),
     ]
     made = [tag("section", *parts, id=name, data_tab=label, aria_label=label) for name, label, parts in sections]
     return joined([_top(view), tag("main", *made, id="main")])
@@ -116,6 +124,7 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Htm
         _proof(finding.proof),
         _second_look(finding.second_look, view),
         tag("p", *_sources(finding, view, summary), class_="from"),
+        _written_by(finding, view.authors),
     ]
     name = f"finding {finding.level}" + (" waived" if queries.waiver(finding) else "")
     return tag("article", *parts, class_=name, id=finding_id(number))
@@ -166,6 +175,25 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
                     yield joined([" · ", talk])
     if finding.fingerprint:
         yield joined([" ", tag("code", finding.fingerprint[: sentences.SHORT_FINGERPRINT], class_="fingerprint")])
+
+
+def _written_by(finding: Finding, authors: Authors) -> Html | None:
+    """Links to the turns of captured sessions that wrote its lines, and to their prompts."""
+    if queries.is_removed(finding):
+        return None  # nobody wrote that such a line is gone
+    writers = authors.of(finding.path, finding.line, max(finding.line, finding.end_line))[:MAX_FINDING_WRITERS]
+    links = [
+        joined([tag("a", turn_name(authors.turns[at]), href=f"#{writer_id(at)}"), _prompt_link(at, authors)])
+        for at in writers
+    ]
+    parts = [part for link in links for part in (", ", link)]
+    return tag("p", "written by ", *parts[1:], class_="from") if links else None
+
+
+def _prompt_link(at: int, authors: Authors) -> Html | None:
+    if not authors.turns[at].prompt:
+        return None
+    return joined([" (", tag("a", "prompt", href=f"#{writer_id(at)}-prompt"), ")"])
 
 
 def _conversation(folder: str, view: View) -> Html | None:
@@ -389,6 +417,62 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
         values = about.get(name)
         if isinstance(values, dict):
             yield name, ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
+
+
+def _authors(authors: Authors) -> Iterator[Html]:
+    yield tag("h2", "Turns that wrote changed lines")
+    count = sum(lines.end_line - lines.line + 1 for lines in authors.lines)
+    told = f"Agents wrote {counted(count, 'added line')}, by what their sessions left in this clone."
+    if authors.withheld:
+        told += " This page was made without the prompts; `vibe-gate report` shows them in the clone that has them."
+    yield tag("p", told, class_="none")
+    by_turn: dict[int, list[WrittenLines]] = {}
+    for lines in authors.lines:
+        by_turn.setdefault(lines.writer, []).append(lines)
+    prompts = list(shown_prompts(authors.turns))
+    for at, written in by_turn.items():
+        yield _writing_turn(at, authors.turns[at], prompts[at], written)
+
+
+def writer_id(at: int) -> str:
+    """The id of the element of the turn with that index among those that wrote lines."""
+    return f"w-{at + 1}"
+
+
+def turn_name(turn: WritingTurn) -> str:
+    """What people call a turn of a captured session."""
+    if turn.turn is None:
+        return turn.agent
+    return f"{turn.agent}, turn {turn.turn}" if turn.turn else f"{turn.agent}, before the first prompt"
+
+
+def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[WrittenLines]) -> Html:
+    own = writer_id(at)
+    asked = tag("a", turn.asked, href=f"#{own}-prompt") if prompt else turn.asked
+    began = f"{turn.at:%Y-%m-%d %H:%M} UTC" if turn.at else ""
+    claimed = "" if turn.source == "captured" else f"{turn.source} (a record of that tool)"
+    told = facts([("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)])
+    items = [tag("li", _written(lines)) for lines in written[:MAX_WRITTEN]]
+    more = len(written) - len(items)
+    left_out = tag("p", "This page leaves the prompt out; it would be too large.", class_="none")
+    about = {"id": f"{own}-prompt", "class_": "prompt", "tabindex": "0", "role": "region"}
+    shown = block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
+    return tag(
+        "article",
+        tag("h3", turn_name(turn)),
+        told,
+        shown or (left_out if turn.prompt else None),
+        tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="written"),
+        class_="writer",
+        id=own,
+    )
+
+
+def _written(lines: WrittenLines) -> Html:
+    shown = sentences.place(lines.path, lines.line, lines.end_line)
+    place = tag("a", shown, href=_file_link(lines.path, str(lines.line)))
+    call = " ".join(filter(None, (lines.tool, lines.tool_use_id)))
+    return joined([place, tag("small", f" {call}") if call else None])
 
 
 def _code(text: str) -> Html | None:

@@ -19,6 +19,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
+from vibe_gate.report.html.authors import Authors
 from vibe_gate.store import FileChange, RunResult
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class View(Struct, frozen=True):
     annotations: list[Annotation] = []
     contents: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
+    authors: Authors = Authors()
 
 
 class _PackedContents:
@@ -181,7 +183,7 @@ def verdict_view(summary: Summary) -> View:
     return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
-async def view(result: RunResult) -> View:
+async def view(result: RunResult, authors: Authors) -> View:
     """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
     contents = _PackedContents()
     summary = result.summary if result.complete else None
@@ -219,6 +221,7 @@ async def view(result: RunResult) -> View:
         annotations=result.annotations(),
         contents=contents.packed,
         left_out=tuple(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
+        authors=authors,
     )
 
 

@@ -59,6 +59,8 @@ export class Changes {
     const remarks = {
       findings: this.#findings(found),
       unreviewed: this.#turn ? [] : this.data.unreviewed.filter((each) => each.path === found.path),
+      written: this.#turn ? [] : this.data.written.filter((each) => each[0] === found.path),
+      writers: this.data.writers,
     };
     void this.viewer.show(found, this.#turn, remarks, place?.line ?? 0, place?.before ?? false);
   }

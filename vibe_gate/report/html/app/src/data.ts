@@ -68,12 +68,29 @@ export interface Finding {
   message: string;
 }
 
+/** A turn of a captured session that wrote changed lines; `id` is that of its element. */
+export interface Writer {
+  id: string;
+  name: string;
+  session: string;
+  /** The tool whose record says so; "" for a captured session. */
+  source: string;
+  asked: string;
+  /** Whether the page has its prompt. */
+  prompt: boolean;
+}
+
+/** Lines after the change that one tool call wrote; `writer` is an index of the writers. */
+export type Written = readonly [path: string, first: number, last: number, writer: number, tool: string, use: string];
+
 export interface Data {
   files: FileEntry[];
   turns: Turn[];
   findings: Finding[];
   unreviewed: { path: string; line: number; end_line: number; reason: string; rubrics: string[] }[];
   events: Head[];
+  writers: Writer[];
+  written: Written[];
 }
 
 /** A whole event: what the logs of a bundle hold, without promises about its shape. */

@@ -60,7 +60,7 @@ function showElement(element: HTMLElement | null): void {
   if (!element || element === section) return;
   for (let fold = element.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null) fold.open = true;
   element.classList.add("target");
-  element.tabIndex = -1;
+  if (!element.hasAttribute("tabindex")) element.tabIndex = -1;
   element.focus({ preventScroll: true });
   element.scrollIntoView({ block: "center" });
 }
@@ -108,6 +108,13 @@ function step(by: 1 | -1): void {
   go(tab === "changes" ? { kind: "file", turn: "", path, line, before: side === "before" } : { kind: "element", id }, true);
 }
 
+/** Goes from a line or a finding to the turn that wrote it, and from the turn to its prompt. */
+function goToWriter(): void {
+  const shown = 'section[data-tab]:not([hidden]) :is(.pinned.writer, .target) a[href^="#w-"]';
+  const id = document.querySelector(shown)?.getAttribute("href")?.slice(1);
+  if (id) go({ kind: "element", id });
+}
+
 document.documentElement.classList.add("live");
 tools?.append(h("nav", { "aria-label": "Parts of the report" }, ...tabs));
 const field = searchField(data, go);
@@ -118,6 +125,7 @@ const keys = listen([
   { key: "j", does: "next finding or event", run: () => step(1) },
   { key: "k", does: "previous finding or event", run: () => step(-1) },
   { key: "u", does: "unified or side by side", run: () => shownTab() === "changes" && changes?.viewer.toggleLayout() },
+  ...(data.writers.length ? [{ key: "w", does: "who wrote the line; then: the prompt", run: goToWriter }] : []),
   { key: "+ − 0 ← →", does: "on the time axis: zoom, show all, move", run: () => {} },
   { key: "Escape", does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
 ]);

@@ -49,6 +49,10 @@ async function* searchables(data: Data): AsyncGenerator<Searchable> {
     const text = said.map((each) => each?.textContent ?? "").join(" ");
     yield { group: "Criteria", name, text, place: { kind: "criterion", name, vote: 0 } };
   }
+  for (const { id, textContent } of document.querySelectorAll<HTMLElement>("#authors article")) {
+    const name = data.writers.find((writer) => writer.id === id)?.name ?? "";
+    yield { group: "Authors", name, text: textContent ?? "", place: { kind: "element", id } };
+  }
   const sources = [{ id: "", files: data.files }, ...data.turns];
   const files = sources.flatMap(({ id, files }) => files.map((file) => ({ turn: id, file, path: file.path })));
   for (const { turn, file, path } of files) {

@@ -1,7 +1,7 @@
 // One file's change as rows: unified or side by side, folded, coloured, with findings below their lines.
 
 import { blobText } from "./blobs";
-import type { Data, FileEntry, Finding } from "./data";
+import type { Data, FileEntry, Finding, Written } from "./data";
 import { fill, h } from "./dom";
 import { placeHash } from "./hash";
 import { Colours, cutTokens } from "./highlight";
@@ -13,9 +13,11 @@ import { counted, visible } from "./visible";
 export interface Remarks {
   findings: readonly Finding[];
   unreviewed: Data["unreviewed"];
+  written: readonly Written[];
+  writers: Data["writers"];
 }
 
-type Item = Row | Finding;
+type Item = Row | Finding | Written;
 
 /** One side of a file. */
 interface Side {
@@ -35,7 +37,7 @@ export class Viewer {
   readonly #list: List;
   #file: FileEntry | null = null;
   #turn = "";
-  #remarks: Remarks = { findings: [], unreviewed: [] };
+  #remarks: Remarks = { findings: [], unreviewed: [], written: [], writers: [] };
   #before = side("", "");
   #after = side("", "");
   #shown: Range[] = [];
@@ -94,12 +96,16 @@ export class Viewer {
       if (row) at.set(row, [...(at.get(row) ?? []), finding]);
       else whole.push(finding);
     }
-    this.#items = [...whole, ...rows.flatMap((row) => [row, ...(at.get(row) ?? [])])];
+    const written = before ? undefined : this.#written(line);
+    const author = written && rows[rowOf(rows, line, false)];
+    this.#items = [...whole, ...rows.flatMap((row) =>
+      [row, ...(at.get(row) ?? []), ...(written && row === author ? [written] : [])])];
     const unseen = this.#remarks.unreviewed.find((each) => !each.line);
     this.#say(
       line && rows.length && rowOf(rows, line, before) < 0 && `There is no line ${line}${before ? " before the change" : ""}.`,
       file.why || !rows.length && "No lines changed.",
       this.#before.hasCrlf !== this.#after.hasCrlf && file.before && file.after && "Line endings changed.",
+      this.#remarks.written.length && "An agent wrote the lines with ◆ or a bar after their number; the number shows which.",
       unseen ? notJudged(unseen) : this.#remarks.unreviewed.length && "Lines with a bar beside their number were not judged.",
     );
     const columns = this.#columns();
@@ -123,7 +129,7 @@ export class Viewer {
   #reveal(line: number, before: boolean): void {
     const first = this.#remarks.findings.find((each) => each.line);
     const [wanted, side] = line ? [line, before] : [first?.line ?? 0, first?.side === "before"];
-    const index = this.#items.findIndex((item) => "kind" in item && rowOf([item], wanted, side) === 0);
+    const index = this.#items.findIndex((item) => !isWritten(item) && "kind" in item && rowOf([item], wanted, side) === 0);
     if (wanted && index >= 0) this.#list.reveal(index);
   }
 
@@ -139,7 +145,7 @@ export class Viewer {
 
   /** An estimate; rows are measured once they are drawn. */
   #height(item: Item, columns: number): number {
-    if (!("kind" in item)) return 60;
+    if (isWritten(item) || !("kind" in item)) return 60;
     if (item.kind === "fold") return LINE + 8;
     const length = (lines: string[], line: number): number => Math.min(lines[line - 1]?.length ?? 0, LONGEST);
     const [old, now] = [length(this.#before.lines, item.old), length(this.#after.lines, item.new)];
@@ -149,6 +155,7 @@ export class Viewer {
 
   #render(index: number): HTMLElement {
     const item = this.#items[index]!;
+    if (isWritten(item)) return this.#author(item);
     if (!("kind" in item)) return this.#finding(item);
     if (item.kind === "fold") return this.#fold(item);
     const { old, new: now, kind } = item;
@@ -175,8 +182,28 @@ export class Viewer {
     if (!line || !this.#file) return h("span", { class: "number" });
     const place = placeHash({ kind: "file", turn: this.#turn, path: this.#file.path, line, before });
     const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= Math.max(each.line, each.end_line));
-    const title = unseen && notJudged(unseen);
-    return h("a", { class: `number${unseen ? " unseen" : ""}`, href: place, tabindex: -1, title }, line);
+    const written = before ? undefined : this.#written(line);
+    const title = [unseen && notJudged(unseen), written && `Written by ${this.#remarks.writers[written[3]]?.name}`];
+    const name = `number${unseen ? " unseen" : ""}${written ? " written" : ""}`;
+    // The first of the lines that one call wrote has the mark, and can be reached with the Tab key.
+    const isFirst = written?.[1] === line;
+    return h("a", { class: name, href: place, tabindex: isFirst ? 0 : -1, title: title.filter(Boolean).join(". ") || undefined },
+      isFirst ? h("span", { class: "mark", "aria-hidden": "true" }, "◆") : null, line);
+  }
+
+  #written(line: number): Written | undefined {
+    return this.#remarks.written.find(([, first, last]) => first <= line && line <= last);
+  }
+
+  /** Who wrote the line that the address names. */
+  #author([, , , at, tool]: Written): HTMLElement {
+    const writer = this.#remarks.writers[at];
+    if (!writer) return h("div");
+    const { id, name, session, source, asked, prompt } = writer;
+    return h("div", { class: "pinned writer" },
+      h("p", {}, "Written by ", h("a", { href: id }, name), session ? ` of session ${session}` : null,
+        tool ? ` · ${tool}` : null, source ? ` · ${source} says so` : null),
+      asked ? h("p", {}, "Asked: ", prompt ? h("a", { href: `${id}-prompt` }, asked) : asked) : null);
   }
 
   /** The code of a line; what differs from its partner of the other side is marked. */
@@ -220,6 +247,10 @@ export class Viewer {
         h("a", { href: id, class: "why" }, "why"), " ", line ? h("small", {}, `line ${line}`) : null),
       h("p", {}, message));
   }
+}
+
+function isWritten(item: Item): item is Written {
+  return Array.isArray(item);
 }
 
 function notJudged({ reason, rubrics }: Data["unreviewed"][number]): string {

@@ -1,0 +1,83 @@
+"""Who wrote the changed lines of a run: turns of captured sessions, as a page of the run shows them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+MAX_PROMPT = 20_000
+"""Characters of a prompt that a page shows; of a longer one its beginning and its end."""
+
+MAX_PROMPTS = 5_000_000
+"""Characters of all prompts of a page; the later ones are left out."""
+
+
+class WritingTurn(Struct, frozen=True):
+    """A turn of a captured session that wrote changed lines; also what a tool's record says of one.
+
+    `turn` is None if the record names none. `source` is "captured", or the name of the tool whose record says so.
+    `asked` is the prompt's first line, `prompt` the whole of it; both are "" if the page is made without prompts.
+    """
+
+    agent: str
+    session: str
+    turn: int | None
+    at: datetime | None = None
+    asked: str = ""
+    prompt: str = ""
+    source: str = "captured"
+
+
+class WrittenLines(Struct, frozen=True, array_like=True):
+    """Lines of a file after the change that one tool call wrote, both ends included.
+
+    `writer` is an index of the turns. On the page an array in this order.
+    """
+
+    path: str
+    line: int
+    end_line: int
+    writer: int
+    tool: str = ""
+    tool_use_id: str = ""
+
+
+class Authors(Struct, frozen=True):
+    """Turns and the changed lines that they wrote, in the order of the change; `withheld`: made without prompts."""
+
+    turns: tuple[WritingTurn, ...] = ()
+    lines: tuple[WrittenLines, ...] = ()
+    withheld: bool = False
+
+    def without_prompts(self) -> Authors:
+        """The same for a page that others may read."""
+        return Authors(tuple(replace(turn, asked="", prompt="") for turn in self.turns), self.lines, withheld=True)
+
+    def of(self, path: str, first: int, last: int) -> list[int]:
+        """The indices of the turns that wrote one of these lines of the file; of any of its lines if `first` is 0."""
+        touching = (
+            lines.writer
+            for lines in self.lines
+            if lines.path == path and (not first or (lines.line <= last and first <= lines.end_line))
+        )
+        return list(dict.fromkeys(touching))
+
+
+def cut(prompt: str, most: int = MAX_PROMPT) -> str:
+    """The prompt; of one that is too long the beginning, a sentence, and the end."""
+    if len(prompt) <= most:
+        return prompt
+    half = most // 2
+    return f"{prompt[:half]}\n[... {len(prompt) - 2 * half:,} characters are left out here ...]\n{prompt[-half:]}"
+
+
+def shown_prompts(turns: Sequence[WritingTurn]) -> Iterator[str]:
+    """The prompt of each turn as a page shows it; "" from the one on that would make the page too large."""
+    room = MAX_PROMPTS
+    for turn in turns:
+        prompt = cut(turn.prompt)
+        room -= len(prompt)
+        yield prompt if room >= 0 else ""
