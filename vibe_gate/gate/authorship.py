@@ -1,8 +1,9 @@
 """Who wrote a change: the one place that decides whether an agent did. A hint makes the gate stricter, never laxer.
 
-Three witnesses: the commits and, of work that is not committed yet, the environment
-(`domain.provenance`); captured sessions whose blobs the change brings; and what hooks
-wrote down when the commit, or the one it was rewritten from, was made.
+Four witnesses: the commits and, of work that is not committed yet, the environment
+(`domain.provenance`); captured sessions whose blobs the change brings; Agent Trace records
+of any tool (`traces`); and what hooks wrote down when the commit, or the one it was
+rewritten from, was made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import chain
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
 from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
 from vibe_gate.store import State, captures
 
@@ -36,6 +38,7 @@ class Authorship:
         unread: str = "",
     ) -> None:
         self._repository = repository
+        self._traces = Traces(repository)
         self._environ = environ
         self._records = state.hook_records
         self._unread = unread if now is None else captures.note_written(state, now)
@@ -56,7 +59,8 @@ class Authorship:
 
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
-        written = (*written_hints(change.files, self._written), *filter(None, [self._unread]))
+        captured = written_hints(change.files, self._written)
+        written = (*captured, *self._traces.hints(change, commits), *filter(None, [self._unread]))
         seen = agent_hints(self._environ, commits, uncommitted=not change.head_commit, written=written)
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)

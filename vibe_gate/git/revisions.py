@@ -7,8 +7,8 @@ other commits than those that are pushed, and could hide a change from its revie
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice, pairwise
 
 from msgspec import Struct
 
@@ -381,11 +381,22 @@ class Revisions:
 
     def notes(self, ref: str) -> dict[str, bytes]:
         """The git notes of `refs/notes/<ref>`, by the id of what they are on, but for those over `MAX_NOTE_BYTES`."""
+        ids = dict(islice(self.note_ids(ref).items(), MAX_NOTES))
+        texts = self.note_texts(ids.values())
+        return {about: texts[note] for about, note in ids.items() if note in texts}
+
+    def note_ids(self, ref: str) -> dict[str, str]:
+        """The ids of the notes of `refs/notes/<ref>`, by the id of what they are on."""
+        if self._objects.find(f"refs/notes/{ref}") is None:
+            return {}
         listed = self._git.run("notes", f"--ref={ref}", "list")
-        pairs = [line.split() for line in listed.line.split("\n")[:MAX_NOTES] if line and not listed.code]
-        sizes = self._objects.sizes(note for note, _ in pairs)
-        texts = self._objects.read_all([note for note, _ in pairs if sizes[note] <= MAX_NOTE_BYTES])
-        return {about: texts[note] for note, about in pairs if note in texts}
+        pairs = [line.split() for line in listed.line.split("\n") if line and not listed.code]
+        return {about: note for note, about in pairs}
+
+    def note_texts(self, notes: Iterable[str]) -> dict[str, bytes]:
+        """The texts of notes, by their own ids, but for those over `MAX_NOTE_BYTES`."""
+        sizes = self._objects.sizes(notes)
+        return self._objects.read_all([note for note, size in sizes.items() if size <= MAX_NOTE_BYTES])
 
     def note(self, ref: str, about: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""

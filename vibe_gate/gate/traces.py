@@ -1,0 +1,192 @@
+"""Agent Trace records of a repository, from git notes and from `.agent-trace/`: who wrote a commit, by what tools say.
+
+Anybody can write a record, so it makes a gate stricter and never laxer: that it names a person, or no agent, says
+nothing. It counts if it is about the commit in question:
+
+- a record in the commit's own note that names the commit, or no revision;
+- a record in `.agent-trace/` that names the commit;
+- one there that names the commit's parent, because tools that write when an agent edits a file do not know the commit
+  that comes of it: it says which files an agent wrote, but not where the lines ended up;
+- any of these that names another revision, for the lines whose hash is still right (a note that git copied to a
+  rewritten commit).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISREG
+
+from msgspec import Struct
+
+from vibe_gate.domain.agent_trace import TraceClaim, TraceRecord, claims_of, parts_of, read_records
+from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.escape import counted, expression, lines, show_text
+from vibe_gate.domain.provenance import Commit
+from vibe_gate.git import Repository
+
+NOTES = "agent-trace"
+"""The notes' ref, `refs/notes/agent-trace`: records by any tool, one a line."""
+
+FOLDER = ".agent-trace"
+
+MAX_FILES = 1_000
+"""Of the folder: the last by name."""
+
+MAX_BYTES = 16 << 20
+"""Of the folder, from the ends of its files: that is where the newest records are."""
+
+MAX_RECORDS = 5_000
+"""About one commit from one source: the last."""
+
+MAX_CLAIMED_BYTES = 4 << 20
+"""Of a file whose lines are looked at."""
+
+MAX_TOOLS = 20
+"""Tools that are named of one commit."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_REVISION = expression(rb'"revision"\s*:\s*"([0-9a-f]{40})"')
+
+
+class _SourcedRecord(Struct, frozen=True):
+    """A record about a commit; `is_of_commit`: its line numbers are those of the commit's files."""
+
+    record: TraceRecord
+    is_of_commit: bool
+
+
+class _TracesOfCommit(Struct, frozen=True):
+    """The records about one commit, and how many there cannot be read."""
+
+    told: tuple[_SourcedRecord, ...] = ()
+    unread: int = 0
+
+
+class Traces:
+    """The records of one repository; notes and folder are listed once."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._of_commits: dict[str, _TracesOfCommit] = {}
+
+    def claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
+        """What the records say of a file at this commit (full id); claims about unknown lines of it are left out."""
+        if not (told := self._about(commit).told):
+            return ()
+        content = self._repository.tree(commit).read(path)
+        return tuple(claim for claim in _claims(told, path, content) if claim.first)
+
+    def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
+        """Signs of an agent in the change: of each of its `commits`, or of what is not committed yet."""
+        if not change.head_commit:
+            parent = self._repository.head()
+            return tuple(self._hints("this commit", self._written_at(parent), change.files)) if parent else ()
+        with_records = [one.id for one in commits if self._about(one.id) != _TracesOfCommit()]
+        changes = self._repository.changes_of(with_records) if with_records else {}
+        return tuple(
+            hint
+            for commit, its in changes.items()
+            for hint in self._hints(f"commit {commit[:12]}", self._about(commit), its.files)
+        )
+
+    def _hints(self, name: str, about: _TracesOfCommit, files: Sequence[FileDiff]) -> Iterator[str]:
+        wrote: dict[str, set[str]] = {}
+        for file in files:
+            if file.after and any(one.path == file.path for told in about.told for one in told.record.files):
+                is_small = file.after.size <= MAX_CLAIMED_BYTES
+                content = self._repository.read(file.after) if is_small else None
+                for claim in _claims(about.told, file.path, content):
+                    wrote.setdefault(claim.tool, set()).add(file.path)
+        for tool, paths in [*wrote.items()][:MAX_TOOLS]:
+            who = show_text(tool)[:40] or "an unnamed tool"
+            count = f"{len(paths)} of {counted(len(files), 'file')}"
+            yield f"{name}: an Agent Trace record of {who} says that an agent wrote {count}"
+        if about.unread:
+            what = counted(about.unread, "Agent Trace record")
+            yield f"{name}: {what} cannot be read, so an agent may have made it"
+
+    def _about(self, commit: str) -> _TracesOfCommit:
+        if commit not in self._of_commits:
+            self._of_commits[commit] = self._looked_up(commit)
+        return self._of_commits[commit]
+
+    def _looked_up(self, commit: str) -> _TracesOfCommit:
+        note = self._note(commit)
+        parents = self._repository.parents(commit) if self._in_folder else []
+        found = [note, _of(self._in_folder.get(commit, ()), commit), *map(self._written_at, parents)]
+        return _TracesOfCommit(tuple(told for one in found for told in one.told), sum(one.unread for one in found))
+
+    def _note(self, commit: str) -> _TracesOfCommit:
+        if not (note := self._notes.get(commit)):
+            return _TracesOfCommit()
+        text = self._repository.note_texts([note]).get(note)
+        return _TracesOfCommit(unread=1) if text is None else _of(parts_of(text), commit, "")
+
+    def _written_at(self, parent: str) -> _TracesOfCommit:
+        """The records in the folder that were written while HEAD was at this commit."""
+        return _of(self._in_folder.get(parent, ()))
+
+    @cached_property
+    def _notes(self) -> Mapping[str, str]:
+        return self._repository.note_ids(NOTES)
+
+    @cached_property
+    def _in_folder(self) -> Mapping[str, Sequence[bytes]]:
+        """The records of the folder, as their bytes, by the commits that they name."""
+        by_commit: dict[str, list[bytes]] = defaultdict(list)
+        for text in _tails(self._repository.root / FOLDER):
+            for part in parts_of(text):
+                for commit in {name.decode() for name in _REVISION.findall(part)}:
+                    by_commit[commit].append(part)
+        return by_commit
+
+
+def _of(parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
+    """The records in these parts; those with one of these names as their revision are about the commit itself."""
+    found = read_records(parts[-MAX_RECORDS:])
+    told = tuple(_SourcedRecord(record, record.revision in names) for _, record in found.records)
+    return _TracesOfCommit(told, len(found.unread))
+
+
+def _claims(told: Sequence[_SourcedRecord], path: str, content: bytes | None) -> Iterator[TraceClaim]:
+    """What the records say of a file; None of a file that is too large to be looked at: then no line is known."""
+    rows = lines(content or b"")
+    for one in told:
+        yield from claims_of(one.record, path, rows, is_of_commit=one.is_of_commit and content is not None)
+
+
+def _tails(folder: Path) -> Iterator[bytes]:
+    """The ends of the folder's files of records. No link is followed, and what cannot be opened is left out."""
+    try:
+        opened = os.open(folder, _DIRECTORY)
+    except OSError:
+        return
+    try:
+        with os.scandir(opened) as entries:
+            names = sorted(entry.name for entry in entries if entry.name.endswith((".jsonl", ".json")))
+        left = MAX_BYTES
+        for name in reversed(names[-MAX_FILES:]):
+            with suppress(OSError):
+                text = _tail(opened, name, left)
+                left -= len(text)
+                yield text
+    finally:
+        os.close(opened)
+
+
+def _tail(folder: int, name: str, most: int) -> bytes:
+    """The last bytes of a regular file; if that is not all of it, from the beginning of a line on. OSError."""
+    with open(os.open(name, _FILE, dir_fd=folder), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not S_ISREG(about.st_mode):
+            return b""
+        start = max(0, about.st_size - most)
+        file.seek(start)
+        text = file.read(most)
+    return text.partition(b"\n")[2] if start else text
