@@ -143,3 +143,53 @@ def test_help_teaches(repo, environ):
 
 def test_a_path_of_a_file_that_is_not_there_is_said(ask, tmp_path):
     assert "No such file" in ask("migrate", str(Path(tmp_path) / "none.json"), code=2)
+
+
+CAPTURED = "0f3c9a1e-1111-2222-3333-444455556666"
+
+
+@pytest.fixture
+def with_captured(ask, repo):
+    """`ask`, with a captured session that waits to be folded, too."""
+    folder = repo / ".git" / "vibe-gate" / "captures" / CAPTURED
+    folder.mkdir(parents=True)
+    call = {"hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": "toolu_1"}
+    call |= {"tool_input": {"file_path": str(repo / "a.py"), "content": "x"}, "tool_response": {}}
+    events = [
+        {"hook_event_name": "UserPromptSubmit", "prompt": "Rename f.\x1b[31m\u202e\nNo more." + "y" * 100_000},
+        *[call] * 60,
+        {"hook_event_name": "UserPromptSubmit", "prompt": "::error::Now the key sk-ant-api03-" + "Zq7" * 31 + "AA"},
+    ]
+    lines = [json.dumps({"ts": 1_770_000_000_000 + at, "event": event}) for at, event in enumerate(events)]
+    (folder / "events.ndjson").write_text("\n".join(lines) + "\n")
+    return ask
+
+
+def test_captured_sessions_are_listed_below_our_own_and_shown_turn_by_turn(with_captured):
+    ask = with_captured
+    own, between, heading, line = ask("list").splitlines()
+    assert "fixer" in own and (between, heading) == ("", "Captured sessions of other programs:")
+    assert line.split("  ", 2)[1].startswith("claude_2026") and "Claude Code    2 turns    1 file  Rename f." in line
+    (head,) = document(ask("list", "--json"))["captured"]
+    for name in (CAPTURED, CAPTURED[:6], head["id"]):
+        shown = ask("show", name)
+        assert shown.startswith(head["id"]) and len(shown) < 10_000
+        assert "-- turn 1 · 2026-02-02 02:40\nyou: Rename f." in shown
+        assert "and 10 more calls; --json has them." in shown
+        assert not set(shown) & {"\x1b", "\u202e"} and "sk-ant" not in shown
+    first, second = document(ask("show", CAPTURED, "--json"))["turns"]
+    assert len(first["prompt"]) > 100_000 and len(first["calls"]) == 60 and second["calls"] == []
+
+
+def test_a_captured_session_is_deleted_and_its_own_program_goes_on_with_it(with_captured):
+    ask = with_captured
+    for argv, remedy in (
+        (("resume", CAPTURED, "go on"), f"claude --resume {CAPTURED}"),
+        (("fork", CAPTURED), f"claude --resume {CAPTURED} --fork-session"),
+        (("rewind", CAPTURED, "--to", "1"), "--fork-session"),
+        (("rename", CAPTURED, "x"), "Its name is made of its agent, time and id"),
+    ):
+        said = ask(*argv, code=2)
+        assert "is a session of Claude Code, which vibe-gate only recorded." in said and remedy in said
+    assert "is deleted, with its prompts." in ask("delete", CAPTURED)
+    assert "Captured" not in ask("list") and "No session" in ask("show", CAPTURED, code=2)

@@ -75,16 +75,20 @@ class SessionFolder:
 
     def find(self, text: str) -> SessionMeta:
         """The session with this id, or the one whose id begins so. UsageError. StorageError."""
-        found = self.all() if _ID.fullmatch(text) else []
-        whole = [meta for meta in found if text in (meta.id, meta.session_id)]
-        begin = (text, f"vibe_{text}")
-        matches = whole or [meta for meta in found if meta.id.startswith(begin) or meta.session_id.startswith(text)]
+        matches = self.matching(text)
         if len(matches) > 1:
             names = ", ".join(meta.id for meta in matches[:3])
             raise UsageError(f"'{text}' is ambiguous: {counted(len(matches), 'session')} match ({names}).")
         if not matches:
             raise UsageError(f"No session '{show_text(text[:80])}'; see `vibe-gate sessions list`.")
         return matches[0]
+
+    def matching(self, text: str) -> list[SessionMeta]:
+        """The sessions with this id, or those whose id begins so. StorageError."""
+        found = self.all() if _ID.fullmatch(text) else []
+        whole = [meta for meta in found if text in (meta.id, meta.session_id)]
+        begin = (text, f"vibe_{text}")
+        return whole or [meta for meta in found if meta.id.startswith(begin) or meta.session_id.startswith(text)]
 
     def kept(self, meta: SessionMeta, name: str) -> bytes:
         """A file that is kept beside the messages, b"" if there is none."""

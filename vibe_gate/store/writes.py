@@ -91,13 +91,23 @@ def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
 
     Reads the file back, if nothing has changed it since.
     """
+    told = _told_by(event)
+    return (_write(told, event, _text(event.data, "tool_name") or ""),) if told else ()
+
+
+def _told_by(event: CapturedEvent) -> _Told | None:
     agent = AGENTS[event.agent]
     tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
     if event.kind != agent.ended or not isinstance(tool, str) or not isinstance(asked, dict):
-        return ()
+        return None
     read = agent.writes.get(tool)
-    told = read(asked, answer if isinstance(answer, dict) else {}) if read else None
-    return (_write(told, event, tool),) if told else ()
+    return read(asked, answer if isinstance(answer, dict) else {}) if read else None
+
+
+def path_written(event: CapturedEvent) -> str:
+    """The path of the file that the call wrote, as the agent gave it; "" if it wrote none. Reads no file."""
+    told = _told_by(event)
+    return told.path if told else ""
 
 
 def blobs_of(event: CapturedEvent) -> set[str]:

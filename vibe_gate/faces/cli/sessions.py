@@ -15,12 +15,14 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli import run
+from vibe_gate.faces.cli import captured, run
+from vibe_gate.faces.cli.captured import CapturedSessions
 from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
+from vibe_gate.store import captured as captures_kept
 from vibe_gate.store import open_state, open_store
 
 SHOWN_CHARACTERS = 400
@@ -54,12 +56,31 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         found = sessions.all()
         for name in sessions.damaged:
             complain(f"note: {name} cannot be read; `vibe-gate sessions delete {name}` removes it.")
-    lines = [_line(meta) for meta in found] or ["No sessions yet."]
-    return emit_result(args, {"sessions": [_document(meta) for meta in found]}, lines)
+    others = CapturedSessions(environ).all()
+    lines = [_line(meta) for meta in found]
+    if others:
+        lines += ["", "Captured sessions of other programs:"][not found :]
+        lines += map(captured.line, others)
+    told = {"sessions": [_document(meta) for meta in found], "captured": [plain(head) for head in others]}
+    return emit_result(args, told, lines or ["No sessions yet."])
+
+
+def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> captures_kept.CapturedHead | None:
+    """The captured session that is meant, if no session of our own agents is. UsageError: several. GateError."""
+    return None if sessions.matching(text) else CapturedSessions(environ).find(text)
+
+
+def _own(sessions: Sessions, args: argparse.Namespace, environ: Mapping[str, str]) -> SessionMeta:
+    """The session of an agent of ours that is meant. UsageError: it is a captured one, or none. GateError."""
+    if head := _captured(sessions, args.id, environ):
+        raise captured.refusal(head, args.subcommand)
+    return sessions.find(args.id)
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
+        if head := _captured(sessions, args.id, environ):
+            return _show_captured(args, head, environ)
         meta = sessions.find(args.id)
         place = sessions.place(meta.id)
         said = asyncio.run(by_sdk.messages(sessions.open(place), meta.session_id))
@@ -71,6 +92,12 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         lines += _lines(message, str(place))
         lines += ends.get(message["uuid"], [])
     return emit_result(args, {**_document(meta), "messages": said}, lines)
+
+
+def _show_captured(args: argparse.Namespace, head: captures_kept.CapturedHead, environ: Mapping[str, str]) -> int:
+    turns = CapturedSessions(environ).turns(head)
+    told = {**plain(head), "turns": [plain(turn) for turn in turns]}
+    return emit_result(args, told, captured.shown(head, turns))
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:
@@ -100,7 +127,7 @@ def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
 def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     newest = args.subcommand == "rewind"
     with _opened(environ) as sessions:
-        source = sessions.find(args.id)
+        source = _own(sessions, args, environ)
         turn = args.turn if args.turn is not None else len(source.turns)
         made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
     what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
@@ -110,7 +137,7 @@ def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        session_id = sessions.find(args.id).session_id
+        session_id = _own(sessions, args, environ).session_id
         with closing(sessions.open(sessions.place(session_id))) as mirror:
             asyncio.run(by_sdk.rename(mirror, session_id, args.title))
             made = mirror.hold(session_id)
@@ -120,6 +147,10 @@ def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
         known = {meta.id for meta in sessions.all()}
+        if args.id not in sessions.damaged and (head := _captured(sessions, args.id, environ)):
+            CapturedSessions(environ).delete(head)
+            said = f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
+            return emit_result(args, {"deleted": head.id}, [said])
         name = args.id if args.id in sessions.damaged and args.id not in known else sessions.find(args.id).id
         sessions.delete(name)
     return emit_result(args, {"deleted": name}, [f"{name} is deleted."])
@@ -135,7 +166,7 @@ def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        meta = sessions.newest() if args.subcommand == "continue" else sessions.find(args.id)
+        meta = sessions.newest() if args.subcommand == "continue" else _own(sessions, args, environ)
     args.session, args.agent = meta.id, args.agent or meta.agent
     if not args.agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
@@ -152,6 +183,7 @@ SESSIONS = group(
 An agent that works (`vibe-gate run`) leaves its conversation below
 .vibe-artifacts/sessions, redacted. ID is a session's id or an unambiguous
 beginning of it. Your files are never touched: an agent works in a clone.
+Sessions of other programs, captured by their hooks, are listed and shown, too.
 
 examples:
   vibe-gate sessions list                    what there is, newest first

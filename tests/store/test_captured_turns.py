@@ -1,0 +1,76 @@
+"""Captured sessions as `vibe-gate sessions` shows them: heads, turns, calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_captured_prompts import SESSION, asked, capture, wrote
+
+from vibe_gate.store import captured, open_state
+
+BASH = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "x"}}
+
+
+def store_of(root: Path) -> Path:
+    return root / ".vibe-artifacts" / "captures"
+
+
+def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    capture(tmp_path, one, wrote("0"), asked("first\nmore"), wrote("x"), BASH)
+    capture(tmp_path, two, asked("second"), wrote("y"), at=100)
+    before, first, second = captured.turns_of([one, two], SESSION)
+    assert [(turn.turn, turn.prompt, len(turn.calls)) for turn in (before, first, second)] == [
+        (0, "", 1), (1, "first\nmore", 2), (2, "second", 1),
+    ]  # fmt: skip
+    assert [(call.tool, call.path, call.failed) for call in first.calls] == [
+        ("Write", "/r/a", False), ("Bash", "", True),
+    ]  # fmt: skip
+    assert captured.turns_of([one], "unknown") == ()
+
+
+def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(tmp_path: Path) -> None:
+    root, index = tmp_path / "root", open_state(tmp_path).run_index(store_of(tmp_path / "root"))
+    capture(tmp_path, root, asked("  \n rename f "), wrote("x"), wrote("y"))
+    capture(tmp_path, root, {"hook_event_name": "SessionStart"}, session="another", at=9)
+    newest, head = captured.heads(root, index)
+    assert (head.title, head.session, head.turns, head.files, head.asked) == ("Claude Code", SESSION, 1, 1, "rename f")
+    assert (newest.turns, newest.files, newest.asked) == (0, 0, "")
+    (store_of(root) / head.id / "events.jsonl").write_text("")
+    assert captured.heads(root, index) == [newest, head]
+    (store_of(root) / head.id / "meta.json").write_text("{")
+    assert captured.heads(root, index) == [newest]
+    assert captured.heads(tmp_path / "nowhere") == []
+
+
+def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for root in (one, two):
+        capture(tmp_path, root, asked(f"in {root.name}"))
+    capture(tmp_path, one, asked("another"), session="0f3c0000")
+    every = captured.heads(one)
+    head = next(each for each in every if each.session == SESSION)
+    for text in (SESSION, SESSION[:6], head.id, head.id[:-2] + head.id[-2:], head.id.partition("_")[2]):
+        assert captured.matching(every, text) == [head], text
+    assert len(captured.matching(every, "0f3c")) == 2
+    assert captured.matching(every, "zz") == []
+    captured.delete([one, two], SESSION)
+    assert [each.session for each in captured.heads(one)] == ["0f3c0000"]
+    assert captured.heads(two) == []
+
+
+DAMAGED = ('{"ts": 1, "type": "PostToolUse", "data": []}', "[" * 9, '{"type": "UserPromptSubmit"')
+
+
+@pytest.mark.parametrize("line", DAMAGED)
+def test_damaged_events_cost_no_other(tmp_path: Path, line: str) -> None:
+    capture(tmp_path, tmp_path / "root", asked("first"), wrote("x"))
+    (folder,) = store_of(tmp_path / "root").iterdir()
+    text = f"{line}\n" + (folder / "events.jsonl").read_text()
+    (folder / "events.jsonl").write_text(text)
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | {"bytes": len(text)}))
+    (turn,) = captured.turns_of([tmp_path / "root"], SESSION)
+    assert (turn.prompt, len(turn.calls)) == ("first", 1)

@@ -1,0 +1,128 @@
+"""Captured sessions for `vibe-gate sessions`: other programs' sessions, as their hooks left them, listed and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.faces.cli.output import now
+from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.git import Repository
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import State, captured, captures, open_state, open_store
+
+MAX_CALLS = 50
+"""Tool calls of a turn that `sessions show` prints; `--json` has all of them."""
+
+MAX_PROMPT = 4_000
+"""Characters of a prompt that it prints."""
+
+SHOWN_CHARACTERS = 200
+"""Of a tool call's input."""
+
+_RESUMED = {"claude": "claude --resume {0}"}
+"""How an agent's own program goes on with a session, where that is known."""
+
+
+class CapturedSessions:
+    """The captured sessions of the repository around the current folder; of a store without one what lies there."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._runs = StoredRuns(environ)
+
+    def all(self) -> list[captured.CapturedHead]:
+        """Those of this working tree, with what hooks left until now. GateError."""
+        with ExitStack() as stack:
+            repository = stack.enter_context(self._runs.repository())
+            if repository is None:
+                return captured.heads(self._runs.root)
+            state = stack.enter_context(open_state(repository.common_dir))
+            self._fold(repository, state)
+            return captured.heads(self._runs.root, state.run_index(self._runs.root / STORE / "captures"))
+
+    def find(self, text: str) -> captured.CapturedHead | None:
+        """The session with this id, or whose id begins so, of any working tree. UsageError: several. GateError."""
+        every = self.all()
+        for root in self.roots()[1:]:
+            every += captured.heads(root)
+        found = {head.session: head for head in reversed(captured.matching(every, text))}
+        if len(found) > 1:
+            names = ", ".join(head.id for head in list(found.values())[:3])
+            raise UsageError(f"'{text}' is ambiguous: {counted(len(found), 'captured session')} match ({names}).")
+        return next(iter(found.values()), None)
+
+    def turns(self, head: captured.CapturedHead) -> tuple[captured.CapturedTurn, ...]:
+        """The session turn by turn, out of the stores of all working trees. GateError."""
+        return captured.turns_of(self.roots(), head.session)
+
+    def delete(self, head: captured.CapturedHead) -> None:
+        """Delete what is kept of the session's events, in all working trees. GateError."""
+        try:
+            captured.delete(self.roots(), head.session)
+        except OSError as error:
+            raise StorageError(f"{head.id} cannot be deleted: {error.strerror}.") from error
+
+    def roots(self) -> list[Path]:
+        """The tops of the working trees, this one first. GateError."""
+        with self._runs.repository() as repository:
+            return [self._runs.root, *(repository.other_worktrees() if repository is not None else ())]
+
+    def _fold(self, repository: Repository, state: State) -> None:
+        redact = Redactor(self._environ)
+        store = open_store(self._runs.root, redact, now, lambda: repository.tracked(STORE))
+        captures.fold(state, store.captures(), redact, now())
+
+
+def line(head: captured.CapturedHead) -> str:
+    """A session in a list."""
+    size = f"{head.title:<12}  {counted(head.turns, 'turn'):>8}  {counted(head.files, 'file'):>8}"
+    return f"{head.updated_at:%Y-%m-%d %H:%M}  {head.id}  {size}  {head.asked}".rstrip()
+
+
+def shown(head: captured.CapturedHead, turns: tuple[captured.CapturedTurn, ...]) -> Iterator[str]:
+    """A session for people, turn by turn."""
+    yield f"{head.id}  {head.asked}".rstrip()
+    yield ""
+    yield f"{'agent':<9} {head.title}, recorded by its hooks"
+    began, last = f"{head.started_at:%Y-%m-%d %H:%M}", f"{head.updated_at:%Y-%m-%d %H:%M}"
+    yield f"{'session':<9} {head.own_id} · {began} to {last}{'' if head.ended else ', not ended'}"
+    if head.damaged:
+        yield f"{'damaged':<9} {counted(head.damaged, 'event')} could not be kept"
+    for turn in turns:
+        yield from _turn(turn)
+
+
+def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
+    name = f"turn {turn.turn}" if turn.turn else "before the first prompt"
+    yield f"-- {name} · {turn.at:%Y-%m-%d %H:%M}"
+    if turn.prompt:
+        yield from f"you: {_cut(turn.prompt, MAX_PROMPT)}".splitlines()
+    for call in turn.calls[:MAX_CALLS]:
+        failed = " failed" if call.failed else ""
+        yield f"  {call.tool}{failed} {_cut(call.path or json.dumps(call.input), SHOWN_CHARACTERS)}"
+    if len(turn.calls) > MAX_CALLS:
+        yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def refusal(head: captured.CapturedHead, asked: str) -> UsageError:
+    """Why our own agents' commands do nothing with a captured session, and what does."""
+    command = _RESUMED.get(head.agent, "").format(head.own_id)
+    own = f"in {head.title} itself" + (f": {command}" if command else "")
+    match asked:
+        case "resume":
+            remedy = f"Go on with it {own}"
+        case "rename":
+            remedy = "Its name is made of its agent, time and id"
+        case _:
+            remedy = f"Copy it {own}" + (" --fork-session" if command else "")
+    return UsageError(f"{head.id} is a session of {head.title}, which vibe-gate only recorded. {remedy}")
