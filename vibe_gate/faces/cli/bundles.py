@@ -299,13 +299,24 @@ Pair = dict[str, str]
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.all and args.runs:
         raise UsageError("--all exports every run; name no RUN with it.")
+    if args.otlp and args.output:
+        raise UsageError("--otlp writes no archive; leave -o out.")
+    if args.contents and not args.otlp:
+        raise UsageError("--contents belongs to --otlp; an archive has everything.")
     with runs_of(args, environ) as runs:
         if args.all:
             chosen = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"]
+        elif args.otlp:
+            chosen = list(dict.fromkeys(runs.own(reference).entry for reference in args.runs or [None]))
         else:
             chosen = runs.entries(args.runs) or [runs.named(None).entry]
-        size = runs.bundles.export(chosen, Path(args.output))
-    target = paths.quote(args.output)
+        if args.otlp:
+            from vibe_gate.faces.cli.otlp import export_traces
+
+            return export_traces(args, runs, chosen, environ)
+        output = args.output or ARCHIVE
+        size = runs.bundles.export(chosen, Path(output))
+    target = paths.quote(output)
     document = {"file": target, "runs": len(chosen), "size": size}
     return emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
 
@@ -409,12 +420,18 @@ SUBCOMMANDS = {
         "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _RUNS_ARGUMENTS, _repair
     ),
     "export": Command(
-        "Write runs to one compressed archive; each is verified first.",
+        "Write runs to one compressed archive, or as OpenTelemetry traces; each is verified first.",
         (
             argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: the newest)"),
             argument("--all", action="store_true", help="every sealed run"),
+            argument("-o", "--output", metavar="FILE", help=f"the archive, a new file (default: {ARCHIVE})"),
             argument(
-                "-o", "--output", metavar="FILE", default=ARCHIVE, help=f"the archive, a new file (default: {ARCHIVE})"
+                "--otlp",
+                metavar="FILE|URL",
+                help="no archive but traces: a new file of OTLP JSON, or an endpoint (http://localhost:4318)",
+            ),
+            argument(
+                "--contents", action="store_true", help="with prompts, answers, arguments and results in the traces"
             ),
             STORE_OPTION,
             JSON,
@@ -454,6 +471,8 @@ examples:
   vibe-gate bundles repair             repair stored runs
   vibe-gate bundles export HEAD -o run.tar.gz
                                        one file to send; `import` reads it
+  vibe-gate bundles export HEAD --otlp http://localhost:4318
+                                       as a trace to an OpenTelemetry collector
   vibe-gate bundles list --store       the runs in the shared store
   vibe-gate bundles push               upload there what could not be uploaded yet
 """,

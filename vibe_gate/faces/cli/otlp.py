@@ -1,0 +1,51 @@
+"""`bundles export --otlp`: runs as traces of OpenTelemetry, to a file or an endpoint."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.span import Trace
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.output import emit_result
+from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.faces.cli.team import TeamRuns
+from vibe_gate.report.spans import trace_of
+from vibe_gate.store import read_bundle
+
+_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z0-9.-]+:[0-9]{1,5}(?:/|\Z)").match
+"""A URL, or the host and port of one."""
+
+
+def export_traces(
+    args: argparse.Namespace, runs: StoredRuns, chosen: Sequence[RunEntry], environ: Mapping[str, str]
+) -> int:
+    """Write or send the traces of runs. UsageError: the extra is not installed, a run is being written."""
+    try:
+        from vibe_gate import telemetry
+    except ModuleNotFoundError as error:
+        raise UsageError("--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'") from error
+    to_file = not _IS_ADDRESS(args.otlp)
+    url = "" if to_file else telemetry.endpoint_of(args.otlp)
+    for run in chosen:
+        if run.state == "running":
+            raise UsageError(f"Run {run.run_id} is still running; export it when it has ended.")
+    if isinstance(runs, TeamRuns):
+        runs.bundles.fetch(chosen)
+    traces = _traces(runs, chosen, args.contents)
+    done, spans = telemetry.write(traces, Path(args.otlp)) if to_file else telemetry.send(traces, url, environ)
+    target = {"file": paths.quote(args.otlp)} if to_file else {"url": telemetry.shown_url(url)}
+    document = {**target, "runs": done, "spans": spans}
+    text = f"{next(iter(target.values()))}: {counted(done, 'run')}, {counted(spans, 'span')}."
+    return emit_result(args, document, [text])
+
+
+def _traces(runs: StoredRuns, chosen: Sequence[RunEntry], contents: bool) -> Iterator[Trace]:
+    for run in sorted(chosen, key=lambda run: (run.run_id, run.key)):
+        yield asyncio.run(trace_of(read_bundle(runs.root / run.bundle), contents=contents))
