@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.change import EMPTY_TREE, Change, FileDiff, FileVersion, Hunk, HunkLine
 from vibe_gate.domain.document import read
-from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.rubric import Claim, Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
 from vibe_gate.judging import brief, second_look_brief
@@ -169,7 +169,7 @@ def every_word() -> str:
         {"id": "narrow", "kind": "judge", "question": "Q?", "paths": ["*.py", "*.sh", "*.bin"]},
     ]
     held = read(Rubric, {"schema": 1, "id": "r", "criterion": asked})
-    parts, _ = brief.parts(change(*files), held, {}, "It is\nright.")
+    parts, _ = brief.parts(change(*files), held, {}, (Claim("message", "It is\nright."),))
     prompts = [brief.prompt(change(*files), part, ["a fact"], NONCE) for part in parts]
     return "\n".join([brief.SYSTEM_PROMPT, json.dumps(brief.answer_schema()), *prompts])
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.rubric import Claim
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.judging.questions import CastVote, question_key
 
@@ -15,7 +16,7 @@ ASKED = {
     "rubric": "c" * 64,
     "model": "claude-sonnet-5",
     "tools": ("Read", "Grep"),
-    "message": "",
+    "claims": (),
     "versions": {"vibe-gate": "0.1.0", "claude-agent-sdk": "0.2.0"},
 }
 OTHERS = {
@@ -23,7 +24,8 @@ OTHERS = {
     "rubric": "d" * 64,
     "model": "claude-opus-4-1",
     "tools": ("Read",),
-    "message": "Fix it",
+    "claims": (Claim("message", "Fix it"),),
+    "unshown": ("prompt",),
     "versions": {"vibe-gate": "0.1.1", "claude-agent-sdk": "0.2.0"},
     "template": TEMPLATE_VERSION + 1,
     "vote": 1,
@@ -33,6 +35,25 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_another_value_of_any_part_is_another_question(name):
     assert question_key(**ASKED | {name: OTHERS[name]}) != question_key(**ASKED)
+
+
+@pytest.mark.parametrize(
+    ("message", "key"),
+    [
+        ("", "bfbe0eaee6c06a779698042ccd85b95e32ea9d28aa7ef5e3ea58e045356585c9"),
+        ("Fix it", "b750e765e876b5f488c1b32e7a225712aec0bf90d8f97c061c720fc81e37f8eb"),
+    ],
+)
+def test_what_was_asked_before_there_were_other_claims_has_its_key(message, key):
+    claims = (Claim("message", message),) if message else ()
+    versions, about = {"v": "1"}, ("a" * 40, "b" * 40)
+    asked = question_key(about=about, rubric="c" * 64, model="m", versions=versions, claims=claims, template=6)
+    assert asked == key
+
+
+def test_each_claim_is_told_apart():
+    claims = [(Claim("message", "a"),), (Claim("prompt", "a"),), (Claim("message", "a"), Claim("prompt", "b"))]
+    assert len({question_key(**ASKED | {"claims": some}) for some in claims}) == 3
 
 
 def test_the_key_is_sha_256_in_hex():

@@ -62,7 +62,7 @@ def answered(*conversations: RubricVotes, **more: Any) -> Answers:
 
 def facts_of(rubrics: tuple[Rubric, ...], *, by_agent: bool = False) -> Facts:
     gate = Gate(GateFile(schema=1), rubrics, "trusted", "")
-    return Facts(CHANGE, gate, rubrics, "", AgentAuthored(decision=by_agent))
+    return Facts(CHANGE, gate, rubrics, (), AgentAuthored(decision=by_agent))
 
 
 def verdict(

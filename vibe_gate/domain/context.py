@@ -15,7 +15,7 @@ from vibe_gate.domain.bundles import replay_key
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Budget, CounterexampleRule, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.rubric import Claim, Rubric, Sight
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import NO_JUDGE, NOT_NOW, TrustBadge
 
@@ -138,7 +138,7 @@ class ProofEnvironment(Struct, frozen=True):
 
 class Facts(Struct, frozen=True):
     """What is known of a change before anything is asked about it: the gate in force, the rubrics that it must pass,
-    what its author says (`message`), signs of agents.
+    what is known besides (`claims`: what its author says, what was asked for), signs of agents.
 
     `stage`: the node of the workflow's stage that asks; "" in a review, which is one gate stage. `replay_of`: the run
     whose change is judged again. `agents`: the nodes of
@@ -149,7 +149,7 @@ class Facts(Struct, frozen=True):
     change: Change
     gate: Gate
     rubrics: tuple[Rubric, ...]
-    message: str
+    claims: tuple[Claim, ...]
     authored: AgentAuthored
     stage: str = ""
     replay_of: str = ""
@@ -174,8 +174,13 @@ class Facts(Struct, frozen=True):
 
     @property
     def rubrics_with_judge(self) -> tuple[Rubric, ...]:
-        """The rubrics that ask a judge."""
-        return tuple(rubric for rubric in self.rubrics if rubric.judge_criteria)
+        """The rubrics that ask a judge, by what is known."""
+        return tuple(rubric for rubric in self.rubrics if rubric.knowing(self.known).judge_criteria)
+
+    @property
+    def known(self) -> frozenset[Sight]:
+        """The kinds of claims that there are."""
+        return frozenset(claim.kind for claim in self.claims)
 
 
 class World(Struct, frozen=True):

@@ -8,12 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from vibe_gate.domain.document import digest_of
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.paths import is_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from vibe_gate.domain.change import FileDiff
 
 IDENTIFIER = r"^[a-z0-9][a-z0-9._-]{0,63}(?!\n)$"
@@ -70,7 +73,20 @@ Schema = Annotated[
     ),
 ]
 
-Sight = Literal["message"]
+Sight = Literal["message", "prompt"]
+"""What a judge may be shown besides the change."""
+
+
+class Claim(Struct, frozen=True):
+    """A text that a judge is shown besides the change, of one kind: what somebody says, nothing that was verified.
+
+    `is_private`: it stays in this clone, and so does what has it word for word.
+    """
+
+    kind: Sight
+    text: str
+    is_private: bool = False
+
 
 Looks = Literal["blocking", "always", "never"]
 """Which fails get a second look: those that would block, all, or none."""
@@ -79,7 +95,7 @@ Looks = Literal["blocking", "always", "never"]
 class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One binary question, asked so that "yes" passes, or one deterministic check."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"proof"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"proof", "needs"})
     """Keys of later versions: a rubric that does not use them keeps its digest, by which receipts are found."""
 
     id: Annotated[Identifier, Meta(description="Names the criterion in findings; once in a rubric.")]
@@ -95,6 +111,13 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     proof: Annotated[
         Literal["required"] | None,
         Meta(description='Of a judge: with "required" only a fail whose test proves it blocks; others are warnings.'),
+    ] = None
+    needs: Annotated[
+        Sight | None,
+        Meta(
+            description="Of a judge: what its question is about besides the change, one of the rubric's `sees`. "
+            "Where that is not known the question is not asked, and not applicable."
+        ),
     ] = None
     check: Annotated[str | None, Meta(description="Of a check, this or `command`: the name of a built-in check.")] = (
         None
@@ -113,6 +136,8 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError("a judge criterion needs a question")
             if self.check or self.command or self.options:
                 raise ValueError('check, command and options belong to criteria of kind = "check"')
+            if self.needs == "prompt" and self.proof:
+                raise ValueError("no test proves what was asked for: leave out proof, or needs")
         else:
             if self.check is None and self.command is None:
                 raise ValueError("a check criterion needs a check or a command")
@@ -120,8 +145,8 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError("check and command exclude each other; keep one")
             if self.command is not None and not "".join(self.command[:1]).strip():
                 raise ValueError("command needs at least the program's name")
-            if self.question or self.good or self.bad or self.proof:
-                raise ValueError('question, good, bad and proof belong to criteria of kind = "judge"')
+            if self.question or self.good or self.bad or self.proof or self.needs:
+                raise ValueError('question, good, bad, needs and proof belong to criteria of kind = "judge"')
 
     @property
     def check_name(self) -> str:
@@ -172,7 +197,13 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         Together,
         Meta(description='All questions in one conversation, or "apart": each in a conversation of its own.'),
     ] = "together"
-    sees: Annotated[tuple[Sight, ...], Meta(description="What of the author's prose the judge is shown, too.")] = ()
+    sees: Annotated[
+        tuple[Sight, ...],
+        Meta(
+            description="What the judge is shown, too: the commit message, or what people asked the agent for in the "
+            "captured sessions that wrote the change (prompt)."
+        ),
+    ] = ()
     second_look: Annotated[
         Looks,
         Meta(
@@ -190,6 +221,8 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         twice = sorted({name for name in ids if ids.count(name) > 1})
         if twice:
             raise ValueError(f"criterion ids appear twice: {', '.join(twice)}")
+        if lacking := next((one for one in self.criterion if one.needs and one.needs not in self.sees), None):
+            raise ValueError(f'{lacking.id} needs the {lacking.needs}: write sees = ["{lacking.needs}"] in the rubric')
 
     @cached_property
     def digest(self) -> str:
@@ -205,6 +238,11 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         """sha-256 of what a model is asked: the questions and how, not how often, nor what their answers come to."""
         shown = [[one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria]
         return hashlib.sha256(json.dumps([self.ask, *shown]).encode()).hexdigest()
+
+    def knowing(self, known: Collection[Sight]) -> Rubric:
+        """The rubric without the questions that need what is not known."""
+        criteria = tuple(one for one in self.criterion if one.needs is None or one.needs in known)
+        return self if len(criteria) == len(self.criterion) else replace(self, criterion=criteria)
 
     @property
     def judge_criteria(self) -> tuple[Criterion, ...]:

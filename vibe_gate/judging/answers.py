@@ -50,7 +50,7 @@ class Answers(Struct, frozen=True):
     @property
     def cache(self) -> CacheUse:
         """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
-        sizes = {name: len(votes[0].by_criterion) for name, votes in self.by_rubric.items()}
+        sizes = {name: max(len(one.by_criterion) for one in votes) for name, votes in self.by_rubric.items()}
         return CacheUse(
             hits=sum(sizes[name] for name in self.cached),
             misses=sum(sizes[name] for name in self.asked),

@@ -108,7 +108,7 @@ def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, r
 
 
 def worst(results: Sequence[CriterionResult]) -> CriterionResult:
-    """The worst result of a criterion that was asked with and without the message; every vote is kept."""
+    """The worst result of a criterion that was asked with and without claims; every vote is kept."""
     chosen = min(results, key=lambda result: _WORST_FIRST.index(result.outcome))
     others = (vote for result in results if result is not chosen for vote in result.votes)
     return replace(chosen, votes=(*chosen.votes, *others))
@@ -153,7 +153,8 @@ def open_fails(
 
     That a criterion only advises until it has earned to block does not count. What people let pass needs no look:
     `findings` are all of the run's, with their fingerprints. Nor does a proven fail: it was seen to happen. One that
-    stands for other parts of the change that do not pass gets none either: it could not become a pass.
+    stands for other parts of the change that do not pass gets none either: it could not become a pass. Nor does one
+    that needs a claim: a second look is shown none, and code cannot refute what was asked for.
     """
     spared = {one.id for one in result.criteria if spares(rubric.id, one.id, findings, waivers)}
     counted = [
@@ -174,7 +175,7 @@ def open_fails(
     return tuple(
         OpenFail(rubric, criterion, votes)
         for criterion, one in zip(rubric.criterion, counted, strict=True)
-        if criterion.kind == "judge" and one.id in wanted
+        if criterion.kind == "judge" and not criterion.needs and one.id in wanted
         for votes in by_lines(one.votes)
         if not is_waived(one.id, votes) and not any(_is_proof(vote) or vote.outranked is not UNSET for vote in votes)
     )

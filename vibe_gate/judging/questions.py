@@ -19,7 +19,7 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.context import Facts
 from vibe_gate.domain.gate import CounterexampleRule, Gate
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.rubric import Claim, Rubric, Sight
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.git import Repository
@@ -34,16 +34,19 @@ TOOLS = ("Read", "Grep", "Glob")
 
 
 def question_key(
-    *, about: Sequence[str], rubric: str, model: str, message: str, versions: Mapping[str, str],
+    *, about: Sequence[str], rubric: str, model: str, claims: Iterable[Claim], versions: Mapping[str, str],
     tools: Sequence[str] = TOOLS, template: int = TEMPLATE_VERSION, vote: int = 0,
-    tests: str = "",
+    tests: str = "", unshown: Sequence[Sight] = (),
 ) -> str:  # fmt: skip
     """The sha-256, in hex, of everything an answer depends on: the same key is never paid for twice.
 
     `about`: the trees before and after, or the prompts that a judge is shown and the blobs that they are about.
-    `rubric`: its digest, or of one `vote`, by its number from 1, that of what it asks. `message` is "" unless it is
-    shown; `versions` by program; `tests`: what a judge is told of tests that it may bring.
+    `rubric`: its digest, or of one `vote`, by its number from 1, that of what it asks. `claims` are those that are
+    shown, `unshown` the kinds of which a judge is told that they are not; `versions` by program; `tests`: what a judge
+    is told of tests that it may bring.
     """
+    digests = {claim.kind: _digest(claim.text) for claim in claims}
+    message = digests.pop("message", _digest(""))
     plain = {
         "vote": vote,
         "about": about,
@@ -51,25 +54,41 @@ def question_key(
         "template": template,
         "model": model,
         "tools": sorted(tools),
-        "message": hashlib.sha256(message.encode("utf-8", "surrogateescape")).hexdigest(),
+        "message": message,
         "versions": dict(sorted(versions.items())),
-    } | ({"tests": tests} if tests else {})
+    }
+    plain |= {name: value for name, value in (("tests", tests), ("claims", digests), ("unshown", unshown)) if value}
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
 class RubricQuestion(Struct, frozen=True):
-    """A rubric as it is asked: with the author's `message`, or without it (""), of `models` that take turns.
+    """A rubric as it is asked: with `claims`, or without any, of `models` that take turns.
 
     `about`: both trees. `key` is that of the question as a whole. `tests`: how a test is run that a fail may
     bring; None if none may.
     """
 
     rubric: Rubric
-    message: str
+    claims: tuple[Claim, ...]
     models: tuple[str, ...]
     about: tuple[str, ...]
     key: str
     tests: CounterexampleRule | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether what is asked stays in this clone."""
+        return any(claim.is_private for claim in self.claims)
+
+    @property
+    def unshown(self) -> tuple[Sight, ...]:
+        """The kinds of claims that the rubric sees elsewhere, and that a judge is told are not shown."""
+        shown = {"message", *(claim.kind for claim in self.claims)}
+        return tuple(kind for kind in self.rubric.sees if kind not in shown)
 
     def model_of(self, number: int) -> str:
         """The model that casts the vote of that number, from 1."""
@@ -83,7 +102,8 @@ class RubricQuestion(Struct, frozen=True):
                 about=about,
                 rubric=self.rubric.asked_digest,
                 model=model,
-                message=self.message,
+                claims=self.claims,
+                unshown=self.unshown,
                 versions=_versions(),
                 vote=number,
                 tests=brief.tests_prompt(self.tests),
@@ -215,17 +235,22 @@ def settled(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) ->
 
 
 def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[RubricQuestion, ...]:
-    """What is asked about the change: of a rubric that sees the message two questions, without it and with it.
+    """What is asked about the change: of a rubric that sees claims two questions, without and with those there are.
 
+    A question without them leaves out the criteria that need them, and is not asked if none is left.
     `model` is asked where a rubric names none. `sdk`: the version of the SDK that asks, if not the installed one.
     """
     trees, asked = (facts.change.before, facts.change.after), []
     for rubric in facts.rubrics_with_judge:
         models = rubric.models or (rubric.model or model,)
-        seen = facts.message if "message" in rubric.sees else ""
-        for message in dict.fromkeys(("", seen)):
-            question = RubricQuestion(rubric, message, models, trees, "", facts.asks_for_tests)
-            asked.append(replace(question, key=_key(question, trees, sdk)))
+        seen = tuple(claim for claim in facts.claims if claim.kind in rubric.sees)
+        for claims in dict.fromkeys(((), seen)):
+            kinds = {claim.kind for claim in claims}
+            # No test shows what was asked for, and its text could repeat that.
+            tests = None if "prompt" in kinds else facts.asks_for_tests
+            question = RubricQuestion(rubric.knowing(kinds), claims, models, trees, "", tests)
+            if question.rubric.judge_criteria:
+                asked.append(replace(question, key=_key(question, trees, sdk)))
     return tuple(asked)
 
 
@@ -241,7 +266,9 @@ def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Rep
         change = brief.concerned(facts.change, question.rubric)
         near = around(change)
         change, hunks, large = _with_moved_in(change, question.rubric, facts.gate, repository)
-        parts, unshown = brief.parts(change, question.rubric, {**near.hunks, **hunks}, question.message)
+        parts, unshown = brief.parts(
+            change, question.rubric, {**near.hunks, **hunks}, question.claims, question.unshown
+        )
         if question.rubric.ask == "apart":
             parts = tuple(replace(part, criteria=(criterion,)) for part in parts for criterion in part.criteria)
         shown = RubricBrief(question, change, near, parts, (*unshown, *large), "", "")
@@ -276,7 +303,8 @@ def _key(question: RubricQuestion, about: Sequence[str], sdk: str | None = None)
         about=about,
         rubric=question.rubric.digest,
         model=question.model_of(1),
-        message=question.message,
+        claims=question.claims,
+        unshown=question.unshown,
         versions=_versions(sdk),
         tests=brief.tests_prompt(question.tests),
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.context import Facts
 from vibe_gate.domain.gate import POLICY, Waivers
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.rubric import Criterion, Rubric, Sight
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
@@ -119,7 +119,7 @@ def _rubric_result(rubric: Rubric, facts: Facts, checks: CheckResults, answers: 
         checks.results[rubric.id, criterion.id]
         if criterion.kind == "check"
         else replace(
-            _judge_result(rubric, criterion, facts.change, answers),
+            _judge_result(rubric, criterion, facts, answers),
             trust=facts.trust.get((rubric.id, criterion.id), UNSET),
         )
         for criterion in rubric.criterion
@@ -130,18 +130,28 @@ def _rubric_result(rubric: Rubric, facts: Facts, checks: CheckResults, answers: 
     return decided
 
 
-def _judge_result(rubric: Rubric, criterion: Criterion, change: Change, answers: Answers) -> CriterionResult:
-    if not any(criterion.concerns(file) for file in change.files):
+def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
+    if not any(criterion.concerns(file) for file in facts.change.files):
         return not_asked(criterion, "no changed file matches its paths", chosen=True)
+    if criterion.needs and criterion.needs not in facts.known:
+        return not_asked(criterion, UNKNOWN[criterion.needs], chosen=True)
     votes = answers.by_rubric.get(rubric.id)
     if votes is None:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
         return replace(result, decided_by="cache") if rubric.id in answers.reused else result
+    asked = [one for one in votes if not criterion.needs or criterion.id in one.by_criterion]
     result = worst(
-        [result_of_votes(criterion, one.by_criterion.get(criterion.id, ()), rubric.votes, one.stopped) for one in votes]
+        [result_of_votes(criterion, one.by_criterion.get(criterion.id, ()), rubric.votes, one.stopped) for one in asked]
     )
     result = result if rubric.id in answers.asked else replace(result, decided_by="cache")
     return without_refuted(result)
+
+
+UNKNOWN: Mapping[Sight, str] = {
+    "message": "the author says nothing about the change",
+    "prompt": "no captured session here wrote the change, so what was asked for is not known",
+}
+"""Why a criterion is not applicable that needs a claim of this kind."""
 
 
 def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:

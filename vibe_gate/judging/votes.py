@@ -148,11 +148,11 @@ def _note_answered(unanswered: dict[int, str], replies: Sequence[_Reply]) -> Non
 def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
     """Add the graph's nodes of the question, one for each part.
 
-    A rubric that sees the author's message is asked twice. Both times the change is cut into the same number of parts:
-    first come the nodes of those without the message, then of those with it.
+    A rubric that sees claims is asked twice, the first time about no more parts of the change than the second: first
+    come the nodes of those without claims, then of those with them.
     """
     rubric, count, facts = shown.question.rubric, len(shown.parts), context.facts
-    first = count if shown.question.message else 0
+    first = count if shown.question.claims and rubric.knowing(()).judge_criteria else 0
     nodes = [node_id(rubric, first + index, facts.stage) for index in range(count)]
     for node in nodes:
         context.run.record.event("node.added", node, kind="judge", digest=rubric.digest)

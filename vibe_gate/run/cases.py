@@ -19,6 +19,7 @@ from vibe_gate import scratch
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Claim
 from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.tables import did_you_mean
 from vibe_gate.domain.verdict import RubricResult
@@ -170,7 +171,7 @@ class CaseSet(Struct, frozen=True):
             self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,
         ):
             change = stand_in.change(Selection("commit"))
-            facts = Facts(change, self.gate, (rubric,), CHANGE_MESSAGE, AgentAuthored())
+            facts = Facts(change, self.gate, (rubric,), (Claim("message", CHANGE_MESSAGE),), AgentAuthored())
             briefs = briefs_of(questions_of(facts, model), facts, stand_in)
             return sum(len(each.parts) for each in briefs) * rubric.votes
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ProofEnvironment, ReviewRequest, World
 from vibe_gate.domain.gate import Gate
-from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.git import Repository
@@ -35,7 +35,7 @@ def facts_of(
         change,
         gate,
         rubrics,
-        message,
+        (Claim("message", message),) if message else (),
         authored,
         replay_of=request.replay_of,
         trust={} if request.calibrating else trust,
