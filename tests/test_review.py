@@ -91,8 +91,11 @@ def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
 
 @pytest.mark.usefixtures("real_cli")
 def test_a_good_change_passes(walk):
-    summary = judged(walk, PASSES)
+    heard: list[tuple[str, int, float]] = []
+    summary = judged(walk, PASSES, meter=lambda *spent: heard.append(spent))
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
+    cost = summary.cost  # what a terminal shows while it grows
+    assert heard == [("judge-quality", cost.input_tokens + cost.output_tokens, pytest.approx(cost.usd))]
     assert summary.rubrics[0].score == 1.0
     assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [CHANGES] * 2
 

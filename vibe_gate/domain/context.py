@@ -52,6 +52,10 @@ def unheard(stage: str, text: str, /) -> None:
     """Progress that nobody is shown: of one of many, or where scripts and tests hear through watchers."""
 
 
+Meter = Callable[[str, int, float], object]
+"""Hears, in any thread, of each answer of a model that was paid for: the node's id, its tokens and USD."""
+
+
 class ReviewRequest(Struct, frozen=True):
     """What a face asks for. USD and seconds; None takes the gate's own setting.
 
@@ -69,7 +73,8 @@ class ReviewRequest(Struct, frozen=True):
     reviews are asked; `replay_of`: the run whose change is judged again. Both go into run.json. `model` takes the
     place of every model that the gate names for judges. `runs_commands`: False if the definitions are those of somebody
     who may not run anything here: rubrics with a command are left out, and no fail brings a test. `open_ports`: code
-    that runs here reaches ports of Dask's without TLS, so a gate that runs code of the change is refused.
+    that runs here reaches ports of Dask's without TLS, so a gate that runs code of the change is refused. `meter`
+    hears what it costs while it runs.
     """
 
     selection: Selection
@@ -100,6 +105,7 @@ class ReviewRequest(Struct, frozen=True):
     model: str = ""
     runs_commands: bool = True
     open_ports: bool = False
+    meter: Meter | None = None
 
     @property
     def belongs_to(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from inspect import CO_COROUTINE
 from traceback import walk_tb
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.context import unheard
 from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vibe_gate.domain.context import Progress
+    from vibe_gate.domain.context import Meter, Progress
 
 T = TypeVar("T")
 
@@ -32,10 +33,12 @@ def is_lively(environ: Mapping[str, str]) -> bool:
 
 
 class ProgressDisplay(Struct, frozen=True):
-    """`show` shows the stages of a walk, `tick` each step of their agents; a question is asked within `aside()`."""
+    """`show` shows the stages of a walk, `tick` each step of their agents, `meter` what they cost; a question is asked
+    within `aside()`."""
 
     show: Progress
     tick: Progress | None
+    meter: Meter | None
     aside: Callable[[], AbstractContextManager[object]]
 
 
@@ -43,16 +46,17 @@ class ProgressDisplay(Struct, frozen=True):
 def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[ProgressDisplay]:
     """Show the stages of a review or a workflow while it runs, unless `quiet`.
 
-    On a terminal a line stands for each stage that runs, with its time, turn and cost, and is gone at the end;
-    elsewhere each begins and ends with a line.
+    On a terminal a line stands for each stage that runs, with its time, tokens, cost and turn, and is gone at the end;
+    elsewhere each begins and ends with a line, in CI with the time since the start.
     """
     if quiet or not is_lively(environ):
-        yield ProgressDisplay(unheard if quiet else _plain, None, nullcontext)
+        show = unheard if quiet else _timed(time.monotonic()) if in_ci(environ) else _plain
+        yield ProgressDisplay(show, None, None, nullcontext)
         return
     from rich.console import Console
     from rich.live import Live
 
-    running = _Running()
+    running = RunningStages()
     console = Console(stderr=True, highlight=False)
     with Live(running, console=console, transient=True, refresh_per_second=4) as live:
 
@@ -65,7 +69,7 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
             finally:
                 live.start(refresh=True)
 
-        yield ProgressDisplay(running.show, running.show, aside)
+        yield ProgressDisplay(running.show, running.show, running.meter, aside)
 
 
 @contextmanager
@@ -99,12 +103,13 @@ def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], ob
         yield lambda: bar.advance(task)
 
 
-class _Running:
+class RunningStages:
     """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
         self._text: dict[str, str] = {}
+        self._spent: dict[str, Spent] = {}
 
     def show(self, stage: str, text: str) -> None:
         """A stage begins, goes on or has ended."""
@@ -115,12 +120,44 @@ class _Running:
         if text.split(" ")[0].rstrip(":") in _ENDS:
             del self._text[stage], self._began[stage]
 
+    def meter(self, node: str, tokens: int, usd: float) -> None:
+        """A model answered, in a conversation of this node."""
+        self._spent[node] = self._spent.get(node, Spent()).more(tokens, usd)
+
     def __rich__(self) -> Text:
         from rich.text import Text
 
-        now, texts = time.monotonic(), list(self._text.items())  # this is another thread than the one that shows
-        lines = [f"{now - self._began.get(stage, now):5.0f} s  {_line(stage, text)}" for stage, text in texts]
+        now, texts = time.monotonic(), dict(self._text)  # this is another thread than those that show
+        spent = spent_by(texts, dict(self._spent))
+        lines = [
+            f"{_elapsed(now - self._began.get(stage, now))}  {spent.get(stage, '')}{_line(stage, text)}"
+            for stage, text in texts.items()
+        ]
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+
+
+class Spent(Struct, frozen=True):
+    """Tokens and USD."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+    def more(self, tokens: int, usd: float) -> Spent:
+        """With one answer more."""
+        return Spent(self.tokens + tokens, self.usd + usd)
+
+    def __str__(self) -> str:
+        tokens = f"{self.tokens:,}" if self.tokens < 10_000 else f"{self.tokens / 1000:,.1f}k"
+        return f"{tokens:>6} tokens ${self.usd:.4f}  "
+
+
+def spent_by(stages: Iterable[str], spent: Mapping[str, Spent]) -> dict[str, Spent]:
+    """What stages spent, by nodes: a stage's own, and those whose names begin with its; of a review its judges'."""
+    known, total = list(stages), dict[str, Spent]()
+    for node, own in spent.items():
+        stage = max((one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default="judge")
+        total[stage] = total.get(stage, Spent()).more(own.tokens, own.usd)
+    return total
 
 
 _RATE_S = 300.0
@@ -135,10 +172,27 @@ def _line(stage: str, text: str) -> str:
 
 
 def _plain(stage: str, text: str) -> None:
+    _write(_line(stage, text))
+
+
+def _write(line: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError):  # progress is not worth failing for
-            sys.stderr.write(_line(stage, text) + "\n")
+            sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+
+def _timed(start: float) -> Progress:
+    """Plain lines that say when."""
+
+    def show(stage: str, text: str, /) -> None:
+        _write(f"{_elapsed(time.monotonic() - start)}  {_line(stage, text)}")
+
+    return show
+
+
+def _elapsed(seconds: float) -> str:
+    return f"{seconds:5.0f} s"
 
 
 MOST_NESTED = 10

@@ -27,6 +27,10 @@ OVERHEAD_TOKENS = 500
 """What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
 
 
+OnSettled = Callable[[float, str, int], object]
+"""Hears USD, the node's id, and tokens of input and output."""
+
+
 class Reservation(Struct, frozen=True, eq=False):
     """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled.
 
@@ -125,14 +129,14 @@ class Account:
 class Ledger:
     """Thread-safe. Requests that only wait for other requests' change wait; what never fits is refused.
 
-    `on_settled(usd, node_id)` hears of every answer that was paid for, and of every correction (less than 0).
+    `on_settled(usd, node_id, tokens)` hears of every answer that was paid for, and of every correction (less than 0).
     `earlier` is what the run had cost before it was resumed; it counts on the budget, too.
     """
 
     def __init__(
         self,
         budget_usd: float,
-        on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
+        on_settled: OnSettled = lambda usd, node_id, tokens: None,
         earlier: Cost | None = None,
     ) -> None:
         self._earlier = earlier or Cost()
@@ -188,7 +192,7 @@ class Ledger:
             account.add(reservation.model, usd, basis, used)
             self._changed.notify_all()
         if usd:
-            self._on_settled(usd, account.node_id)
+            self._on_settled(usd, account.node_id, used.all_input + used.output)
 
     def count_replayed(self, account: Account, model: str, used: Usage) -> None:
         """Count a recorded answer for its session, whose account is not one of the run's: nothing is paid."""
@@ -208,7 +212,7 @@ class Ledger:
             correction = account.cost.usd - before.usd  # no request is settled in between
             self._changed.notify_all()
         if correction:
-            self._on_settled(correction, account.node_id)
+            self._on_settled(correction, account.node_id, 0)
         return account.cost
 
     def add(self, node_id: str, counted: SessionCost) -> SessionCost:
@@ -219,7 +223,7 @@ class Ledger:
             account.input_tokens, account.output_tokens = counted.input_tokens, counted.output_tokens
             account.cache_read_tokens = counted.cache_read_tokens
             self.reached = self.reached or self._left() <= 0
-        self._on_settled(counted.usd, node_id)
+        self._on_settled(counted.usd, node_id, counted.input_tokens + counted.output_tokens)
         return counted
 
     def spent(self) -> Cost:

@@ -17,7 +17,7 @@ from vibe_gate.domain.wire import SessionCost
 from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Relay, Server
-from vibe_gate.gateway.ledger import Account, Ledger
+from vibe_gate.gateway.ledger import Account, Ledger, OnSettled
 from vibe_gate.gateway.upstream import Upstream, Wire
 
 SETTLING_S = 0.5
@@ -30,7 +30,7 @@ class Gateway(Relay):
     `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps.
     `placeholders` maps literals that change from run to run (a nonce, a temporary
     directory) to names for them: requests are matched with the names, answers are
-    replayed with the literals. `on_settled(usd, node_id)` hears, in threads of the gateway, of every
+    replayed with the literals. `on_settled(usd, node_id, tokens)` hears, in threads of the gateway, of every
     answer that was paid for. `earlier`: what the run had cost before it was resumed. Raises
     GatewayError for a wire that cannot work.
     """
@@ -43,7 +43,7 @@ class Gateway(Relay):
         redact: Callable[[str], str],
         *,
         placeholders: Mapping[str, str] | None = None,
-        on_settled: Callable[[float, str], None] = lambda usd, node_id: None,
+        on_settled: OnSettled = lambda usd, node_id, tokens: None,
         earlier: Cost | None = None,
     ) -> None:
         super().__init__(Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {})

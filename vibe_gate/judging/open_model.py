@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from vibe_gate import agent, scratch
-from vibe_gate.domain.context import RunContext
+from vibe_gate.domain.context import Meter, RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Gateway, Upstream, Wire
@@ -65,11 +65,15 @@ class OpenedModel:
 
 
 @contextmanager
-def open_model(run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget) -> Iterator[OpenedModel]:
+def open_model(
+    run: RunContext, wire: Wire, upstream: Upstream | None, budget: Budget, meter: Meter | None = None
+) -> Iterator[OpenedModel]:
     """Open the gateway of a run; what is spent counts on the day's budget. Raises GatewayError."""
     spending, lock = run.state.spending, threading.Lock()
 
-    def count(usd: float, _node_id: str) -> None:
+    def count(usd: float, node_id: str, tokens: int) -> None:
+        if meter is not None:
+            meter(node_id, tokens, usd)
         with lock:
             model.uncounted.add(spending.add(usd, run.record.run_id, run.clock()))
 

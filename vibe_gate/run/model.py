@@ -35,7 +35,7 @@ class RunModel:
             if self._request.alone:
                 load_without_mcp()
             budget = self._request.budget_in(self._gate)
-            self._model = self._open.enter_context(open_model(self._run, wire, upstream, budget))
+            self._model = self._open.enter_context(open_model(self._run, wire, upstream, budget, self._request.meter))
         return self._model
 
     @property

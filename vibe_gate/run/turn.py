@@ -119,8 +119,7 @@ class AgentTurns:
             if event.kind == "notification" and not answers:
                 self._progress(turn.node, event.text)
             elif self._tick is not None:
-                usd = self._model.spent(turn.node)
-                self._tick(turn.node, f"turn {answers} · ${usd:.4f}" + (f" · {event.tool}" if event.tool else ""))
+                self._tick(turn.node, f"turn {answers}" + (f" · {event.tool}" if event.tool else ""))
             for watcher in asked.watchers:
                 said = watcher(event)
                 if inspect.isawaitable(said):

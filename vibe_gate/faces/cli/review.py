@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         done, show = _with_workflow(args, request, environ)
     else:
         with progress.shown(environ, quiet=args.quiet) as display:
-            own = replace(request, alone=True)
+            own = replace(request, alone=True, meter=display.meter)
             walk = review(own, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
             with advising_about(request, environ):
                 done = progress.run(walk)

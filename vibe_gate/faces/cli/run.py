@@ -123,8 +123,8 @@ def carried_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    request = replace(request, review=replace(request.review, alone=True))
     with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as display:
+        request = replace(request, review=replace(request.review, alone=True, meter=display.meter))
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():

@@ -1,0 +1,43 @@
+"""What is shown while a review or a workflow runs."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import pytest
+from command import vibe_gate
+from program import git, repository
+from rich.console import Console, Group
+
+from vibe_gate.faces.progress import RunningStages, Spent, spent_by
+
+
+def test_what_a_stage_spent_is_that_of_its_nodes_and_of_a_review_that_of_its_judges():
+    one = Spent(10, 0.5)
+    spent = {"fix": one, "fix-until-asked": one, "fix-until-b": one, "fixture": one}
+    assert spent_by(["fix", "fix-until"], spent) == {
+        "fix": Spent(10, 0.5), "fix-until": Spent(20, 1.0), "judge": Spent(10, 0.5),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_stage_that_runs_has_one_line_with_its_time_tokens_and_cost(columns):
+    running, out = RunningStages(), StringIO()
+    running.show("fix", "agent \x1b[31mfixer" + "x" * 200)
+    running.meter("fix", 900, 0.0125)
+    running.meter("fix", 12_000, 0.1)
+    running.show("look", "turn 1")
+    running.show("look", "pass")  # and is gone
+    Console(file=out, width=columns).print(Group(running))  # as rich.live does
+    (line,) = out.getvalue().splitlines()
+    assert line.startswith("    0 s   12.9k tokens $0.1125  fix: agent"[:columns]) and len(line) <= columns
+    assert "\x1b" not in line
+
+
+def test_in_ci_each_line_says_when_it_was(tmp_path, environ):
+    repo = repository(tmp_path / "r")
+    (repo / "a.py").write_text("a = 1\n")
+    git(repo, "add", "-A")
+    done = vibe_gate("review", "--staged", "--no-judge", cwd=repo, environ={**environ, "CI": "true"})
+    assert re.fullmatch(r"( +\d+ s  (change|checks|bundle): .*\n)+", done.err)
