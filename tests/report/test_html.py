@@ -143,8 +143,8 @@ def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
 
 def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(tmp_path: Path) -> None:
     bundle = read_bundle(written_runs.write(tmp_path))
-    shown = asyncio.run(page(bundle, written_runs.authors()))
-    assert asyncio.run(page(bundle, written_runs.authors())) == shown
+    shown = asyncio.run(page(bundle, lambda _: written_runs.authors()))
+    assert asyncio.run(page(bundle, lambda _: written_runs.authors())) == shown
     document = html.fromstring(shown)
     links = document.xpath("//article[@id='x-1']//p[starts-with(., 'written by')]/a/@href")
     assert links == ["#w-1", "#w-1-prompt"]
@@ -154,9 +154,22 @@ def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_
     assert "said by" in document.get_element_by_id("w-3").text_content()
 
 
+def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the_file() -> None:
+    gone = CheckedEvidence(path="src/part1/module_1.py", line=2, end_line=2, quote="x", standing="holds", side="before")
+    about = {"path": "src/part1/module_1.py", "criterion": "x"}
+    told = summary(
+        rubrics=(rubric(criterion("x")),),
+        findings=(finding("Gone.", line=2, evidence=(gone,), **about), finding("All of it.", line=0, **about)),
+    )
+    shown = html.fromstring(body(View(told, authors=written_runs.authors())))
+    said = shown.xpath("//article[starts-with(@id, 'x-')]//p[contains(., 'written by')]")
+    assert [each.text for each in said] == ["lines of this file written by "] * 2
+    assert said[0].xpath("a/@href") == ["#w-1", "#w-1-prompt", "#w-3"]
+
+
 def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(tmp_path: Path) -> None:
     told = written_runs.authors().without_prompts()
-    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), told))
+    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), lambda _: told))
     assert "Make the value" not in shown
     assert "Keep the names" not in shown
     document = html.fromstring(shown)

@@ -15,8 +15,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from written_runs import ATTACK, authors, path_of, write
 
-from vibe_gate.report.html import NOBODY
 from vibe_gate.report.html import page as report_of
+from vibe_gate.report.html.authors import nobody
 from vibe_gate.store import read_bundle
 
 pytestmark = [
@@ -35,13 +35,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("pages")
     big = {"files": 40, "lines": 1_500, "calls": 120}
     kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}, "written": {}}
-    wrote = {"written": authors(), "hostile": authors(ATTACK)}
+    wrote = {"written": lambda _: authors(), "hostile": lambda _: authors(ATTACK)}
     made = {}
     for name, wanted in kinds.items():
         (folder / name).mkdir()
         bundle = write(folder / name, **wanted)
         file = folder / f"{name}.html"
-        file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, NOBODY))), "utf-8")
+        file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8")
         made[name] = file.as_uri()
     return made
 

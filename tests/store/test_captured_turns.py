@@ -45,6 +45,12 @@ def test_a_list_reads_only_sessions_that_changed_and_leaves_out_damaged_ones(tmp
     assert captured.heads(tmp_path / "nowhere") == []
 
 
+def test_of_a_prompt_the_first_line_that_says_something_is_shown_and_not_much_of_it() -> None:
+    assert captured.first_line("\n \n  rename f\nmore") == "rename f"
+    assert captured.first_line("x" * 5_000_000) == "x" * 199 + "…"
+    assert captured.first_line(" \n") == ""
+
+
 def test_a_session_is_found_by_its_name_its_id_or_a_beginning_and_deleted_everywhere(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for root in (one, two):

@@ -93,7 +93,7 @@ class _Asked(Struct, frozen=True, order=True):
     agent: str
 
 
-class _EventLine(Struct, frozen=True):
+class _KeptEvent(Struct, frozen=True):
     ts: Timestamp
     data: dict[str, Any]
 
@@ -131,7 +131,7 @@ def _finished(place: Folder, meta: CaptureMeta) -> Iterator[bytes]:
 def _asked_by(line: bytes, agent: str) -> Iterator[_Asked]:
     with contextlib.suppress(ValueError):
         if AGENTS[agent].prompt.encode() in line[:_KIND_WITHIN]:
-            event = read(_EventLine, parse_object(line))
+            event = read(_KeptEvent, parse_object(line))
             text = prompt_of(CapturedEvent(event.ts, event.data, agent))
             if text and text.strip():
                 yield _Asked(event.ts, text, agent)
@@ -216,7 +216,8 @@ def _head(name: str, place: Folder) -> CapturedHead:
 
 def first_line(prompt: str) -> str:
     """The first line that says something, at most 200 characters of it."""
-    return next((line.strip() for line in prompt.splitlines() if line.strip()), "")[:200]
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    return line if len(line) <= 200 else line[:199] + "…"
 
 
 def _calls_in(root: Path, session: str) -> Iterator[SessionCall]:
@@ -230,7 +231,7 @@ def _calls_in(root: Path, session: str) -> Iterator[SessionCall]:
 def _call_by(line: bytes, agent: str) -> Iterator[SessionCall]:
     with contextlib.suppress(ValueError):
         if AGENTS[agent].ended.encode() in line[:_KIND_WITHIN]:
-            event = read(_EventLine, parse_object(line))
+            event = read(_KeptEvent, parse_object(line))
             asked = event.data.get("tool_input")
             yield SessionCall(
                 event.ts,

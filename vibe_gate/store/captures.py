@@ -141,9 +141,14 @@ def own_id(session: str) -> str:
     return session.removeprefix(f"{agent_of(session)}.")
 
 
+def agent_title(session: str) -> str:
+    """What people call the session's agent."""
+    return AGENTS[agent_of(session)].title
+
+
 def session_title(session: str) -> str:
     """The session as people read of it: "Gemini CLI session 0f3c9a1e"."""
-    return f"{AGENTS[agent_of(session)].title} session {show_text(own_id(session)[:8])}"
+    return f"{agent_title(session)} session {show_text(own_id(session)[:8])}"
 
 
 def last_writes(state: State) -> dict[str, dict[str, int]]:

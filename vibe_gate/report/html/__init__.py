@@ -24,22 +24,20 @@ from vibe_gate.domain.replayed import CriterionChange, ReplayRow, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
-from vibe_gate.report.html.authors import Authors
+from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
 from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent
 
-NOBODY = Authors()
 
-
-async def page(result: RunResult, authors: Authors = NOBODY) -> str:
+async def page(result: RunResult, who_wrote: WhoWrote = nobody) -> str:
     """The page of a run, sealed or not; the same bundle and authors give the same text.
 
     StorageError, IntegrityError.
     """
-    return _page(await view(result, authors))
+    return _page(await view(result, who_wrote))
 
 
 def verdict_page(summary: Summary) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,6 +65,15 @@ class Authors(Struct, frozen=True):
             if lines.path == path and (not first or (lines.line <= last and first <= lines.end_line))
         )
         return list(dict.fromkeys(touching))
+
+
+WhoWrote: TypeAlias = Callable[[Mapping[str, Sequence[int]]], Authors]
+"""Tells who wrote the lines that a change added: given by path, which is as `paths.quote` shows it."""
+
+
+def nobody(_: Mapping[str, Sequence[int]]) -> Authors:
+    """Of a page without captured sessions."""
+    return Authors()
 
 
 def cut(prompt: str, most: int = MAX_PROMPT) -> str:

@@ -178,16 +178,20 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
 
 
 def _written_by(finding: Finding, authors: Authors) -> Html | None:
-    """Links to the turns of captured sessions that wrote its lines, and to their prompts."""
-    if queries.is_removed(finding):
-        return None  # nobody wrote that such a line is gone
-    writers = authors.of(finding.path, finding.line, max(finding.line, finding.end_line))[:MAX_FINDING_WRITERS]
+    """Links to the turns of captured sessions that wrote its lines, and to their prompts.
+
+    Nothing tells who removed a line, so there stand the turns that wrote others of the file.
+    """
+    is_there = finding.line and not queries.is_removed(finding)
+    first = finding.line if is_there else 0
+    writers = authors.of(finding.path, first, max(first, finding.end_line))[:MAX_FINDING_WRITERS]
     links = [
         joined([tag("a", turn_name(authors.turns[at]), href=f"#{writer_id(at)}"), _prompt_link(at, authors)])
         for at in writers
     ]
     parts = [part for link in links for part in (", ", link)]
-    return tag("p", "written by ", *parts[1:], class_="from") if links else None
+    what = "written by " if is_there else "lines of this file written by "
+    return tag("p", what, *parts[1:], class_="from") if links else None
 
 
 def _prompt_link(at: int, authors: Authors) -> Html | None:

@@ -19,7 +19,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
-from vibe_gate.report.html.authors import Authors
+from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.store import FileChange, RunResult
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def verdict_view(summary: Summary) -> View:
     return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
-async def view(result: RunResult, authors: Authors) -> View:
+async def view(result: RunResult, who_wrote: WhoWrote) -> View:
     """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
     contents = _PackedContents()
     summary = result.summary if result.complete else None
@@ -221,7 +221,7 @@ async def view(result: RunResult, authors: Authors) -> View:
         annotations=result.annotations(),
         contents=contents.packed,
         left_out=tuple(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
-        authors=authors,
+        authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
 
 
@@ -256,6 +256,11 @@ def _file(file: FileChange, contents: _PackedContents) -> FileView:
         why=" ".join(filter(None, (_new_mode(file), no_patch or no_before or no_after))),
         hunks=[span for hunk in patch["hunks"] for span in _changed(hunk)],
     )
+
+
+def _added(file: FileView) -> Iterator[int]:
+    for hunk in file.hunks:
+        yield from range(hunk.after, hunk.after + hunk.added)
 
 
 def _changed(hunk: Mapping[str, Any]) -> Iterator[HunkLines]:
