@@ -92,8 +92,15 @@ def test_a_tree_that_was_committed_has_its_commits_title(bundles, repo):
 def test_on_a_terminal_of_80_columns_a_run_is_one_line(repo, environ):
     begun(repo, START + HOUR).abandon("stopped")
     run_id = recorded(repo, START, Kind(files=tuple(map(str, range(12)))))
+    _, coloured = on_a_terminal(repo, environ, "bundles", "list")
+    assert "  \x1b[32mpass\x1b[0m" in coloured and "  \x1b[33mincomplete\x1b[0m" in coloured
+    environ = {**environ, "NO_COLOR": "1"}
     code, text = on_a_terminal(repo, environ, "bundles", "list")
-    head, stopped, sealed = (line.split() for line in text.splitlines())
+    table, _, legend = text.replace("\r", "").rpartition("\n\n")
+    head, stopped, sealed = (line.split() for line in table.splitlines())
+    assert " ".join(legend.split()) == (
+        "by: who wrote the change · found: findings · run: names it as RUN · incomplete: ended before its verdict"
+    )
     assert head == ["ago", "outcome", "by", "change", "found", "run", "title"]
     assert (code, sealed[1:]) == (0, ["pass", "human", "12", "files", "+24", "-12", "0", run_id[:15]])
     assert re.fullmatch(r"[0-9]+d", sealed[0])
@@ -152,6 +159,7 @@ FILTERS = [
     ((), "cba"),
     (("--limit", "2"), "cb"),
     (("--outcome", "fail"), "b"),
+    (("--failed", "--author", "human"), "b"),
     (("--outcome", "incomplete"), ""),
     (("--rubric", "payments"), "b"),
     (("--author", "agent"), "a"),
@@ -178,13 +186,13 @@ def test_the_filters(bundles, repo):
 
 
 WRONG = ("--limit=0", "--limit=x", "--limit=²", f"--limit={'9' * 5000}", "--since=soon", "--since=999999w", "--since=",
-         "--outcome=great", "--author=me", "--outc=fail", "extra")  # fmt: skip
+         "--outcome=great", "--failed --outcome=pass", "--author=me", "--outc=fail", "extra")  # fmt: skip
 
 
 def test_what_cannot_be_understood_is_a_usage_error(bundles, repo):
     recorded(repo)
     for option in WRONG:
-        done = bundles(repo, "list", option)
+        done = bundles(repo, "list", *option.split(" "))
         assert (done.returncode, done.stdout) == (2, ""), option
         assert done.stderr.startswith("vibe-gate: ")
 

@@ -54,6 +54,8 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "criteria": [{"rubric": "quality", "criterion": "errors-not-swallowed", "found": 1, "right": 1, "wrong": 0,
                       "unanswered": 0, "precision": {"value": 1.0, "low": pytest.approx(0.025), "high": 1.0}}],
         "usd_per_right": {"quality": usd}, "would_have_blocked": {},
+        "outcomes_by_day": {began(first["run_id"])[:10]: {"pass": 1, "fail": 2}, "2026-01-02": {"pass": 1}},
+        "authors": {"human": {"runs": 4, "failed": 2, "usd": pytest.approx(usd + 0.0125)}}, "agents": {},
     }  # fmt: skip
 
     text = run("stats", "--since", "7d").out.splitlines()

@@ -56,7 +56,7 @@ def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
     code, text = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8"}, "viz")
     assert code == 0
     assert "│ fix       │" in text
-    assert "\x1b[32mDONE" in text
+    assert "\x1b[32mDONE pass\x1b[0m" in text
     _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}, "viz")
     assert "\x1b[3" not in plain
     _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "ascii"}, "viz")

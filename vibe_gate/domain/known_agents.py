@@ -106,3 +106,7 @@ LINES = (
     AgentSign("Crush", "Crush", _CRUSH_README, _DAY),
 )
 """What stands behind "Generated with" in a message."""
+
+_EVERY = (*VARIABLES, *ADDRESSES, *TRAILERS, *LINES)
+NAMES = tuple(sorted({sign.agent for sign in _EVERY if sign.agent[:1].isupper() or sign.agent in ("opencode", "pi")}))
+"""Names of agents, as signs tell them; a coding bot has none."""

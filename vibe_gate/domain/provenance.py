@@ -68,6 +68,15 @@ def agent_hints(
     return tuple(dict.fromkeys(hints))
 
 
+_AGENTS = expression(rf"\b({'|'.join(sorted(map(re.escape, known_agents.NAMES), key=len, reverse=True))})\b")
+
+
+def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
+    """The agents that signs speak of, as far as they are known, each once."""
+    found = {match[1] for hint in hints if (match := _AGENTS.search(hint))}
+    return tuple(sorted({"Claude Code" if name == "Claude" else name for name in found}))
+
+
 def _commit_hints(commit: Commit) -> list[str]:
     hints = [
         f"{role} {show_text(email)} is {agent}"

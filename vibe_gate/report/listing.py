@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -26,6 +27,30 @@ def table(entries: Iterable[RunEntry], width: int | None, now: datetime, titles:
     widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = ([one.ljust(most) for one, most in zip(row, widest, strict=True)] for row in rows)
     return [safe("  ".join(row).rstrip())[:width] for row in padded]
+
+
+MEANINGS = {
+    "approval": "a pass that changes the gate: a person must approve it",
+    "done": "agents without rubrics",
+    "inconclusive": "no verdict: a question has no answer",
+    "error": "no verdict: something broke",
+    "running": "being written",
+    "incomplete": "ended before its verdict",
+    "corrupt": "not what was written; see `bundles verify`",
+    "foreign": "no review here wrote it",
+}
+"""Of the list's words that do not speak for themselves."""
+
+
+def legend(entries: Iterable[RunEntry], width: int) -> list[str]:
+    """What columns and words of the list mean, as far as they stand in it: lines of a terminal."""
+    words = {outcome(entry) for entry in entries}
+    parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
+    parts += [f"{word}: {meaning}" for word, meaning in MEANINGS.items() if word in words]
+    return textwrap.wrap(" · ".join(parts), max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
+
+
+MIN_WIDTH = 40
 
 
 def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:

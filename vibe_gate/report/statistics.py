@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import TypeVar
 
 from msgspec import UNSET, Struct, field
+from rich.text import Text
 
 from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.provenance import agents_named
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RubricResult
-from vibe_gate.report import listing, queries
+from vibe_gate.report import charts, listing, queries
 from vibe_gate.report.feedback import CriterionFeedback, feedback
 from vibe_gate.report.feedback import lines as feedback_lines
 
@@ -24,6 +26,20 @@ OTHER = ""
 """In `usd_by_rubric`: agents, and judges whose answers did not count."""
 
 
+class AuthorRuns(Struct):
+    """Runs about changes of one author; `usd` is what they cost."""
+
+    runs: int = 0
+    failed: int = 0
+    usd: float = 0.0
+
+    def add(self, entry: RunEntry) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.failed += entry.outcome == "fail"
+        self.usd += entry.cost_usd
+
+
 class Statistics(Struct):
     """Counts and USD. `outcomes` as `bundles list` names them; `not_counted`: runs without a verdict, by state.
 
@@ -31,7 +47,8 @@ class Statistics(Struct):
     `hits` and `misses` count criteria. `saved_usd` is what the conversations cost whose answers were used again, as far
     as their runs are still stored; None if that is not known of any. `criteria`: what people say of findings;
     `usd_per_right`: by rubric, what its judges cost for each finding that is labelled right. `would_have_blocked`: by
-    RUBRIC/CRITERION, findings that would have blocked, had its judge earned to.
+    RUBRIC/CRITERION, findings that would have blocked, had its judge earned to. `outcomes_by_day`: by the day of the
+    run's beginning (UTC). `authors`: "agent" and "human"; `agents`: by name, those whose signs a change bears.
     """
 
     runs: int = 0
@@ -49,6 +66,9 @@ class Statistics(Struct):
     criteria: list[CriterionFeedback] = []
     usd_per_right: dict[str, float] = {}
     would_have_blocked: dict[str, int] = {}
+    outcomes_by_day: dict[str, dict[str, int]] = {}
+    authors: dict[str, AuthorRuns] = {}
+    agents: dict[str, AuthorRuns] = {}
 
 
 def statistics(
@@ -60,8 +80,8 @@ def statistics(
 ) -> Statistics:
     """Those of `entries`, newest first. `known`: every run by its place, for what used its answers again.
 
-    A summary is read only of a run that asked a rubric or cost something. `labels` and those of the summaries count if
-    their finding is of these runs, or if they were given `since` then.
+    A summary is read only of a run that asked a rubric, cost something or was an agent's. `labels` and those of the
+    summaries count if their finding is of these runs, or if they were given `since` then.
     """
     total = Statistics()
     found: dict[tuple[str, str], set[str]] = {}
@@ -79,9 +99,13 @@ def statistics(
         total.usd_at_most |= entry.cost_basis == "unknown"
         if entry.cost_usd:
             _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
-        summary = summary_of(entry) if entry.rubrics or entry.cost_usd else None
+        _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), listing.outcome(entry), 1)
+        total.authors.setdefault(entry.author, AuthorRuns()).add(entry)
+        summary = summary_of(entry) if entry.rubrics or entry.cost_usd or entry.author == "agent" else None
         if summary is None:
             continue
+        for name in agents_named(summary.agent_authored.hints):
+            total.agents.setdefault(name, AuthorRuns()).add(entry)
         for model, usd in summary.cost.by_model.items():
             _add(total.usd_by_model, model, usd)
         _add_rubrics(total, summary)
@@ -150,7 +174,65 @@ def _add_saved(
 
 
 def lines(total: Statistics) -> list[str]:
-    """For people."""
+    """For pipes, and who reads them."""
+    text = [*_totals(total), f"cost: {_cost(total)}"]
+    text += _table("day", sorted(total.usd_by_day.items()))
+    text += _table("model", _greatest(total.usd_by_model))
+    text += _table("rubric", _by_rubric(total))
+    text += feedback_lines(total.criteria)
+    return text + _table("for each right finding of", _greatest(total.usd_per_right))
+
+
+def drawn(total: Statistics, columns: int) -> Text:
+    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so wide."""
+    width = max(columns, MIN_WIDTH)
+    parts = _greatest(total.outcomes)
+    head = [Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts))] if parts else [Text("0 runs")]
+    rows = [*head, *charts.stacked(parts, width), *map(Text, _totals(total)[1:])]
+    rows += [Text(f"cost: {_cost(total)}"), *_days(total, width)]
+    for title, authors in (("author", total.authors), ("agent", total.agents)):
+        rows += charts.table(title, "failed, cost", _failed(authors), width, "red", 1.0)
+    found = {f"{one.rubric}/{one.criterion}": one.found for one in total.criteria if one.found}
+    rows += charts.table("criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red")
+    for title, numbers in (("model", _greatest(total.usd_by_model)), ("rubric", _by_rubric(total))):
+        rows += charts.table(title, "USD", _figures(numbers, ".4f"), width)
+    rows += [Text(charts.fitted(line, width)) for line in feedback_lines(total.criteria)]
+    rows += charts.table("for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width)
+    return Text("\n").join(rows)
+
+
+def _failed(authors: Mapping[str, AuthorRuns]) -> list[tuple[str, str, float]]:
+    """By author, those with most runs first."""
+    most = sorted(authors.items(), key=lambda item: (-item[1].runs, item[0]))
+    return [(name, f"{one.failed:,} of {one.runs:,}, ${one.usd:.2f}", one.failed / one.runs) for name, one in most]
+
+
+MIN_WIDTH, MOST_DAYS, MOST_CRITERIA = 40, 56, 10
+"""Of the drawing: columns; days, fewer if the terminal is narrow; criteria."""
+
+
+def _days(total: Statistics, width: int) -> list[Text]:
+    """Runs, fails and USD of each day until the last one with a run, as sparklines."""
+    if not total.outcomes_by_day:
+        return []
+    first, last = (date.fromisoformat(day) for day in (min(total.outcomes_by_day), max(total.outcomes_by_day)))
+    number = min((last - first).days + 1, MOST_DAYS, width - 26)
+    days = [(last - timedelta(days=ago)).isoformat() for ago in range(number - 1, -1, -1)]
+    by_day = [total.outcomes_by_day.get(day, {}) for day in days]
+    rows: dict[str, tuple[Sequence[float], str, str]] = {
+        "runs": ([sum(one.values()) for one in by_day], "cyan", ","),
+        "failed": ([one.get("fail", 0) for one in by_day], "red", ","),
+        "USD": ([total.usd_by_day.get(day, 0.0) for day in days], "cyan", ",.4f"),
+    }
+    span = f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}"
+    lines = [Text(), Text(span, "bold")]
+    for name, (values, style, form) in rows.items():
+        line = Text.assemble(f"{name:<8}", (charts.sparkline(values), style))
+        lines.append(line.append(f"  most {format(max(values), form)}", "dim"))
+    return lines
+
+
+def _totals(total: Statistics) -> list[str]:
     outcomes = ", ".join(f"{times:,} {name}" for name, times in _greatest(total.outcomes))
     text = [f"{counted(total.runs, 'run')}{f': {outcomes}' if outcomes else ''}"]
     if total.not_counted:
@@ -162,13 +244,19 @@ def lines(total: Statistics) -> list[str]:
     if total.hits:
         saved = "" if total.saved_usd is None else f", at least ${total.saved_usd:.4f} saved"
         text.append(f"from earlier verdicts: {total.hits:,} of {counted(total.hits + total.misses, 'answer')}{saved}")
-    text.append(f"cost: ${total.usd:.4f}{' at most' if total.usd_at_most else ''}")
-    text += _table("day", sorted(total.usd_by_day.items()))
-    text += _table("model", _greatest(total.usd_by_model))
-    named = [(name or "(agents, lost answers)", usd) for name, usd in _greatest(total.usd_by_rubric)]
-    text += _table("rubric", named)
-    text += feedback_lines(total.criteria)
-    return text + _table("for each right finding of", _greatest(total.usd_per_right))
+    return text
+
+
+def _cost(total: Statistics) -> str:
+    return f"${total.usd:.4f}{' at most' if total.usd_at_most else ''}"
+
+
+def _by_rubric(total: Statistics) -> list[tuple[str, float]]:
+    return [(name or "(agents, lost answers)", usd) for name, usd in _greatest(total.usd_by_rubric)]
+
+
+def _figures(numbers: Iterable[tuple[str, float]], form: str) -> list[tuple[str, str, float]]:
+    return [(name, format(number, form), number) for name, number in numbers]
 
 
 def _greatest(numbers: Mapping[str, Number]) -> list[tuple[str, Number]]:

@@ -38,7 +38,7 @@ from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, graph_of, moment
 from vibe_gate.faces.cli.team import push, runs_of
 from vibe_gate.git import Repository
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, table
+from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, table
 from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
@@ -49,13 +49,36 @@ _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.failed and args.outcome:
+        raise UsageError("--failed is --outcome fail; give one of them.")
     wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
+    if args.failed:
+        wanted["outcome"] = "fail"
     with runs_of(args, environ) as stored:
         runs = stored.bundles.find(args.limit, **wanted)
     width = shutil.get_terminal_size().columns if is_terminal() else None
     lines = [] if args.json else table(runs, width, now(), _titles(runs))
     lines = lines if runs else [NO_MATCHES if wanted else NO_RUNS]
+    if width and runs and not args.json:
+        return _emit_table(lines, legend(runs, width), width, environ)
     return emit_result(args, {"bundles": list(map(document, runs))}, lines)
+
+
+def _emit_table(lines: Sequence[str], legend: Sequence[str], width: int, environ: Mapping[str, str]) -> int:
+    """The list on a terminal, in colour if that takes it, with what its words mean."""
+    from rich.text import Text  # a list in a pipe needs none
+
+    from vibe_gate.faces.cli.screen import coloured
+    from vibe_gate.report.charts import STYLES
+
+    rows = [Text(lines[0], "bold"), *map(Text, lines[1:])]
+    for row in rows[1:]:
+        _, at, rest = row.plain.partition("  ")
+        start = len(row.plain) - len(rest.lstrip()) if at else len(row.plain)
+        word = rest.split(maxsplit=1)[0] if rest.strip() else ""
+        row.stylize(STYLES.get(word, ""), start, start + len(word))
+    emit(coloured(Text("\n").join([*rows, Text(), *(Text(line, "dim") for line in legend)]), width, environ) + "\n")
+    return PASS
 
 
 def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
@@ -371,6 +394,7 @@ SUBCOMMANDS = {
                 metavar="WORD",
                 help=f"only runs with this outcome or state: {', '.join((*OUTCOMES, *STATES))}",
             ),
+            argument("--failed", action="store_true", help="only runs that failed, as --outcome fail"),
             argument("--rubric", metavar="ID", help="only runs that used this rubric"),
             argument("--author", choices=("agent", "human"), help="only changes written by one"),
             argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
@@ -463,7 +487,7 @@ BUNDLES = group(
     """\
 examples:
   vibe-gate bundles list --limit 20    the newest twenty runs
-  vibe-gate bundles list --outcome fail --since 30d --path 'src/**'
+  vibe-gate bundles list --failed --author agent --since 30d --path 'src/**'
   vibe-gate bundles show               the newest run
   vibe-gate bundles show HEAD~1        the run of that commit or its change
   vibe-gate bundles clean --dry-run    what a cleaning would delete

@@ -21,7 +21,7 @@ from vibe_gate.errors import PASS, StorageError
 if TYPE_CHECKING:
     from vibe_gate.run.review import Review
 
-ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼", "+x|~->|-+++++++++")
+ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼▁▂▃▄▅▆▇█▓▒░", "+x|~->|-+++++++++_.-=+*%#x-.")
 """For a stdout whose encoding lacks these characters, and for programs that read a git hook's output as Latin-1."""
 
 COLUMNS = 80

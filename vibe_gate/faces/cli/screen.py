@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
@@ -13,6 +14,9 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
 from vibe_gate.run.review import Review
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 PIPE_WIDTH = 1000
 """Columns if stdout is not a terminal: a log has no width, so no reason (280 characters) is cut."""
@@ -56,13 +60,18 @@ def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = 
     notes = (*done.notes, *_advice(done, environ))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
+    return coloured(shown, columns, environ)
+
+
+def coloured(text: Text, columns: int, environ: Mapping[str, str]) -> str:
+    """The text for stdout, with its colours if that takes them."""
     if not takes_colour(environ):
-        return shown.plain
+        return text.plain
     from rich.console import Console
 
     console = Console(file=sys.stdout, width=columns, highlight=False, force_terminal=True)
     with console.capture() as captured:
-        console.print(shown, soft_wrap=True, end="")
+        console.print(text, soft_wrap=True, end="")
     return captured.get()
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Mapping
 from functools import cache
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import safe
+from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument
-from vibe_gate.faces.cli.output import complain, emit_result, now
+from vibe_gate.faces.cli.output import complain, emit, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import StoredRuns, moment
+from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.gate.labels import counted_labels
-from vibe_gate.report.statistics import lines, statistics
+from vibe_gate.report.statistics import drawn, lines, statistics
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -26,7 +29,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
     total = statistics(wanted, known, cache(bundles.summary), labels, args.since)
     since = None if args.since is None else args.since.isoformat(timespec="seconds")
-    return emit_result(args, {"since": since, **plain(total)}, lines(total))
+    if args.json or not is_terminal():
+        return emit_result(args, {"since": since, **plain(total)}, lines(total))
+    columns = shutil.get_terminal_size().columns
+    emit(coloured(drawn(total, columns), columns, environ) + "\n")
+    return PASS
 
 
 STATS = Command(

@@ -23,8 +23,13 @@ from vibe_gate.store import RunResult
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
-_STATUS = re.compile(r"\b(DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY|incomplete)\b")
-_COLOURS = {"DONE": "32", "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31", "incomplete": "33"}
+_STATUS = re.compile(
+    r"\b(?:DONE (?:pass|fail|inconclusive|error)|DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY|incomplete)\b"
+)
+_COLOURS = {
+    "DONE": "32", "DONE pass": "32", "DONE fail": "1;31", "DONE inconclusive": "33", "DONE error": "1;33",
+    "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31", "incomplete": "33",
+}  # fmt: skip
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -1,0 +1,79 @@
+"""Figures of a terminal: bars and sparklines, at any width, for anybody's names."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.interval import Interval
+from vibe_gate.domain.provenance import agents_named
+from vibe_gate.faces.cli.output import ASCII
+from vibe_gate.report import charts, listing
+from vibe_gate.report.feedback import CriterionFeedback
+from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn, statistics
+
+HOSTILE = "\x1b[31m\u202egnp\u200b\n" + "名" * 60
+
+
+def entry(day: int, outcome: str, author: str = "human") -> RunEntry:
+    code = {"pass": 0, "fail": 1}.get(outcome, 3)
+    about = {"outcome": outcome, "exit_code": code, "author": author, "workflow": "review", "cost_usd": 0.5}
+    return RunEntry(f"202601{day:02}T120000000Z-0000000{day % 10}", "k", **about)
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [([], ""), ([0, 0], "  "), ([1, 2, 4, 8, 0], "▁▂▄█ "), ([0.001, 100], "▁█"), ([5], "█")],
+)
+def test_a_sparkline_has_a_character_a_value(values, line):
+    assert charts.sparkline(values) == line
+
+
+def test_a_bar_is_as_long_as_its_share_and_what_is_there_is_seen():
+    assert [charts.bar(value, 100, 10) for value in (0, 0.1, 50, 100)] == ["", "█", "█████", "██████████"]
+    assert charts.bar(0, 0, 10) == ""
+    parts = [("pass", 3), ("fail", 1)]
+    assert [line.plain for line in charts.stacked(parts, 8)] == ["██████▓▓"]
+    assert charts.key(parts).plain == "█ 3 pass, ▓ 1 fail"
+    assert charts.stacked([], 8) == []
+
+
+def test_runs_are_added_up_by_day_author_and_agent():
+    runs = [entry(5, "fail", "agent"), entry(5, "pass", "agent"), entry(3, "fail")]
+    total = statistics(runs, {}, lambda run: None)
+    assert total.outcomes_by_day == {"2026-01-05": {"fail": 1, "pass": 1}, "2026-01-03": {"fail": 1}}
+    assert total.authors == {"agent": AuthorRuns(2, 1, 1.0), "human": AuthorRuns(1, 1, 0.5)}
+    assert agents_named(["CLAUDECODE is set: Claude Code runs this", "trailer Co-Authored-By: Claude"]) == (
+        "Claude Code",
+    )
+    assert agents_named(["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]) == ("Codex",)
+    text = drawn(total, 80).plain
+    assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
+    assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text
+    assert "agent   1 of 2, $1.00  ████████████████████\n" in text
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
+    total = Statistics(
+        runs=9,
+        outcomes={"pass": 9},
+        usd_by_model={HOSTILE: 1.0, "m": 0.0},
+        usd_by_rubric={"": 1.0},
+        outcomes_by_day={"2020-01-01": {"pass": 1}, "2026-01-02": {"fail": 8}},
+        authors={"agent": AuthorRuns(9, 8, 1.0)},
+        criteria=[CriterionFeedback("r" * 90, "c" * 90, 2, 1, 1, 0, Interval(value=0.5, low=0.0, high=1.0))],
+        usd_per_right={"r" * 90: 0.5},
+    )
+    lines = drawn(total, columns).plain.split("\n")
+    assert max(map(cell_len, lines)) <= max(columns, 60)
+    assert not set("".join(lines)) & {"\x1b", "\u202e", "\u200b"}
+    assert "".join(lines).translate(ASCII).replace("名", "").replace("…", "").isascii()
+    assert drawn(Statistics(), columns).plain == ("0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000")
+
+
+def test_a_legend_explains_the_words_that_stand_in_the_list():
+    runs = [entry(1, "pass"), entry(2, "inconclusive"), RunEntry("20260101T120000000Z-00000001", "k", "foreign")]
+    (line,) = listing.legend(runs, 400)
+    assert "inconclusive: no verdict" in line and "foreign: " in line and "corrupt" not in line

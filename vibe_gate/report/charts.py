@@ -1,0 +1,91 @@
+"""Figures as bars and sparklines of a terminal, a character a step; a stdout in ASCII gets `_.-=+*%#`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from vibe_gate.domain.escape import safe
+
+LEVELS = "▁▂▃▄▅▆▇█"
+"""Of a sparkline; nothing at all is a blank."""
+
+FILLS = "█▓▒░"
+"""Of a bar's parts, for who sees no colours."""
+
+MOST_NAME, LEAST_BAR, MOST_BAR = 44, 4, 40
+"""Columns."""
+
+STYLES = {
+    "pass": "green", "done": "green", "approval": "yellow", "fail": "bold red", "inconclusive": "yellow",
+    "error": "bold yellow", "incomplete": "yellow", "running": "cyan", "corrupt": "bold red", "foreign": "dim",
+}  # fmt: skip
+"""Of the words of a list."""
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A character a value, from nothing to the largest."""
+    most = max(values, default=0)
+    return "".join(LEVELS[max(0, round(value / most * 8) - 1)] if value > 0 else " " for value in values)
+
+
+def bar(value: float, most: float, width: int) -> str:
+    """At most `width` characters; of what is not nothing, one at least."""
+    return "█" * max(1, round(value / most * width)) if value > 0 and most > 0 else ""
+
+
+def stacked(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
+    """One bar of all parts, each as long as its share; nothing without parts. `key` says which is which."""
+    whole, text, done = sum(count for _, count in parts), Text(), 0
+    columns = min(width, MOST_NAME + MOST_BAR)
+    for (name, count), fill in zip(parts, _fills(len(parts)), strict=True):
+        done += count
+        text.append(fill * (round(done / whole * columns) - len(text)), STYLES.get(name, "dim"))
+    return [text] if parts else []
+
+
+def key(parts: Sequence[tuple[str, int]]) -> Text:
+    """Numbers and names of the parts, each with what it is drawn with."""
+    shown = zip(parts, _fills(len(parts)), strict=True)
+    return Text(", ").join(
+        Text.assemble((fill, STYLES.get(name, "dim")), f" {count:,} {name}") for (name, count), fill in shown
+    )
+
+
+def _fills(number: int) -> str:
+    return "".join(FILLS[at % len(FILLS)] for at in range(number))
+
+
+def table(
+    title: str,
+    head: str,
+    rows: Sequence[tuple[str, str, float]],
+    width: int,
+    style: str = "cyan",
+    most: float | None = None,
+) -> list[Text]:
+    """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without rows.
+
+    `most`: what a whole bar stands for, if not for the largest figure.
+    """
+    if not rows:
+        return []
+    names = [fitted(name, MOST_NAME) for name, _, _ in rows]
+    widest = max(cell_len(title), *map(cell_len, names))
+    figures = max(len(head), *(len(figure) for _, figure, _ in rows))
+    most = max(value for _, _, value in rows) if most is None else most
+    room = min(width - widest - figures - 4, MOST_BAR)
+    lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]
+    for name, (_, figure, value) in zip(names, rows, strict=True):
+        line = Text(f"{name}{' ' * (widest - cell_len(name))}  {figure:>{figures}}")
+        lines.append(line.append(f"  {bar(value, most, room)}".rstrip(), style) if room >= LEAST_BAR else line)
+    return lines
+
+
+def fitted(name: str, columns: int) -> str:
+    """Visible, and no wider."""
+    text = Text(safe(name))
+    text.truncate(columns, overflow="ellipsis")
+    return text.plain
