@@ -68,19 +68,22 @@ def table(
 ) -> list[Text]:
     """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without rows.
 
-    `most`: what a whole bar stands for, if not for the largest figure.
+    `most`: what a whole bar stands for, and is then drawn to its end; else it stands for the largest figure.
     """
     if not rows:
         return []
     names = [fitted(name, MOST_NAME) for name, _, _ in rows]
     widest = max(cell_len(title), *map(cell_len, names))
     figures = max(len(head), *(len(figure) for _, figure, _ in rows))
-    most = max(value for _, _, value in rows) if most is None else most
     room = min(width - widest - figures - 4, MOST_BAR)
     lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]
     for name, (_, figure, value) in zip(names, rows, strict=True):
         line = Text(f"{name}{' ' * (widest - cell_len(name))}  {figure:>{figures}}")
-        lines.append(line.append(f"  {bar(value, most, room)}".rstrip(), style) if room >= LEAST_BAR else line)
+        if room >= LEAST_BAR:
+            drawn = bar(value, most or max(value for _, _, value in rows), room)
+            line.append(f"  {drawn}".rstrip(), style)
+            line.append(FILLS[-1] * (room - len(drawn) if most else 0), "dim")
+        lines.append(line)
     return lines
 
 

@@ -47,10 +47,13 @@ def legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     words = {outcome(entry) for entry in entries}
     parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
     parts += [f"{word}: {meaning}" for word, meaning in MEANINGS.items() if word in words]
-    return textwrap.wrap(" · ".join(parts), max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
+    whole = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    lines = textwrap.wrap(whole, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 MIN_WIDTH = 40
+_UNBROKEN = "\xa0"
 
 
 def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:

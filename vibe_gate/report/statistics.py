@@ -220,15 +220,14 @@ def _days(total: Statistics, width: int) -> list[Text]:
     days = [(last - timedelta(days=ago)).isoformat() for ago in range(number - 1, -1, -1)]
     by_day = [total.outcomes_by_day.get(day, {}) for day in days]
     rows: dict[str, tuple[Sequence[float], str, str]] = {
-        "runs": ([sum(one.values()) for one in by_day], "cyan", ","),
-        "failed": ([one.get("fail", 0) for one in by_day], "red", ","),
-        "USD": ([total.usd_by_day.get(day, 0.0) for day in days], "cyan", ",.4f"),
+        "runs": ([sum(one.values()) for one in by_day], "cyan", "{:,}"),
+        "failed": ([one.get("fail", 0) for one in by_day], "red", "{:,}"),
+        "USD": ([total.usd_by_day.get(day, 0.0) for day in days], "cyan", "${:,.4f}"),
     }
-    span = f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}"
-    lines = [Text(), Text(span, "bold")]
-    for name, (values, style, form) in rows.items():
+    lines = [Text(), Text(f"by day, {days[0]} to {days[-1]}" if number > 1 else f"on {days[0]}", "bold")]
+    for name, (values, style, figure) in rows.items():
         line = Text.assemble(f"{name:<8}", (charts.sparkline(values), style))
-        lines.append(line.append(f"  most {format(max(values), form)}", "dim"))
+        lines.append(line.append(f"  most {figure.format(max(values))}", "dim"))
     return lines
 
 

@@ -77,6 +77,7 @@ def _emit_table(lines: Sequence[str], legend: Sequence[str], width: int, environ
         start = len(row.plain) - len(rest.lstrip()) if at else len(row.plain)
         word = rest.split(maxsplit=1)[0] if rest.strip() else ""
         row.stylize(STYLES.get(word, ""), start, start + len(word))
+        row.truncate(width)  # a title may have wide characters
     emit(coloured(Text("\n").join([*rows, Text(), *(Text(line, "dim") for line in legend)]), width, environ) + "\n")
     return PASS
 
