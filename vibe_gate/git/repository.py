@@ -7,14 +7,14 @@ Replace refs and grafts are ignored on purpose (see `revisions`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
-from vibe_gate.git import export, fetch, place, shipping, workspace
+from vibe_gate.git import export, fetch, place, remote_notes, shipping, workspace
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
@@ -165,6 +165,15 @@ class Repository(ChangeQueries):
     def fetch_notes(self, ref: str, credentials: Credentials) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them."""
         fetch.fetch_notes(self._git, ref, credentials)
+
+    # Remotes, at a push
+
+    def add_remote_notes(self, url: str, ref: str, lines: Mapping[str, Sequence[bytes]]) -> str:
+        """Add lines to the notes of `refs/notes/<ref>` that a remote has, by the commit; why that failed, or "".
+
+        Nothing else of this clone leaves, and what the remote has stays.
+        """
+        return remote_notes.add_lines(self._git, self._objects, url, ref, lines)
 
     # Configuration and other working trees
 
