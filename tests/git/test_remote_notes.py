@@ -25,7 +25,7 @@ def repo(tmp_path, environ) -> Repo:
 
 def added(repo: Repo, **lines: bytes) -> str:
     """What adding lines to notes on HEAD, and on HEAD~1, gives."""
-    commits = {"head": repo.git("rev-parse", "HEAD"), "before": repo.git("rev-parse", "HEAD~1")}
+    commits = {"head": repo.git("rev-parse", "main"), "before": repo.git("rev-parse", "main~1")}
     with open_repository(repo.path, repo.environ) as repository:
         given = {commits[name]: line.splitlines() for name, line in lines.items()}
         return repository.add_remote_notes(str(repo.path.parent / "remote"), REF, given)
@@ -57,7 +57,7 @@ def test_only_the_given_lines_leave_and_the_clone_has_the_same_notes(repo):
 
 def test_lines_of_a_colleague_stay_and_a_push_in_between_is_added_to(repo, tmp_path):
     colleague = Repo(tmp_path / "colleague", repo.environ)
-    colleague.git("fetch", "-q", str(repo.path), "main:other")
+    colleague.git("fetch", "-q", "--update-head-ok", str(repo.path), "main:main")
     assert added(colleague, before=b"theirs", head=b"theirs") == ""
     # Whoever pushes while the remote's own hook runs was faster.
     hook = repo.path.parent / "remote/hooks/pre-receive"

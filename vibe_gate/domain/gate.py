@@ -206,6 +206,21 @@ class StoreChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             raise ValueError("url must have no user and no .. in it")
 
 
+SharedPrompts = Literal["never", "digest", "redacted"]
+
+
+class ShareChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of captured sessions a push may take along. Read at the trusted revision alone."""
+
+    prompts: Annotated[
+        SharedPrompts,
+        Meta(
+            description="What people asked for in the sessions that wrote the pushed commits: nothing, a `digest` "
+            "(agent, session, number of prompts, SHA-256), or the `redacted` prompts. Whoever pushes is asked first."
+        ),
+    ] = "never"
+
+
 class AgentRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How agents are walled in."""
 
@@ -259,6 +274,7 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: AgentRule = AgentRule()
     counterexample: CounterexampleRule | None = None
     store: StoreChoice | None = None
+    share: ShareChoice = ShareChoice()
     mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
 
 
@@ -294,8 +310,16 @@ class Gate(Struct, frozen=True):
     @property
     def store_url(self) -> str:
         """Of the shared store; "" if there is none, or the definitions may be those of the change itself."""
-        is_trusted = self.origin == "trusted" and self.revision != "worktree"
-        return self.file.store.url if self.file.store and is_trusted else ""
+        return self.file.store.url if self.file.store and self._is_trusted else ""
+
+    @property
+    def shared_prompts(self) -> SharedPrompts:
+        """What of prompts a push may take along; "never" if the definitions may be those of the change itself."""
+        return self.file.share.prompts if self._is_trusted else "never"
+
+    @property
+    def _is_trusted(self) -> bool:
+        return self.origin == "trusted" and self.revision != "worktree"
 
     def judged_by(self, model: str) -> Gate:
         """The same gate, whose judges are all this language model."""

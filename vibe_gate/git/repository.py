@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.git import export, fetch, place, remote_notes, shipping, workspace
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
@@ -201,6 +201,12 @@ class Repository(ChangeQueries):
     def config(self, name: str) -> str | None:
         """One value of git's configuration, from every scope, as it stood when the repository was opened."""
         return self._place.settings.value(name)
+
+    def set_config(self, name: str, value: str) -> None:
+        """Set one value of the configuration of this clone. StorageError."""
+        done = self._git.run("config", "--local", "--replace-all", name, value)
+        if done.code:
+            raise StorageError(f"git config {name} cannot be written: {done.said}")
 
     def trusted_config(self, name: str) -> str | None:
         """The same without what the repository's own configuration says: for what would be run or trusted."""

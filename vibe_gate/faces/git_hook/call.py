@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +14,7 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
+from vibe_gate.faces.git_hook.terminal import Terminal, terminal
 from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Hook(Struct, frozen=True):
 
     `parent` is the id of the calling process, git itself with `install git`. `stdin` reads what git writes to the
     hook, `say` prints lines for people, `state` gives the shared state of a common git directory, opened once.
+    `terminal` opens that of whoever runs git, None if nobody can be asked there.
     """
 
     stage: HookName
@@ -84,6 +86,7 @@ class Hook(Struct, frozen=True):
     say: Callable[[str], None]
     state: Callable[[Path], State]
     strict: bool = False
+    terminal: Callable[[], AbstractContextManager[Terminal | None]] = terminal
 
     @property
     def now(self) -> str:

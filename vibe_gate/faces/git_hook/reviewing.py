@@ -25,7 +25,9 @@ from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, Revisio
 from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
 from vibe_gate.faces.git_hook.record import settle_marks
+from vibe_gate.faces.git_hook.sharing import share_prompts
 from vibe_gate.gate.loading import FOLDER
+from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.receipts.verify import VerifyRequest, verify
@@ -47,8 +49,8 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 
 _NO_COMMIT = "0" * 40
 
-_RECEIPTS = f"refs/notes/{NOTES}"
-"""Receipts pushed to the ref of the same name are not reviewed."""
+_NOTES = {f"refs/notes/{NOTES}", f"refs/notes/{PROMPTS}"}
+"""Receipts and prompts pushed to the ref of the same name are not reviewed."""
 
 _LINE = re.compile(r"(.+) ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.
@@ -232,11 +234,11 @@ def push(hook: Hook) -> int:
 
     Nothing is older once a remote has the gate: a push may bring another `.vibe-gate/`, on commits of today.
     """
-    wanted: dict[Selection, None] = {}
+    wanted: dict[Selection, tuple[str, ...]] = {}
     older: set[str] = set()
+    url = hook.words[1] if len(hook.words) > 1 else hook.environ.get("PRE_COMMIT_REMOTE_URL", "")
     with open_repository(hook.start, hook.environ) as repository:
         _settle_marks(hook, repository)
-        url = hook.words[1] if len(hook.words) > 1 else hook.environ.get("PRE_COMMIT_REMOTE_URL", "")
         tips = repository.remote_tips(url)
         gated = repository.with_folder(tips, FOLDER)
         for commit, known in _pushed(hook, repository):
@@ -246,11 +248,15 @@ def push(hook: Hook) -> int:
                 pushed = repository.unpushed(commit, known, [*tips, *left_out])
             if pushed.commits:
                 base, *others = pushed.bases or (EMPTY_TREE,)
-                wanted[Selection("range", base, commit, *others[:1])] = None
+                commits = tuple(one.id for one in pushed.commits)
+                wanted[Selection("range", base, commit, *others[:1])] = commits
         if older:
             hook.say(f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed.")
     codes = [review_change(hook, one, why_not_needed=partial(_one_by_one, hook, one)).code for one in wanted]
-    return max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+    worst = max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
+    if worst == PASS and wanted:
+        share_prompts(hook, wanted, url)
+    return worst
 
 
 def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
@@ -327,13 +333,14 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     return [
         (new, "" if old == _NO_COMMIT else old)
         for here, new, there, old in refs
-        if new != _NO_COMMIT and (here, there) != (_RECEIPTS, _RECEIPTS)
+        if new != _NO_COMMIT and not (here == there and here in _NOTES)
     ]
 
 
 def _framework_refs(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """The one ref of which pre-commit and prek tell: they keep git's lines to themselves."""
-    if environ.get("PRE_COMMIT_REMOTE_BRANCH") == environ.get("PRE_COMMIT_LOCAL_BRANCH") == _RECEIPTS:
+    here = environ.get("PRE_COMMIT_LOCAL_BRANCH")
+    if here == environ.get("PRE_COMMIT_REMOTE_BRANCH") and here in _NOTES:
         return []
     pushed = environ.get("PRE_COMMIT_TO_REF") or environ.get("PRE_COMMIT_LOCAL_BRANCH") or "HEAD"
     return [(pushed, environ.get("PRE_COMMIT_FROM_REF", ""))]
