@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -17,6 +18,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report.html import page
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.run.review import review
 from vibe_gate.store import read_bundle
 
@@ -26,6 +28,17 @@ PICTURES = {
     "report-activity.png": "#e=nodes/judge-quality/turn-001/sdk-8",
 }
 """Names, and the link that is shown."""
+
+
+def who_wrote(added: Mapping[str, Sequence[int]]) -> Authors:
+    """One turn of a captured session that wrote every added line of the demo's change."""
+    prompt = "Make sending a payment robust: try again if the bank does not answer.\n\nThree attempts are enough."
+    turn = WritingTurn("Claude Code", "0f3c9a1e-6b1d-4c55-9d0a-2f7b3e6a8c41", 2, None, prompt.split("\n")[0], prompt)
+    runs = [
+        WrittenLines(path, lines[0], lines[-1], 0, "Edit", f"toolu_{number}")
+        for number, (path, lines) in enumerate(added.items(), start=1)
+    ]
+    return Authors((turn,), tuple(runs))
 
 
 def report(folder: Path) -> Path:
@@ -40,8 +53,8 @@ def report(folder: Path) -> Path:
             progress=lambda stage, text: None,
         )
         done = asyncio.run(walk)
-    made = folder / "report.html"
-    made.write_text(asyncio.run(page(read_bundle(folder / "ledger" / done.summary.bundle))), encoding="utf-8")
+    made, bundle = folder / "report.html", folder / "ledger" / done.summary.bundle
+    made.write_text(asyncio.run(page(read_bundle(bundle), who_wrote)), encoding="utf-8")
     return made
 
 
