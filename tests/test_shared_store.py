@@ -252,6 +252,7 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     assert "PASS" in told("bundles", "show", "--store", "HEAD")
     assert told("bundles", "verify", "--store") == "Checked 1 run, 2 answers: all genuine.\n"
     assert "1 run," in told("bundles", "export", "--store", run[:12], "-o", "run.tar.gz")
+    assert "1 run," in told("bundles", "export", "--store", run[:12], "--otlp", "run.json")
     assert "imported" in told("bundles", "import", "run.tar.gz")
     assert "<html" in told("report", run, "--store", "-o", "-")
     assert "0 runs would be deleted" in told("bundles", "clean", "--store", "--dry-run")

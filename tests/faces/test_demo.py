@@ -49,11 +49,11 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
 
 
 @pytest.mark.slow
-def test_the_readmes_picture_is_what_the_program_prints_today():
+def test_the_pictures_of_the_terminal_are_what_the_program_prints_today():
     root = Path(__file__).parents[2]
     spec = importlib.util.spec_from_file_location("make", root / "docs/images/make.py")
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
-    assert made.picture() == (root / "docs/images/demo.svg").read_text(encoding="utf-8"), (
-        "run `python docs/images/make.py`"
-    )
+    for name, make in made.PICTURES.items():
+        kept = (root / "docs/images" / name).read_text(encoding="utf-8")
+        assert make() == kept, "run `python docs/images/make.py`"

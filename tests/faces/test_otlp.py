@@ -175,6 +175,34 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(bundles, r
     assert {span["status"]["message"] for span in died} >= {"died", "failed"}
 
 
+def test_what_a_gate_runs_is_below_it_and_what_comes_after_it_is_linked(bundles, repo, tmp_path):
+    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"workflow": "fix"})
+    for node, kind, before in (("review", "gate", ""), ("checks", "checks", "review"), ("judge", "judge", "checks")):
+        run.event("node.added", node, kind=kind)
+        if before:
+            run.event("edge.added", **{"from": before, "to": node})
+        run.event("node.status", node, status="RUNNING")
+        if node == "checks":
+            run.event("node.status", node, status="DONE")
+    for node in ("judge", "review"):
+        run.event("node.status", node, status="DONE", outcome="fail")
+    run.event("edge.added", **{"from": "review", "to": "fix"})  # an edge may come before its node
+    run.event("node.added", "fix", kind="stage", agent="fixer")
+    run.event("node.status", "fix", status="ERROR")
+    run.seal(summary_of(run))
+    assert bundles(repo, "export", "--otlp", "../a.json").code == 0
+    (scope,) = json.loads((tmp_path / "a.json").read_text())["resourceSpans"][0]["scopeSpans"]
+    names = {span["spanId"]: span["name"] for span in scope["spans"]}
+    tree = {span["name"]: names.get(span.get("parentSpanId")) for span in scope["spans"]}
+    assert tree == {
+        "invoke_workflow review": None, "gate review": "invoke_workflow review", "checks": "gate review",
+        "judge": "gate review", "stage fix": "invoke_workflow review",
+    }  # fmt: skip
+    linked = {span["name"]: [names[link["spanId"]] for link in span.get("links", [])] for span in scope["spans"]}
+    assert (linked["checks"], linked["judge"], linked["stage fix"]) == ([], ["checks"], ["gate review"])
+    assert scope["spans"][-1]["status"] == {"message": "ERROR", "code": 2}
+
+
 def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them(bundles, repo, tmp_path):
     write(repo, attack=ATTACK)
     assert bundles(repo, "export", "--otlp", "../a.json", "--contents").code == 0
@@ -237,6 +265,7 @@ USAGE = [
     ("localhost:4318", "is not an address over http"),
     ("there.json", "exists already"),
     ("no/such.json", "there is no folder no"),
+    ("", "needs a FILE or a URL"),
 ]
 
 

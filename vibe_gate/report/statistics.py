@@ -196,7 +196,8 @@ def drawn(total: Statistics, columns: int) -> Text:
     rows += charts.table("criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red")
     for title, numbers in (("model", _greatest(total.usd_by_model)), ("rubric", _by_rubric(total))):
         rows += charts.table(title, "USD", _figures(numbers, ".4f"), width)
-    rows += [Text(charts.fitted(line, width)) for line in feedback_lines(total.criteria)]
+    said = [charts.fitted(line, width) for line in feedback_lines(total.criteria)]
+    rows += [Text(line, "bold" if number == 1 else "") for number, line in enumerate(said)]  # 0: a blank line
     rows += charts.table("for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width)
     return Text("\n").join(rows)
 

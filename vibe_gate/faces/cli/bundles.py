@@ -323,18 +323,19 @@ Pair = dict[str, str]
 def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.all and args.runs:
         raise UsageError("--all exports every run; name no RUN with it.")
-    if args.otlp and args.output:
+    as_traces = args.otlp is not None
+    if as_traces and args.output:
         raise UsageError("--otlp writes no archive; leave -o out.")
-    if args.contents and not args.otlp:
+    if args.contents and not as_traces:
         raise UsageError("--contents belongs to --otlp; an archive has everything.")
     with runs_of(args, environ) as runs:
         if args.all:
             chosen = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"]
-        elif args.otlp:
+        elif as_traces:
             chosen = list(dict.fromkeys(runs.own(reference).entry for reference in args.runs or [None]))
         else:
             chosen = runs.entries(args.runs) or [runs.named(None).entry]
-        if args.otlp:
+        if as_traces:
             from vibe_gate.faces.cli.otlp import export_traces
 
             return export_traces(args, runs, chosen, environ)

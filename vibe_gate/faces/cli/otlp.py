@@ -31,6 +31,8 @@ def export_traces(
         from vibe_gate import telemetry
     except ModuleNotFoundError as error:
         raise UsageError("--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'") from error
+    if not args.otlp:
+        raise UsageError("--otlp needs a FILE or a URL.")
     to_file = not _IS_ADDRESS(args.otlp)
     url = "" if to_file else telemetry.endpoint_of(args.otlp)
     for run in chosen:
