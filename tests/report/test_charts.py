@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from rich.cells import cell_len
 
@@ -61,7 +63,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
         outcomes={"pass": 9},
         usd_by_model={HOSTILE: 1.0, "m": 0.0},
         usd_by_rubric={"": 1.0},
-        outcomes_by_day={"2020-01-01": {"pass": 1}, "2026-01-02": {"fail": 8}},
+        outcomes_by_day={"2020-01-01": {"pass": 1}, "2026-01-02": {"fail": 8}, "2026-02-30": {"pass": 1}},
         authors={"agent": AuthorRuns(9, 8, 1.0)},
         criteria=[CriterionFeedback("r" * 90, "c" * 90, 2, 1, 1, 0, Interval(value=0.5, low=0.0, high=1.0))],
         usd_per_right={"r" * 90: 0.5},
@@ -71,6 +73,12 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
     assert not set("".join(lines)) & {"\x1b", "\u202e", "\u200b"}
     assert "".join(lines).translate(ASCII).replace("名", "").replace("…", "").isascii()
     assert drawn(Statistics(), columns).plain == ("0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000")
+
+
+def test_a_run_id_that_is_no_date_has_no_age():
+    run = RunEntry("20260230T120000000Z-00000001", "k", "corrupt")
+    (line,) = listing.table([run], None, datetime(2026, 3, 1, tzinfo=UTC), {})
+    assert line.split() == ["?", "corrupt", run.run_id]
 
 
 def test_a_legend_explains_the_words_that_stand_in_the_list():

@@ -66,7 +66,10 @@ def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[s
 
 
 def _age(run: str, now: datetime) -> str:
-    began = datetime.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=now.tzinfo)
+    try:
+        began = datetime.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=now.tzinfo)
+    except ValueError:  # somebody's folder: no clock has the 30th of February
+        return "?"
     seconds = max(0, int((now - began).total_seconds()))
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= length:

@@ -214,10 +214,11 @@ MIN_WIDTH, MOST_DAYS, MOST_CRITERIA = 40, 56, 10
 
 def _days(total: Statistics, width: int) -> list[Text]:
     """Runs, fails and USD of each day until the last one with a run, as sparklines."""
-    if not total.outcomes_by_day:
+    dates = sorted(filter(None, map(_date, total.outcomes_by_day)))
+    if not dates:
         return []
-    first, last = (date.fromisoformat(day) for day in (min(total.outcomes_by_day), max(total.outcomes_by_day)))
-    number = min((last - first).days + 1, MOST_DAYS, width - 26)
+    last = dates[-1]
+    number = min((last - dates[0]).days + 1, MOST_DAYS, width - 26)
     days = [(last - timedelta(days=ago)).isoformat() for ago in range(number - 1, -1, -1)]
     by_day = [total.outcomes_by_day.get(day, {}) for day in days]
     rows: dict[str, tuple[Sequence[float], str, str]] = {
@@ -230,6 +231,14 @@ def _days(total: Statistics, width: int) -> list[Text]:
         line = Text.assemble(f"{name:<8}", (charts.sparkline(values), style))
         lines.append(line.append(f"  most {figure.format(max(values))}", "dim"))
     return lines
+
+
+def _date(day: str) -> date | None:
+    """None of a run id that somebody made up."""
+    try:
+        return date.fromisoformat(day)
+    except ValueError:
+        return None
 
 
 def _totals(total: Statistics) -> list[str]:
