@@ -137,12 +137,12 @@ class _NotingSession(requests.Session):
 
     def __init__(self) -> None:
         super().__init__()
-        self.auth = lambda request: request  # else ~/.netrc would give credentials
+        self.auth = lambda request: request  # else ~/.netrc would give a password
         self.why = ""
 
     def request(self, *args: Any, **kwargs: Any) -> requests.Response:  # noqa: ANN401 - the base class' signature
         try:
-            response = super().request(*args, **kwargs)
+            response = super().request(*args, **kwargs | {"allow_redirects": False})  # as newer exporters ask for
         except OSError as error:
             self.why = _reason(error)
             raise
