@@ -119,6 +119,7 @@ class LoopbackGitHub(Operations):
         self.read_only: set[str] = set()
         self.lacking: set[str] = set()
         self.log: list[Entry] = []
+        self.closed_issues: dict[int, list[Json]] = {}
         self.writes = 0
         self.violations: list[str] = []
         self._faults: list[Fault] = []
@@ -130,6 +131,12 @@ class LoopbackGitHub(Operations):
         return len(self.log)
 
     # What others do
+
+    def add_closed_issue(self, pull: int, number: int, title: str, body: str, repository: str = "") -> None:
+        """An issue that the pull request closes."""
+        place = {"nameWithOwner": repository or self.repository}
+        issue = {"number": number, "title": title, "body": body, "repository": place}
+        self.closed_issues.setdefault(pull, []).append(issue)
 
     def person(self, login: str) -> str:
         token = f"ghp_{login}" + "P" * 30
@@ -297,7 +304,12 @@ class LoopbackGitHub(Operations):
     def _repository_of(self, owner: str, name: str) -> Json:
         if f"{owner}/{name}".lower() != self.repository.lower():
             return None
-        return {"pullRequest": lambda number: {"reviewThreads": lambda **given: self._threads(number, **given)}}
+        return {
+            "pullRequest": lambda number: {
+                "reviewThreads": lambda **given: self._threads(number, **given),
+                "closingIssuesReferences": lambda first: {"nodes": self.closed_issues.get(number, [])[:first]},
+            }
+        }
 
     def _threads(self, number: int, first: int, after: str | None = None) -> Json:
         found = [

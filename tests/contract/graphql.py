@@ -11,10 +11,13 @@ Json = Any
 SCHEMA = """
 type Query { viewer: User!  repository(owner: String!, name: String!, followRenames: Boolean): Repository }
 type User { login: String! }
-type Repository { pullRequest(number: Int!): PullRequest }
+type Repository { nameWithOwner: String!  pullRequest(number: Int!): PullRequest }
 type PullRequest {
   reviewThreads(after: String, before: String, first: Int, last: Int): PullRequestReviewThreadConnection!
+  closingIssuesReferences(after: String, before: String, first: Int, last: Int): IssueConnection
 }
+type IssueConnection { nodes: [Issue]  totalCount: Int! }
+type Issue { number: Int!  title: String!  body: String!  repository: Repository! }
 type PullRequestReviewThreadConnection { nodes: [PullRequestReviewThread]  pageInfo: PageInfo!  totalCount: Int! }
 type PageInfo { endCursor: String  hasNextPage: Boolean!  hasPreviousPage: Boolean!  startCursor: String }
 type PullRequestReviewThread {

@@ -65,7 +65,8 @@ class ReviewRequest(Struct, frozen=True):
     that the other questions get. `ask_anyway`: ask
     although a `must` check fails, unless it found a secret. `stage`: the git hook that asks, whose `[hooks.STAGE]` says
     whether a judge is asked. `message`: what the commit will say. `approval` gives, if the change needs one, whose word
-    lets it pass, or None. `accepted`: findings that people let pass at the forge. `why_not_needed` says just before a
+    lets it pass, or None. `accepted`: findings that people let pass at the forge. `issues` gives
+    the text of those that the pull request closes, if a rubric sees them. `why_not_needed` says just before a
     judge would be asked why none has to be, or "". `reuse`: take over a pass that somebody who is listed, and is not
     the author, signed for exactly this question. `suggest`: what checks would write in place of what they object to is
     wanted, though it takes time. `alone`: no code but vibe-gate's uses the Claude Agent SDK in this process.
@@ -95,6 +96,7 @@ class ReviewRequest(Struct, frozen=True):
     message: str = ""
     approval: Callable[[], Waiver | None] | None = None
     accepted: tuple[Waiver, ...] = ()
+    issues: Callable[[], str] | None = None
     suggest: bool = False
     why_not_needed: Callable[[], str] | None = None
     reuse: bool = False

@@ -310,15 +310,16 @@ class Gate(Struct, frozen=True):
     @property
     def store_url(self) -> str:
         """Of the shared store; "" if there is none, or the definitions may be those of the change itself."""
-        return self.file.store.url if self.file.store and self._is_trusted else ""
+        return self.file.store.url if self.file.store and self.is_trusted else ""
 
     @property
     def shared_prompts(self) -> SharedPrompts:
         """What of prompts a push may take along; "never" if the definitions may be those of the change itself."""
-        return self.file.share.prompts if self._is_trusted else "never"
+        return self.file.share.prompts if self.is_trusted else "never"
 
     @property
-    def _is_trusted(self) -> bool:
+    def is_trusted(self) -> bool:
+        """Whether it was read at a commit that the change under review cannot have written."""
         return self.origin == "trusted" and self.revision != "worktree"
 
     def judged_by(self, model: str) -> Gate:

@@ -73,7 +73,7 @@ Schema = Annotated[
     ),
 ]
 
-Sight = Literal["message", "prompt"]
+Sight = Literal["message", "prompt", "guidance", "issue"]
 """What a judge may be shown besides the change."""
 
 
@@ -201,7 +201,8 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         tuple[Sight, ...],
         Meta(
             description="What the judge is shown, too: the commit message, or what people asked the agent for in the "
-            "captured sessions that wrote the change (prompt)."
+            "captured sessions that wrote the change (prompt), AGENTS.md and CLAUDE.md of the trusted revision "
+            "(guidance), the issues that the pull request closes (issue, in the Action)."
         ),
     ] = ()
     second_look: Annotated[

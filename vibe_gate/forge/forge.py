@@ -24,6 +24,7 @@ from vibe_gate.forge.shapes import (
     Approval,
     CheckRecord,
     Comment,
+    Issue,
     Json,
     Pull,
     PullCommit,
@@ -50,6 +51,11 @@ _SET_RESOLVED = {
     True: "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }",
     False: "mutation($thread: ID!) { unresolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }",
 }
+_CLOSED = """query($owner: String!, $name: String!, $number: Int!, $first: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    closingIssuesReferences(first: $first) { nodes { number title body repository { nameWithOwner } } }
+  } }
+}"""
 _REVIEW_BODY = "<!-- vibe-gate -->"  # a review without a vote needs a text
 
 
@@ -156,6 +162,22 @@ class Forge:
         """A pull request's commits, oldest first, and whose GitHub takes them for; it lists 250 of them."""
         doing = f"read the commits of pull request {number}"
         return tuple(map(shapes.pull_commit_of, self._each(f"/pulls/{number:d}/commits", doing)))
+
+    def closed_issues(self, number: int, most: int) -> tuple[Issue, ...]:
+        """The issues of this repository that a pull request closes when it is merged, of the first so many.
+
+        GitHub knows them by closing words in its text, and by people who linked them. One request.
+        """
+        owner, _, name = self._root.removeprefix("/repos/").partition("/")
+        variables = {"owner": owner, "name": name, "number": number, "first": most}
+        answer = self._graphql(_CLOSED, variables, f"read the issues that pull request {number} closes")
+        found = list_of(at(answer, "data", "repository", "pullRequest", "closingIssuesReferences", "nodes"))
+        own = f"{owner}/{name}".casefold()
+        return tuple(
+            shapes.issue_of(each)
+            for each in found
+            if text_or_empty(each, "repository", "nameWithOwner").casefold() == own
+        )
 
     def comments(self, number: int) -> Iterator[Comment]:
         """The conversation of a pull request, oldest first."""

@@ -38,6 +38,14 @@ class Pull(Struct, frozen=True):
     draft: bool
 
 
+class Issue(Struct, frozen=True):
+    """An issue: what whoever wrote it says."""
+
+    number: int
+    title: str
+    body: str
+
+
 class PullCommit(Struct, frozen=True):
     """A commit of a pull request. `people`: each address in it, and the login that GitHub knows it by, "" for none."""
 
@@ -159,6 +167,11 @@ def text_or_empty(value: Json, *keys: str) -> str:
 
 def _odd(keys: tuple[str, ...]) -> ForgeError:
     return ForgeError(f"GitHub's answer has no {'.'.join(keys)} as it should.")
+
+
+def issue_of(value: Json) -> Issue:
+    """An issue; one may have no text."""
+    return Issue(number_at(value, "number"), text_at(value, "title"), text_or_empty(value, "body"))
 
 
 def pull_of(value: Json) -> Pull:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 from vibe_gate.domain.change import Change
@@ -10,6 +11,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.guidance import guidance
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
 from vibe_gate.store import captures
@@ -31,17 +33,29 @@ def facts_of(
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
+    claims = (Claim("message", message), *_claims(change, gate, rubrics, request, repository))
     return Facts(
         change,
         gate,
         rubrics,
-        (Claim("message", message),) if message else (),
+        tuple(claim for claim in claims if claim.text),
         authored,
         replay_of=request.replay_of,
         trust={} if request.calibrating else trust,
         # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
         tests=None if request.calibrating or not request.runs_commands else _tests(change, gate, repository, world),
     )
+
+
+def _claims(
+    change: Change, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest, repository: Repository
+) -> Iterator[Claim]:
+    """What is looked up only if a rubric sees it."""
+    seen = {kind for rubric in rubrics for kind in rubric.sees}
+    if "guidance" in seen:
+        yield Claim("guidance", guidance(change, gate, repository))
+    if "issue" in seen and request.issues is not None:
+        yield Claim("issue", request.issues())
 
 
 def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:

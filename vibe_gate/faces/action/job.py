@@ -26,6 +26,7 @@ from vibe_gate.errors import (
     INCONCLUSIVE,
     PASS,
     USAGE,
+    DefinitionError,
     ForgeError,
     GateError,
     IntegrityError,
@@ -40,14 +41,17 @@ from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.history import edits_rubrics, replay_history
 from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
+from vibe_gate.faces.action.issues import ClosedIssues
 from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
 from vibe_gate.forge import Forge, open_forge
+from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.policy import steering
-from vibe_gate.git import MAX_COMMITS, Credentials, open_repository
+from vibe_gate.gate.shared_prompts import PROMPTS
+from vibe_gate.git import MAX_COMMITS, Credentials, Repository, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import queries, replays, sentences, terminal
@@ -147,6 +151,8 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         compared = range_of(repository, trigger, inputs, credentials)
         if compared.head and repository.tree(compared.trusted or compared.before).read(SIGNERS) is not None:
             repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
+        if compared.head and _shares_prompts(repository, compared):
+            repository.fetch_notes(PROMPTS, credentials)
         root = repository.root
         answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
     if not compared.head:
@@ -163,17 +169,18 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         check.begin(forge, inputs, trigger, compared.head)
         job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp(), draft)
         approvals = Approvals(forge, trigger, partial(_commits, job))
+        issues = ClosedIssues(forge, trigger)
         refused = answers.bring()
         accepted = approvals.overrides()
         unread = _read_labels(runner, environ, forge, trigger, inputs)
         try:
-            done, made = _review(job, approvals, accepted)
+            done, made = _review(job, approvals, accepted, issues)
             replayed = _replayed(job, done)
         finally:
             answers.keep()
         standing = _standing(job, done, accepted)
         seen = look(done, standing, forge) if trigger.reviewed else Look(done, posts=True)
-        remarks = tuple(filter(None, [refused, *approvals.notes, unread, seen.remark]))
+        remarks = tuple(filter(None, [refused, *approvals.notes, *issues.notes, unread, seen.remark]))
         code = seen.review.summary.exit_code
         if seen.stands is not None:
             said = _stays(job, seen.review.summary, seen.stands, remarks)
@@ -183,6 +190,15 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
         return code, said
+
+
+def _shares_prompts(repository: Repository, compared: CommitRange) -> bool:
+    """Whether pushes take prompts along, by the base's gate; one with mistakes is told of later."""
+    with contextlib.suppress(DefinitionError):
+        revision = compared.trusted or compared.before
+        gate = load_gate(repository.tree(revision), revision=revision, origin="trusted")
+        return gate is not None and gate.shared_prompts == "redacted"
+    return False
 
 
 def _draft(forge: Forge | None, inputs: Inputs, trigger: Trigger) -> bool:
@@ -244,7 +260,9 @@ def _standing(job: _Job, done: Review, accepted: Sequence[Waiver]) -> Standing:
     return Standing(job.runner, job.inputs, job.compared.head, given_for, signing_key(job.environ), number)
 
 
-def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tuple[Review, WorkflowRun | None]:
+def _review(
+    job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...], issues: ClosedIssues
+) -> tuple[Review, WorkflowRun | None]:
     """The review, and the workflow's run if it was one's; a look because of a review runs no workflow."""
     workflow = job.inputs.workflow != "review"
     request = ReviewRequest(
@@ -259,6 +277,7 @@ def _review(job: _Job, approvals: Approvals, accepted: tuple[Waiver, ...]) -> tu
         reuse=True,
         approval=approvals,
         accepted=accepted,
+        issues=issues,
         suggest=job.suggests and job.inputs.review_comments,
         alone=not workflow,
     )
