@@ -71,7 +71,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     gate = gate_of(tree(gate=b"schema = 1\n", fixer=FIXER))
     with pytest.raises(UsageError, match="There is no agent 'fixr'; did you mean 'fixer'"):
         agent_named(gate, "fixr")
-    with pytest.raises(UsageError, match="There is no workflow 'flow'; write "):
+    with pytest.raises(UsageError, match="There is no workflow 'flow'; there are: fix"):
         workflow_named(gate, "flow")
 
 

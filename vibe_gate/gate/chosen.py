@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vibe_gate.domain import nearest
@@ -10,6 +10,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError, UsageError
+from vibe_gate.gate.fixing import FIX, FIXER, fix_workflow
 from vibe_gate.gate.trusted import WORKTREE
 
 if TYPE_CHECKING:
@@ -44,15 +45,20 @@ def rubric_named(gate: Gate, name: str) -> Rubric:
 
 
 def agent_named(gate: Gate, name: str) -> Agent:
-    """The agent of this id. UsageError: there is none; DefinitionError: it has one that cannot be honoured."""
+    """The agent of this id, of the gate or built in. UsageError: there is none; DefinitionError: it has one that cannot
+    be honoured."""
     if why := [reason for refused, reason in gate.refused if refused == name]:
         raise DefinitionError(why)
-    return _named("agent", name, {agent.id: agent for agent in gate.agents}, gate)
+    return _named("agent", name, {agent.id: agent for agent in (FIXER, *gate.agents)}, gate)
 
 
-def workflow_named(gate: Gate, name: str) -> WorkflowDefinition:
-    """The workflow of this id. UsageError: there is none."""
-    return _named("workflow", name, {workflow.id: workflow for workflow in gate.workflows}, gate)
+def workflow_named(gate: Gate, name: str, rubrics: Sequence[str] = ()) -> WorkflowDefinition:
+    """The workflow of this id, of the gate or built in. UsageError: there is none.
+
+    `rubrics`: those by which a built-in one reviews.
+    """
+    known = {FIX: fix_workflow(rubrics)} | {workflow.id: workflow for workflow in gate.workflows}
+    return _named("workflow", name, known, gate)
 
 
 def _named(kind: str, name: str, known: Mapping[str, T], gate: Gate) -> T:

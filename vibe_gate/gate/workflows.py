@@ -23,6 +23,7 @@ from vibe_gate.domain.workflow import (
 )
 from vibe_gate.gate import graph
 from vibe_gate.gate.agents import AGENTS, CLAUDE_AGENTS, read_agent, read_claude_agent
+from vibe_gate.gate.fixing import FIXER
 from vibe_gate.gate.source import (
     DefinitionTree,
     Mistake,
@@ -82,7 +83,8 @@ def with_workflows(
             found[path] = own
         else:
             refused += own
-    made = [read_workflow(source, tree, rubrics, agents, found[path]) for path, source in workflows.items()]
+    known = {FIXER.id: FIXER, **agents}
+    made = [read_workflow(source, tree, rubrics, known, found[path]) for path, source in workflows.items()]
     for path, raw in python.items():
         found[path] = []
         made.append(read_python(path, raw, found[path]))

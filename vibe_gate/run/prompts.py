@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from vibe_gate.agent import Image, Stop, TurnProgress
 from vibe_gate.domain import escape
 from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
 from vibe_gate.judging.brief import fence
@@ -110,11 +111,33 @@ def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
 def _verdict(result: StageResult) -> Iterator[str]:
     if result.verdict is None:
         return
-    for rubric in result.verdict.rubrics:
+    verdict = result.verdict
+    settled = [one for one in verdict.findings if one.is_refuted or one.waiver is not UNSET]
+    for rubric in verdict.rubrics:
         yield f"{rubric.id}: {rubric.outcome}"
-        yield from (f"  {one.id}: {one.outcome}: {one.reason}" for one in rubric.criteria if one.outcome != "pass")
-    for finding in result.verdict.findings[:MAX_FINDINGS]:
+        for one in rubric.criteria:
+            own = [finding for finding in verdict.findings if finding.is_of(rubric.id, one.id)]
+            if one.outcome != "pass" and not (own and all(finding in settled for finding in own)):
+                yield f"  {one.id}: {one.outcome}: {one.reason}"
+                yield from dict.fromkeys(_grounds(one))
+    for finding in [one for one in verdict.findings if one not in settled][:MAX_FINDINGS]:
         yield f"{finding.path}:{finding.line}: {finding.level}: {finding.message} [{finding.criterion}]"
+
+
+def _grounds(failed: CriterionResult) -> Iterator[str]:
+    """What the votes that fail a criterion rest on: counterexamples, quoted lines, a test that fails."""
+    for vote in failed.votes:
+        if vote.outcome != "fail" or vote.is_refuted:
+            continue
+        if vote.counterexample:
+            yield f"    counterexample: {vote.counterexample}"
+        for quoted in vote.evidence:
+            when = " before the change" if quoted.side == "before" else ""
+            if quoted.standing != "void":
+                yield f"    {quoted.path}:{quoted.line}{when}: {quoted.quote}"
+        if vote.proof is not UNSET and vote.proof.is_executed:
+            test = vote.proof.test.rstrip().replace("\n", "\n      ")
+            yield f"    this test fails; it was put at {vote.proof.path}:\n      {test}"
 
 
 def _data(text: str, nonce: str) -> str:

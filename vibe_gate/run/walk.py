@@ -21,12 +21,14 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.gate.chosen import agent_named, workflow_named
+from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
+from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
@@ -90,7 +92,7 @@ async def run_workflow(
             change = repository.change(request.review.selection)
             base, definitions = request.review.base, request.review.definitions
             gate = request.gate or gate_for(repository, change, base=base, definitions=definitions)
-            plan = _plan(request, gate)
+            plan = _plan(request, gate, change)
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
             world = world_around(repository, environ, clock)
@@ -172,13 +174,14 @@ def one_agent(
     return plan
 
 
-def _plan(request: RunRequest, gate: Gate) -> Plan:
+def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
     """What the request means. UsageError, DefinitionError."""
     if request.plan is not None:
         return request.plan(gate)
     if request.agent:
         return one_agent(request.agent, request.prompt, model=request.model, resume=request.session)(gate)
-    found, agents = workflow_named(gate, request.workflow), gate.agents
+    rubrics = rubrics_for(gate, change, request.review.rubrics) if request.workflow == FIX else ()
+    found, agents = workflow_named(gate, request.workflow, [one.id for one in rubrics]), gate.agents
     if found.file is None:
         plan = load(found)
     else:
