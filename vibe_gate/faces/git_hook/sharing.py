@@ -106,7 +106,7 @@ def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequen
         return
     modes = {selection: _mode(repository, selection) for selection in pushed}
     commits = [commit for selection in pushed if modes[selection] != "never" for commit in pushed[selection]]
-    by_commit = _asked_for(hook, repository, commits[-MAX_COMMITS:], writes)
+    by_commit = _asked_for(hook, repository, commits[-MAX_COMMITS:], writes) if commits else {}
     if not by_commit:
         return
     mode: SharedPrompts = "digest" if "digest" in modes.values() else "redacted"
