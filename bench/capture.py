@@ -31,8 +31,8 @@ from scripted_messages_api import ToolUse  # noqa: E402
 from wire import answering  # noqa: E402
 
 from vibe_gate.agent import find_cli  # noqa: E402
-from vibe_gate.faces.claude_hook import capture, guard  # noqa: E402
-from vibe_gate.faces.claude_hook.settings import own_hooks  # noqa: E402
+from vibe_gate.faces.agent_hook import capture, guard  # noqa: E402
+from vibe_gate.faces.agent_hook.agents import CLAUDE  # noqa: E402
 
 CALL_GOAL = 1.0
 CAPTURE_GOAL = 1.3
@@ -115,7 +115,7 @@ def spend(command: list[str], given: Path) -> float:
 
 def sessions(place: Path, pairs: int) -> list[bool]:
     """Whole sessions: without hooks, with capture, with capture and guard."""
-    everything = own_hooks()
+    everything = CLAUDE.hooks()
     only_capture = {name: groups for name, groups in everything.items() if name != "PreToolUse"}
     kinds: dict[str, dict[str, Any]] = {"without": {}, "capture": only_capture, "both": everything}
     times: dict[str, list[float]] = {kind: [] for kind in kinds}

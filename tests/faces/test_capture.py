@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
+from command import vibe_gate
 from program import git, repository
 
-from vibe_gate.faces.claude_hook import capture
-from vibe_gate.faces.claude_hook.settings import own_hooks
+from vibe_gate.faces.agent_hook import capture
+from vibe_gate.faces.agent_hook.agents import CLAUDE
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
 from vibe_gate.store.folder import Folder
@@ -44,6 +45,27 @@ def test_an_event_is_one_line_with_its_time_that_nobody_else_may_read(tmp_path, 
     document = json.loads(line)
     assert abs(document["ts"] / 1000 - datetime.now(UTC).timestamp()) < 60
     assert document["event"]["tool_name"] == "Read"
+
+
+def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknown_agent_are_not_kept(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    keep(event(tool_name="write_file"), where, environ, "gemini")
+    assert spooled(where, "gemini.s1")[0]["tool_name"] == "write_file"
+    done = vibe_gate("capture", "gemini", cwd=where, environ=environ, stdin=event())
+    assert (done.code, done.out, done.err, len(spooled(where, "gemini.s1"))) == (0, "", "", 2)
+    done = vibe_gate("capture", "another", cwd=where, environ=environ, stdin=event())
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert len([*(where / ".git/vibe-gate/captures").iterdir()]) == 1
+
+
+def test_the_scripts_that_settings_of_earlier_versions_name_do_the_same(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    old = str(capture.__file__).replace("agent_hook", "claude_hook")
+    given = event(tool_name="Bash", tool_input={"command": "git commit -n"}, cwd=str(where))
+    for script, refuses in ((old, False), (old.replace("capture.py", "guard.py"), True)):
+        done = subprocess.run([*BARE[:3], script], input=given, cwd=where, env=environ, capture_output=True)
+        assert (done.returncode, b"deny" in done.stdout, done.stderr) == (0, refuses, b"")
+    assert len(spooled(where)) == 2
 
 
 def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
@@ -80,10 +102,10 @@ def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hook
     (where / ".vibe-gate").mkdir()
     (where / ".claude").mkdir()
     settings = where / ".claude" / ("settings.json" if shared else "settings.local.json")
-    settings.write_text(json.dumps({"hooks": own_hooks(user=True)}))
+    settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))
     keep(event(), where, environ, "--user")
     assert len(spooled(where)) == 1
-    own = own_hooks(shared=shared)
+    own = CLAUDE.hooks(shared=shared)
     settings.write_text(json.dumps({"hooks": own}))
     keep(event(), where, environ, "--user")
     assert len(spooled(where)) == 1

@@ -129,6 +129,20 @@ def test_gaps_in_captured_sessions_are_a_warning_with_the_last_reason(repo, envi
     assert "\x1b" not in done.stdout
 
 
+def test_hooks_of_agents_are_told_with_their_file_and_a_script_that_is_gone_with_the_remedy(repo, environ):
+    assert not {"claude hooks", "gemini hooks"} & points(repo, environ).keys()
+    assert vibe_gate("install", "gemini", cwd=repo, environ=environ).code == 0
+    assert points(repo, environ)["gemini hooks"]["what"] == f"in {repo}/.gemini/settings.json"
+    settings = repo / ".gemini" / "settings.json"
+    settings.write_text(settings.read_text().replace("agent_hook/guard.py", "claude_hook/guard.py"))
+    assert points(repo, environ)["gemini hooks"]["state"] == "ok"  # as an earlier version named it
+    settings.write_text(settings.read_text().replace("/vibe_gate/faces", "-moved/vibe_gate/faces"))
+    point = points(repo, environ)["gemini hooks"]
+    assert (point["state"], "vibe-gate install gemini" in point["advice"]) == ("warning", True)
+    settings.write_text("// a comment\n{}")
+    assert "is no valid JSON" in points(repo, environ)["gemini hooks"]["what"]
+
+
 def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_with_its_revision(repo, environ):
     run = partial(vibe_gate, cwd=repo, environ=environ)
     git = partial(subprocess.run, cwd=repo, env=environ, check=True, capture_output=True, text=True)

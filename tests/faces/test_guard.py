@@ -12,8 +12,8 @@ from growth import assert_linear
 from program import git, repository
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
-from vibe_gate.faces.claude_hook import commands, guard
-from vibe_gate.faces.claude_hook.settings import own_hooks
+from vibe_gate.faces.agent_hook import commands, guard
+from vibe_gate.faces.agent_hook.agents import CLAUDE, GEMINI
 
 BARE = [sys.executable, "-I", "-S", guard.__file__]
 SETTINGS = ".claude/settings.json"
@@ -39,7 +39,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (where / ".vibe-gate").mkdir()
         (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
     (project / ".claude").mkdir()
-    (project / SETTINGS).write_text(json.dumps({"hooks": own_hooks()}))
+    (project / SETTINGS).write_text(json.dumps({"hooks": CLAUDE.hooks()}))
     git(project, "worktree", "add", "-q", "../linked")
     (outside / "linked" / ".vibe-gate").mkdir()
     (outside / "linked" / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
@@ -152,6 +152,38 @@ def test_the_guard_knows_every_variable_that_tells_of_an_agent():
     assert set(AGENT_COMMANDS) == commands.AGENT_VARIABLES
 
 
+def test_geminis_tools_are_judged_as_claude_codes(places):
+    project = Path(places["project"])
+    line = "git commit --no-verify -m x"
+    assert refusal(places, "run_shell_command", command=line) == refusal(places, "Bash", command=line) != ""
+    assert refusal(places, "run_shell_command", command=line, dir_path=places["scratch"]) == ""
+    at = str(project / ".vibe-gate" / "gate.toml")
+    assert "let the user edit it" in refusal(places, "write_file", file_path=at, content="softer")
+    edit = {"old_string": "1", "new_string": "2"}
+    assert "let the user edit it" in refusal(places, "replace", file_path=".vibe-gate/gate.toml", **edit)
+    assert refusal(places, "replace", file_path="a.txt", **edit) == ""
+
+
+def test_our_hooks_may_not_leave_geminis_settings_nor_be_switched_off(tmp_path):
+    where = repository(tmp_path / "r")
+    settings = where / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    document = {"hooks": GEMINI.hooks(shared=True)}
+    text = json.dumps(document)
+    settings.write_text(text)
+
+    def said(tool: str, **asked: object) -> str:
+        call = {"tool_name": tool, "tool_input": {"file_path": str(settings), **asked}, "cwd": str(where)}
+        return guard.refusal(call, str(where))
+
+    off = [{"enabled": False}, {"disabled": ["vibe-gate guard"]}]
+    for content in ("{}", *(json.dumps(document | {"hooksConfig": config}) for config in off)):
+        assert "ask the user" in said("write_file", content=content)
+    assert "ask the user" in said("replace", old_string="guard", new_string="x", allow_multiple=True)
+    assert said("write_file", content=json.dumps(document | {"model": {"name": "m"}})) == ""
+    assert said("replace", old_string='{"hooks"', new_string='{"a": 1, "hooks"') == ""
+
+
 def event(cwd: object = "/git", **asked: str) -> bytes:
     """A PreToolUse event as the CLI writes it."""
     tool = "Bash" if "command" in asked else "Write"
@@ -170,6 +202,18 @@ def test_a_refusal_is_a_decision_in_the_form_that_claude_code_reads(tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
     assert (output["hookEventName"], output["permissionDecision"]) == ("PreToolUse", "deny")
     assert output["permissionDecisionReason"].startswith("vibe-gate: `git commit` without its hooks")
+
+
+def test_a_refusal_of_geminis_guard_is_a_decision_in_the_form_that_gemini_cli_reads(tmp_path):
+    where = repository(tmp_path / "r")
+    call = {"session_id": "s1", "cwd": str(where), "hook_event_name": "BeforeTool", "tool_name": "run_shell_command"}
+    given = json.dumps(call | {"tool_input": {"command": "git commit -n"}}, separators=(",", ":")).encode()
+    done = subprocess.run([*BARE, "gemini"], input=given, cwd=where, env={}, capture_output=True)
+    decision = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, decision["decision"]) == (0, b"", "deny")
+    assert decision["reason"].startswith("vibe-gate: `git commit` without its hooks")
+    (spool,) = (where / ".git/vibe-gate/captures").iterdir()
+    assert spool.name == "gemini.s1"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +278,7 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
     assert spooled.read_bytes().count(b"\n") == 1
     # An agent may write what looks like a guard of the project's own; a real one keeps the refused call itself.
     (where / ".claude").mkdir()
-    for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": own_hooks()}):
+    for settings in ({"env": {"A": "claude_hook/capture.py"}}, {"hooks": CLAUDE.hooks()}):
         (where / SETTINGS).write_text(json.dumps(settings))
         assert b"goes around the gate" in said()
         assert spooled.read_bytes().count(b"\n") == 2
@@ -243,7 +287,7 @@ def test_a_guard_of_the_users_own_settings_refuses_only_where_vibe_gate_is_used(
 def test_the_users_own_settings_are_guarded_wherever_claude_code_reads_them(places, monkeypatch, tmp_path):
     settings = tmp_path / "own" / "settings.json"
     settings.parent.mkdir()
-    settings.write_text(json.dumps({"hooks": own_hooks(user=True)}))
+    settings.write_text(json.dumps({"hooks": CLAUDE.hooks(user=True)}))
     asked = {"file_path": str(settings), "content": "{}"}
     assert refusal(places, "Write", **asked) == ""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(settings.parent))

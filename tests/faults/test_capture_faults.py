@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from vibe_gate.faces.claude_hook import capture, guard
+from vibe_gate.faces.agent_hook import capture, guard
 
 SCRIPTS = [capture.__file__, guard.__file__]
 EVENT = json.dumps(

@@ -192,11 +192,10 @@ def session_in(root: Path, session: str) -> CapturedSession | None:
 
 
 def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
-    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once, at its end."""
+    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once."""
     hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
-    if hook == agent.ended:
-        return HookMark(seq, seq, "PostToolUse", used or f"call {seq}", tool)
-    return HookMark(seq, seq, hook, used, tool)
+    name = {agent.started: "PreToolUse", agent.ended: "PostToolUse"}.get(hook, hook)
+    return HookMark(seq, seq, name, used or f"call {seq}", tool)
 
 
 def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:

@@ -70,12 +70,13 @@ _Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], _Told | None]
 class AgentEvents(Struct, frozen=True):
     """How the events of one agent are read.
 
-    `prompt` is the kind of event that has what a person typed, as its member "prompt"; `ended` the kind that tells what
-    a call did; `writes`: by tool, the file that a call wrote.
+    `prompt` is the kind of event that has what a person typed, as its member "prompt"; `started` and `ended` are those
+    before and after a call, which the second tells of; `writes`: by tool, the file that a call wrote.
     """
 
     title: str
     prompt: str
+    started: str
     ended: str
     writes: Mapping[str, _Reader] = field(default_factory=dict)
 
@@ -205,6 +206,7 @@ AGENTS: Mapping[str, AgentEvents] = {
     CLAUDE: AgentEvents(
         title="Claude Code",
         prompt="UserPromptSubmit",
+        started="PreToolUse",
         ended="PostToolUse",
         writes={
             "Write": _claude_write,
@@ -216,6 +218,7 @@ AGENTS: Mapping[str, AgentEvents] = {
     "gemini": AgentEvents(
         title="Gemini CLI",
         prompt="BeforeAgent",
+        started="BeforeTool",
         ended="AfterTool",
         writes={"write_file": _gemini_file, "replace": _gemini_file},
     ),

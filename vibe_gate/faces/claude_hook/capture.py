@@ -1,27 +1,12 @@
-"""The hook script: keep one hook event of Claude Code in the spool of its session.
-
-    python -I -S .../capture.py [--user] < event.json
-
-It is a process at every tool call, so it is no more than a way to `spool`, whose byte code is kept:
-to compile that each time would take a sixth of the whole call.
-"""
+"""`agent_hook/capture.py` by the path that settings of earlier versions name."""
 
 import os
 import sys
 
-
-def main(*, user: bool = False) -> int:
-    """Keep the event on stdin; as a `user`'s own hook only where vibe-gate is used. Always 0, and in silence."""
-    try:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-        import spool  # type: ignore[import-not-found]
-
-        spool.main(user=user)
-    except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
-        pass
-    return 0
-
-
 if __name__ == "__main__":
-    main(user="--user" in sys.argv)
+    faces = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    sys.path[:0] = [faces + "/agent_hook", os.path.dirname(os.path.dirname(faces))]  # noqa: PTH120
+    import capture  # type: ignore[import-not-found]
+
+    capture.main(user="--user" in sys.argv)
     os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -1,99 +1,12 @@
-"""Refuse, before the tool runs, what would go around the gate; say nothing about everything else.
-
-    python -I -S .../guard.py [--user] < event.json
-
-Most calls end after a search for a few words in the event. What cannot be understood goes through and is noted
-as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
-"""
+"""`agent_hook/guard.py` by the path that settings of earlier versions name."""
 
 import os
 import sys
 
-MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".claude")
-"""One of them stands in the input of every call that is refused."""
-
-EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-
-
-def main(*, user: bool = False) -> int:
-    """Judge the event on stdin; the decision, if there is one, goes to stdout. Always 0.
-
-    As a `user`'s own hook only where vibe-gate is used. It refuses also where the project has a guard of its own,
-    because an agent may write what looks like one; the project's then keeps the call.
-    """
-    try:
-        event = read_all()
-        # A key stands in bare quotes, which no text inside can hold.
-        asked = event[max(event.find(b'"tool_input":'), 0) :]
-        if any(mark in asked for mark in MARKS) and (not user or is_used()):
-            judge(event, user=user)
-    except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
-        pass
-    return 0
-
-
-def is_used() -> bool:
-    """Whether vibe-gate is used in the session's repository."""
-    from vibe_gate.faces.claude_hook import spool
-
-    return spool.is_used(spool.project_of(os.environ))
-
-
-def judge(event: bytes, *, user: bool = False) -> None:
-    """Refuse the call, if it is one to refuse; note what cannot be understood. `user` as of `main`."""
-    import json
-
-    from vibe_gate.faces.claude_hook import spool
-
-    try:
-        call = json.loads(event)
-        if reason := refusal(call, os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or "/"):
-            output = {"hookEventName": "PreToolUse", "permissionDecision": "deny"}
-            reason = "vibe-gate: " + reason + "."
-            decision = {"hookSpecificOutput": output | {"permissionDecisionReason": reason}}
-            os.write(1, json.dumps(decision).encode())
-            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), b"PreToolUse", b"guard")
-            # A refused call has no event of its own afterwards.
-            if not is_kept and (folder := spool.spool_folder(os.environ)):
-                spool.keep(folder, json.dumps({**call, "refused": reason}).encode())
-    except BaseException as error:  # noqa: BLE001
-        if folder := spool.spool_folder(os.environ):
-            spool.note_gap(folder, f"guard: {type(error).__name__}: {error}")
-
-
-def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
-    """Why the call is refused; "" if it is not. `project` is the folder of the session."""
-    from vibe_gate.faces.claude_hook import commands, edits, spool
-
-    own = os.path.realpath(os.fsdecode(spool.common_dir(os.fsencode(project)) or b"/"))
-    if own == "/":  # no repository: nothing is guarded
-        return ""
-
-    def elsewhere(folder: str) -> bool:
-        # A folder that cannot be known before the line runs is free: git's own hook looks at what is committed there.
-        found = spool.common_dir(os.fsencode(os.path.realpath(folder)))
-        inside = os.path.realpath(os.fsdecode(found or b"/")) + "/"
-        return not inside.startswith(own + "/") and not (folder + "/").startswith(own + "/")
-
-    tool, asked, cwd = call.get("tool_name"), call.get("tool_input", {}), call.get("cwd") or project
-    if tool == "Bash":
-        return commands.refused(asked["command"], cwd, elsewhere)
-    if tool in EDITING:
-        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(asked[EDITING[tool]])))  # noqa: PTH111, PTH118
-        return edits.refused(tool, asked, path, own)
-    return ""
-
-
-def read_all() -> bytes:
-    """All of stdin."""
-    parts = []
-    while part := os.read(0, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
-
-
 if __name__ == "__main__":
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-    sys.path.insert(0, os.path.dirname(package))  # noqa: PTH120
-    main(user="--user" in sys.argv)
+    faces = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    sys.path[:0] = [faces + "/agent_hook", os.path.dirname(os.path.dirname(faces))]  # noqa: PTH120
+    import guard  # type: ignore[import-not-found]
+
+    guard.main(user="--user" in sys.argv)
     os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -83,9 +83,9 @@ def command(name: str) -> Command:
         case "hook":
             from vibe_gate.faces.cli.hook import HOOK as found
         case "capture":
-            from vibe_gate.faces.cli.claude import CAPTURE as found
+            from vibe_gate.faces.cli.agent_hook import CAPTURE as found
         case "guard":
-            from vibe_gate.faces.cli.claude import GUARD as found
+            from vibe_gate.faces.cli.agent_hook import GUARD as found
         case _:
             raise _unknown(name)
     return found

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -22,7 +23,10 @@ from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.paths import quote
 from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError, UsageError
+from vibe_gate.faces.agent_hook.agents import AGENTS
+from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
 from vibe_gate.faces.git_hook.install import outdated
@@ -130,6 +134,7 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
                 yield look(repository)
             except GateError as error:
                 yield Point(name, "broken", str(error))
+        yield from _agent_hooks(repository, environ)
         yield _store(repository.root)
         yield from _shared_store(repository, environ)
         if damaged := sorted(repository.common_dir.glob("vibe-gate/state.db.damaged-*Z")):
@@ -160,6 +165,28 @@ def _hooks(repository: Repository) -> Point:
         advice = "Run `vibe-gate install git` again."
         return Point("hooks", "warning", f"outdated: {', '.join(old)}", advice)
     return Point("hooks", "ok", "installed and up to date")
+
+
+def _agent_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+    """The settings of agents that have hooks of vibe-gate; nothing of an agent that has none."""
+    for agent in AGENTS.values():
+        name = f"{agent.name} hooks"
+        places = {repository.root / place: repository.root for place in (agent.local, agent.shared)}
+        with suppress(UsageError):  # no home
+            own = agent.user_settings(environ)
+            places[own] = own.parent
+        for path, below in places.items():
+            shown = quote(str(path))
+            try:
+                hooks = hooks_of(read_settings(path, below) or "{}", shown)
+            except UsageError as error:
+                yield Point(name, "warning", str(error).removesuffix(" Nothing was changed."))
+                continue
+            if missing_scripts(hooks):
+                advice = f"Run `vibe-gate install {agent.name}` again, with the option for that file."
+                yield Point(name, "warning", f"hooks in {shown} start a vibe-gate that is not there", advice)
+            elif hooks:
+                yield Point(name, "ok", f"in {shown}")
 
 
 def _store(root: Path) -> Point:

@@ -22,7 +22,7 @@ COMMANDS = {
     "override": "temporarily accept a finding (this clone)",
     "suppress": "permanently ignore a finding (shared)",
     "label": "say whether a finding is right or wrong, to measure the judge",
-    "install": "add the gate to git's hooks (git) or to Claude Code (claude)",
+    "install": "add the gate to git's hooks (git) or to a coding agent",
     "uninstall": "remove what install added",
     "post": "post a recorded run to its pull request",
 }

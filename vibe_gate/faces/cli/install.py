@@ -1,25 +1,19 @@
-"""`vibe-gate install` and `uninstall`: the gate in git's hooks (`git`) or in Claude Code's settings (`claude`)."""
+"""`vibe-gate install` and `uninstall`: the gate in git's hooks, or in the settings of a coding agent."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, GateError, UsageError
-from vibe_gate.faces.claude_hook.exclude import LOCAL_SETTINGS, exclude, take_back
-from vibe_gate.faces.claude_hook.settings import (
-    Groups,
-    add_hooks,
-    drop_hooks,
-    own_hooks,
-    read_settings,
-    user_settings,
-    write_settings,
-)
+from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
+from vibe_gate.faces.agent_hook.exclude import exclude, take_back
+from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.command import Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
@@ -28,36 +22,37 @@ from vibe_gate.git import Repository, open_repository
 
 GIT = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
 
-RESTART = "Restart running sessions of Claude Code to load it."
-
-CLAUDE = "Claude Code: capture its sessions, and refuse commits that go around the gate."
+CAPTURED = "{0}: capture its sessions, and refuse commits that go around the gate."
 
 SHARED = argument("--shared", action="store_true", help="settings.json: for everyone who works here")
-
-
 USER = argument("--user", action="store_true", help="your own settings: for every repository with a gate")
 
 
-def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass; twice is once."""
     _require_one_place(args)
+    restart = f"Restart running sessions of {agent.title} to load it."
     if args.user:
-        path = user_settings(environ)
-        if _add(path, path.parent, own_hooks(user=True)):
+        path = agent.user_settings(environ)
+        if _add(path, path.parent, agent.hooks(user=True)):
             complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
             complain("Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once.")
             complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
-            complain(RESTART)
+            complain(restart)
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
-        path = _settings(repository, args)
-        if _add(path, repository.root, own_hooks(shared=args.shared)):
+        _require_own_file(agent, args, repository)
+        path = _settings(repository, agent, args)
+        if _add(path, repository.root, agent.hooks(shared=args.shared)):
             if args.shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
                 complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
-            complain(RESTART)
+            for note in (*agent.notes, restart):
+                complain(note)
         if not args.shared:
-            _exclude(repository)
+            _exclude(repository, agent)
+        elif agent.local == agent.shared:
+            _take_back(repository, agent)
         try:  # what the guard cannot see, git refuses
             emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,))) + "\n")
         except GateError as error:
@@ -67,17 +62,27 @@ def _install_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int
     return PASS
 
 
-def _exclude(repository: Repository) -> None:
+def _require_own_file(agent: HookedAgent, args: argparse.Namespace, repository: Repository) -> None:
+    """UsageError if this machine's hooks would go into a file that git tracks and that is the only one."""
+    if agent.local == agent.shared and not args.shared and repository.tracked(agent.local):
+        raise UsageError(
+            f"git tracks {agent.local}, and {agent.title} has no settings for one machine in a repository: "
+            f"use `install {agent.name} --shared` or `--user`. Nothing was changed."
+        )
+
+
+def _exclude(repository: Repository, agent: HookedAgent) -> None:
     """Keep the settings out of commits: their hooks name programs of this machine."""
+    local = agent.local
     try:
-        if exclude(repository.common_dir):
-            emit(f"added  {LOCAL_SETTINGS} to {paths.quote(str(repository.common_dir))}/info/exclude\n")
+        if exclude(repository.common_dir, agent):
+            emit(f"added  {local} to {paths.quote(str(repository.common_dir))}/info/exclude\n")
     except GateError as error:
-        complain(f"{LOCAL_SETTINGS} names programs of this machine, and git was not told to ignore it: {error}")
-    if repository.tracked(LOCAL_SETTINGS):
+        complain(f"{local} names programs of this machine, and git was not told to ignore it: {error}")
+    if repository.tracked(local):
         complain(
-            f"git tracks {LOCAL_SETTINGS}, whose hooks name programs of this machine: "
-            f"run `git rm --cached {LOCAL_SETTINGS}`, so that no commit has it."
+            f"git tracks {local}, whose hooks name programs of this machine: "
+            f"run `git rm --cached {local}`, so that no commit has it."
         )
 
 
@@ -94,30 +99,30 @@ def _add(path: Path, below: Path, hooks: Groups) -> bool:
     return True
 
 
-def _uninstall_claude(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _uninstall_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Take our hooks out of the settings; git's hook goes with a project's, unless it belongs to `install git`."""
     _require_one_place(args)
     if args.user:
-        path = user_settings(environ)
+        path = agent.user_settings(environ)
         _drop(path, path.parent)
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
-        _drop(_settings(repository, args), repository.root)
-        if not args.shared:
-            _take_back(repository)
+        _drop(_settings(repository, agent, args), repository.root)
+        if not args.shared or agent.local == agent.shared:
+            _take_back(repository, agent)
         ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.has_gate(repository):
             emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
     return PASS
 
 
-def _take_back(repository: Repository) -> None:
-    """Undo `_exclude`; where that cannot be done, what else there is to uninstall is still uninstalled."""
+def _take_back(repository: Repository, agent: HookedAgent) -> None:
+    """Undo `_exclude`; where that cannot be done, what else there is to do is still done."""
     try:
-        if take_back(repository.common_dir, repository.other_worktrees()):
-            emit(f"removed  {LOCAL_SETTINGS} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
+        if take_back(repository.common_dir, agent, repository.other_worktrees()):
+            emit(f"removed  {agent.local} from {paths.quote(str(repository.common_dir))}/info/exclude\n")
     except GateError as error:
-        complain(f"Whether git ignores {LOCAL_SETTINGS} was not looked at: {error}")
+        complain(f"Whether git ignores {agent.local} was not looked at: {error}")
 
 
 def _drop(path: Path, below: Path) -> None:
@@ -136,9 +141,9 @@ def _require_one_place(args: argparse.Namespace) -> None:
         raise UsageError("--shared and --user mean different files; give one of them.")
 
 
-def _settings(repository: Repository, args: argparse.Namespace) -> Path:
-    """The file of Claude Code's settings in a repository."""
-    return repository.root / (".claude/settings.json" if args.shared else LOCAL_SETTINGS)
+def _settings(repository: Repository, agent: HookedAgent, args: argparse.Namespace) -> Path:
+    """The file of the agent's settings in a repository."""
+    return repository.root / (agent.shared if args.shared else agent.local)
 
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -151,8 +156,8 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """UsageError for an agent: a person decides about the gate."""
     if name := next((name for name in AGENT_COMMANDS if environ.get(name)), ""):
         raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
-    if args.subcommand == "claude":
-        return _uninstall_claude(args, environ)
+    if agent := AGENTS.get(args.subcommand):
+        return _uninstall_agent(agent, args, environ)
     with open_repository(Path.cwd(), environ) as repository:
         lines = git_hooks.uninstall(repository)
         records = repository.common_dir / "vibe-gate"
@@ -164,17 +169,21 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 INSTALL = group(
-    "Put the gate where work happens: into git's hooks, or into Claude Code's.",
+    "Put the gate where work happens: into git's hooks, or into those of Claude Code or Gemini CLI.",
     """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
   vibe-gate install claude            for you, in .claude/settings.local.json
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
   vibe-gate install claude --user     in your own settings, for every repository
+  vibe-gate install gemini            for you, in .gemini/settings.json
 """,
     {
         "git": Command(GIT, (), _install),
-        "claude": Command(CLAUDE, (SHARED, USER), _install_claude),
+        **{
+            name: Command(CAPTURED.format(agent.title), (SHARED, USER), partial(_install_agent, agent))
+            for name, agent in AGENTS.items()
+        },
     },
 )
 
@@ -187,6 +196,6 @@ examples:
 """,
     {
         "git": Command(GIT, (), _uninstall),
-        "claude": Command(CLAUDE, (SHARED, USER), _uninstall),
+        **{name: Command(CAPTURED.format(agent.title), (SHARED, USER), _uninstall) for name, agent in AGENTS.items()},
     },
 )

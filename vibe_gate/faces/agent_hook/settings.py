@@ -1,4 +1,4 @@
-"""Claude Code's settings files: our hooks go in and out, everything else stays in its order, with its indentation."""
+"""Agents' settings files: our hooks go in and out, everything else stays in its order, with its indentation."""
 
 from __future__ import annotations
 
@@ -7,69 +7,16 @@ import os
 import re
 import secrets
 import stat
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.faces.claude_hook import capture, guard, spool
-
-SCRIPTS = ("vibe_gate/faces/claude_hook/capture.py", "vibe_gate/faces/claude_hook/guard.py")
-"""How an argument of our own hooks ends, wherever vibe-gate is installed."""
-
-CAPTURED = (
-    "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "Notification",
-    "SubagentStart", "SubagentStop", "PreCompact", "Stop", "SessionEnd",
-)  # fmt: skip
-"""What is kept of a session. PostToolUse says all that PreToolUse does, and how long the call took."""
-
-LAST = frozenset({"Stop", "SessionEnd"})
-"""Claude Code may end right after them, and takes hooks in the background with it."""
-
-GUARDED_TOOLS = "Bash|Edit|MultiEdit|Write|NotebookEdit"
-"""A matcher. Names alone are compared whole; in a pattern "Edit" would stand for other tools as well."""
-
-CAPTURE_TIMEOUT_S = 10
-GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, Claude Code goes on without it
-
-Groups = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Event -> groups of hooks, as the settings hold them."""
+from vibe_gate.faces.agent_hook import spool
+from vibe_gate.faces.agent_hook.agents import Groups
 
 _HALF = re.compile("[\ud800-\udfff]")
 _INDENTED = re.compile(r"\n([ \t]+)\S")
-
-
-def own_hooks(*, shared: bool = False, user: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """Our groups by event, in exec form: no shell. `shared`: what every machine has, `vibe-gate` on PATH.
-
-    Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository. `user`:
-    they do nothing where vibe-gate is not used.
-    """
-    more = (spool.USER,) if user else ()
-    seen = _hook("capture" if shared else capture.__file__, CAPTURE_TIMEOUT_S, *more)
-    guarded = _hook("guard" if shared else guard.__file__, GUARD_TIMEOUT_S, *more)
-    groups: dict[str, list[dict[str, Any]]] = {
-        event: [{"hooks": [seen if event in LAST else seen | {"async": True}]}] for event in CAPTURED
-    }
-    return groups | {"PreToolUse": [{"matcher": GUARDED_TOOLS, "hooks": [guarded]}]}
-
-
-def user_settings(environ: Mapping[str, str]) -> Path:
-    """The settings of Claude Code that are the user's own, with links resolved: they are the user's. UsageError."""
-    home = environ.get("CLAUDE_CONFIG_DIR") or (f"{environ['HOME']}/.claude" if environ.get("HOME") else "")
-    if not home:
-        raise UsageError("neither HOME nor CLAUDE_CONFIG_DIR is set, so there is no place for settings of your own.")
-    if not home.startswith("/"):
-        raise UsageError(f"{_shown(Path(home))} is a relative path: set HOME or CLAUDE_CONFIG_DIR to an absolute one.")
-    return Path(os.path.realpath(f"{home}/settings.json"))
-
-
-def _hook(script: str, timeout_s: int, *more: str) -> dict[str, Any]:
-    """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
-    own = [sys.executable, "-I", "-S", script, *more] if script.endswith(".py") else ["vibe-gate", script]
-    return {"type": "command", "command": own[0], "args": own[1:], "timeout": timeout_s}
 
 
 def read_settings(path: Path, below: Path) -> str | None:
@@ -154,6 +101,12 @@ def hooks_of(text: str, name: str) -> dict[str, list[Any]]:
     return {event: groups for event, groups in ours.items() if groups}
 
 
+def missing_scripts(hooks: Groups) -> bool:
+    """Whether our hooks name a script that is not there any more: vibe-gate was moved."""
+    every = (hook for groups in hooks.values() for group in groups for hook in _hooks(group) if _is_ours(hook))
+    return any(not Path(word).is_file() for hook in every for word in spool.words_of(hook) if word.endswith(".py"))
+
+
 def _without_ours(groups: list[Any]) -> list[Any]:
     left = []
     for group in groups:
@@ -174,7 +127,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
         raise UsageError(f"{name} is no JSON object; mend it first. Nothing was changed.")
     hooks = document.get("hooks", {})
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise UsageError(f'"hooks" in {name} is not what Claude Code reads (event -> list). Nothing was changed.')
+        raise UsageError(f'"hooks" in {name} is not an object of lists by event. Nothing was changed.')
     return document
 
 
@@ -202,11 +155,10 @@ def _hooks(group: object) -> list[Any]:
 
 
 def _is_ours(hook: object) -> bool:
-    arguments = hook.get("args") if isinstance(hook, dict) else None
-    if not isinstance(hook, dict) or not isinstance(arguments, list):
+    if not isinstance(hook, dict):
         return False
-    shared = hook.get("command") == "vibe-gate" and arguments in (["capture"], ["guard"])
-    return shared or any(str(argument).endswith(SCRIPTS) for argument in arguments)
+    words = spool.words_of(hook)
+    return spool.runs(words, "capture") or spool.runs(words, "guard")
 
 
 def _no_links(path: Path, below: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files that Edit and Write may not change: the gate's definitions, git's hooks, our hooks in Claude's settings."""
+"""Files that Edit and Write may not change: the gate's definitions, git's hooks, our hooks in agents' settings."""
 
 import json
 import os
@@ -9,7 +9,6 @@ EVIDENCE = "{0} holds evidence that only vibe-gate writes; look at it with `vibe
 HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
 SETTINGS = "{0} {1}; leave the hooks of vibe-gate there as they are, and ask the user if they should change"
 
-_OURS = ("claude_hook/guard.py", "claude_hook/capture.py")
 _SETTINGS_FILES = ("settings.json", "settings.local.json")
 
 
@@ -34,9 +33,9 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
 
 
 def _is_settings_folder(folder: str) -> bool:
-    """Whether Claude Code reads settings there: a project's `.claude`, or the user's own folder."""
+    """Whether an agent reads settings there: `.claude` or `.gemini`, or the user's own folder of Claude Code."""
     own = os.environ.get("CLAUDE_CONFIG_DIR")
-    return os.path.basename(folder) == ".claude" or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
+    return os.path.basename(folder) in (".claude", ".gemini") or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
 
 
 def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-arg]
@@ -49,9 +48,18 @@ def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-ar
     was, becomes = _parsed(before), _parsed(_after(tool, asked, before))
     if any(hook not in _hooks(becomes) for hook in _hooks(was)):
         return "would lose hooks of vibe-gate"
-    if becomes.get("disableAllHooks") and not was.get("disableAllHooks"):
+    if _are_off(becomes) and not _are_off(was):
         return "would switch all hooks off"
     return ""
+
+
+def _are_off(document: dict) -> bool:  # type: ignore[type-arg]
+    """Whether the settings switch off all hooks, or by their names those of vibe-gate."""
+    config = document.get("hooksConfig")  # Gemini CLI's
+    config = config if isinstance(config, dict) else {}
+    disabled = config.get("disabled")
+    named = any("vibe-gate" in str(name) for name in disabled) if isinstance(disabled, list) else False
+    return bool(document.get("disableAllHooks")) or config.get("enabled") is False or named
 
 
 def _after(tool: str, asked: dict, text: str) -> str:  # type: ignore[type-arg]
@@ -73,11 +81,14 @@ def _parsed(text: str) -> dict:  # type: ignore[type-arg]
 
 def _hooks(document: dict) -> list[str]:  # type: ignore[type-arg]
     """Our hooks, each with its event and matcher, as text to compare."""
+    from vibe_gate.faces.agent_hook.spool import runs, words_of
+
     found = []
     events = document.get("hooks")
     for event, groups in events.items() if isinstance(events, dict) else ():
         for group in groups if isinstance(groups, list) else ():
             for hook in group.get("hooks", ()) if isinstance(group, dict) else ():
-                if any(str(word).endswith(_OURS) for word in hook.get("args", ())):
+                words = words_of(hook) if isinstance(hook, dict) else []
+                if runs(words, "guard") or runs(words, "capture"):
                     found.append(json.dumps([event, group.get("matcher"), hook], sort_keys=True))
     return found

@@ -1,9 +1,10 @@
-"""`install claude` and `uninstall claude`: where they write, and what they say."""
+"""`install` and `uninstall` for agents: where they write, and what they say."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -164,6 +165,43 @@ def test_the_installation_is_a_warning_in_the_next_review_of_a_repository_with_a
     assert [(finding["path"], finding["level"]) for finding in findings] == [(".claude/settings.json", "warning")]
 
 
+def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it_is_shared(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    settings, ignored = where / ".gemini" / "settings.json", where / ".git" / "info" / "exclude"
+    settings.parent.mkdir()
+    before = '{\n    "ui": {"theme": "x"},\n    "hooks": {\n        "AfterTool": []\n    }\n}'
+    settings.write_text(before)
+    done = vibe_gate("install", "gemini", cwd=where, environ=environ)
+    assert (done.code, "only if you trust the folder" in done.err) == (0, True)
+    document = json.loads(settings.read_text())
+    (guard,), hook = document["hooks"]["BeforeTool"], document["hooks"]["AfterTool"][0]["hooks"][0]
+    assert (list(document), hook["timeout"]) == (["ui", "hooks"], 10_000)
+    assert hook["command"].endswith("capture.py gemini || true")
+    assert re.search(guard["matcher"], "write_file")
+    assert not re.search(guard["matcher"], "read_file")
+    assert b"/.gemini/settings.json" in ignored.read_bytes()
+    assert vibe_gate("install", "gemini", cwd=where, environ=environ).out.startswith("unchanged")
+
+    assert vibe_gate("install", "gemini", "--shared", cwd=where, environ=environ).code == 0
+    shared = json.loads(settings.read_text())["hooks"]["BeforeTool"]
+    assert [hook["command"] for hook in shared[0]["hooks"]] == ["vibe-gate guard gemini || true"]
+    assert not ignored.exists() or b".gemini" not in ignored.read_bytes()
+    git(where, "add", ".gemini")
+    done = vibe_gate("install", "gemini", cwd=where, environ=environ)
+    assert (done.code, "use `install gemini --shared` or `--user`" in done.err) == (2, True)
+
+    assert vibe_gate("uninstall", "gemini", cwd=where, environ=environ | {"GEMINI_CLI": "1"}).code == 2
+    assert vibe_gate("uninstall", "gemini", cwd=where, environ=environ).code == 0
+    assert json.loads(settings.read_text()) == {"ui": {"theme": "x"}}
+    assert not (where / ".git" / "hooks" / "reference-transaction").exists()
+
+    own = tmp_path / "home" / ".gemini" / "settings.json"
+    around = environ | {"GEMINI_CLI_HOME": str(tmp_path / "home")}
+    done = vibe_gate("install", "gemini", "--user", cwd=tmp_path, environ=around)
+    assert (done.code, done.out) == (0, f"wrote  capture and guard into {own}\n")
+    assert "capture.py gemini --user || true" in own.read_text()
+
+
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
     where = repository(tmp_path / "r")
     (where / ".claude").mkdir()
@@ -174,4 +212,4 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
 
 def test_without_a_target_the_command_says_what_to_type(tmp_path, environ):
     done = vibe_gate("install", cwd=repository(tmp_path / "r"), environ=environ)
-    assert (done.returncode, "SUBCOMMAND: git, claude" in done.stderr) == (2, True)
+    assert (done.returncode, "SUBCOMMAND: git, claude, gemini" in done.stderr) == (2, True)

@@ -1,6 +1,6 @@
-"""The spool: hook events of Claude Code as they come, until vibe-gate folds them (`store.captures`).
+"""The spool: hook events of agents as they come, until vibe-gate folds them (`store.captures`).
 
-One event becomes one line of `<common git dir>/vibe-gate/captures/<session id>/events.ndjson`,
+One event becomes one line of `<common git dir>/vibe-gate/captures/<session>/events.ndjson`,
 written by one call under a lock. It never speaks and never fails; an event that cannot be kept is a
 line in `gaps` beside the sessions. A process at every tool call: no JSON, no regular
 expressions, no pathlib.
@@ -23,24 +23,33 @@ LAST = (b'"hook_event_name":"Stop"', b'"hook_event_name":"SessionEnd"')
 PATIENCE_S = 1.0
 
 USER = "--user"
-"""Argument of hooks in a user's own settings, which Claude Code starts in every repository and outside of any."""
+"""Argument of hooks in a user's own settings, which agents start in every repository and outside of any."""
 
-PROJECT_SETTINGS = (b"/.claude/settings.local.json", b"/.claude/settings.json")
+PROJECT_SETTINGS = {
+    "": (b"/.claude/settings.local.json", b"/.claude/settings.json"),
+    "gemini": (b"/.gemini/settings.json",),
+}
+"""By agent; "" is Claude Code, whose hooks have no argument that names it."""
+
+FOLDERS = ("vibe_gate/faces/agent_hook/", "vibe_gate/faces/claude_hook/")
+"""Where the scripts are, wherever vibe-gate is installed; the second in settings that earlier versions wrote."""
+
 MAX_SETTINGS_BYTES = 1 << 20
 
 
-def main(*, user: bool = False) -> int:
-    """Keep the event on stdin. `user`: only where the hooks of a user's own settings are wanted."""
+def main(agent: str = "", *, user: bool = False) -> int:
+    """Keep the event of the agent on stdin. `user`: only where the hooks of a user's own settings are wanted."""
     try:
         spool = spool_folder(os.environ) if not user or is_used(project_of(os.environ)) else None
-        if spool is None:
+        if spool is None or agent not in PROJECT_SETTINGS:
             drain()
             return 0
         try:
             event = read_all()
-            if user and has_own_hook(project_of(os.environ), member(event, b"hook_event_name") or b"", b"capture"):
+            kind = member(event, b"hook_event_name") or b""
+            if user and has_own_hook(project_of(os.environ), kind, b"capture", agent):
                 return 0  # which keeps it
-            keep(spool, event)
+            keep(spool, event, agent)
             if any(kind in event for kind in LAST):
                 wait_for_others()
         except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
@@ -50,15 +59,16 @@ def main(*, user: bool = False) -> int:
     return 0
 
 
-def keep(spool: bytes, event: bytes) -> None:
-    """Append the event to the spool of its session. OSError, ValueError."""
+def keep(spool: bytes, event: bytes, agent: str = "") -> None:
+    """Append the event to the spool of its session, `<agent>.<id>` or the id alone. OSError, ValueError."""
     event = event.strip()
     if not (event.startswith(b"{") and event.endswith(b"}")):
         raise ValueError("not a hook event")
     if b"\n" in event or b"\r" in event:
         # Within a JSON string a line feed is always escaped: these stand between tokens.
         event = event.replace(b"\n", b" ").replace(b"\r", b" ")
-    append(spool, session_of(event), b'{"ts":%d,"event":%b}\n' % (time.time_ns() // 1_000_000, event))
+    session = os.fsencode(agent and agent + ".") + session_of(event)
+    append(spool, session, b'{"ts":%d,"event":%b}\n' % (time.time_ns() // 1_000_000, event))
 
 
 def append(spool: bytes, session: bytes, line: bytes) -> None:
@@ -159,7 +169,7 @@ def spool_folder(environ: "os._Environ[str]") -> bytes | None:
 
 
 def project_of(environ: "os._Environ[str]") -> bytes:
-    """The folder of the session, as Claude Code names it."""
+    """The folder of the session, as Claude Code names it, and Gemini CLI, which sets the variable, too."""
     return os.fsencode(environ.get("CLAUDE_PROJECT_DIR") or ".")
 
 
@@ -175,9 +185,9 @@ def is_used(project: bytes) -> bool:
     return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
 
 
-def has_own_hook(project: bytes, event: bytes, script: bytes) -> bool:
-    """Whether the project's settings start this script of vibe-gate for the event, as `install claude` writes it."""
-    texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS]
+def has_own_hook(project: bytes, event: bytes, script: bytes, agent: str = "") -> bool:
+    """Whether the project's settings start this script of vibe-gate for the event, as `install` writes it."""
+    texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS[agent]]
     # Most settings do not name it, and are not parsed.
     return any(starts(text, event.decode(), script.decode()) for text in texts if script in text)
 
@@ -189,21 +199,36 @@ def starts(settings: bytes, event: str, script: str) -> bool:
     try:
         groups = json.loads(settings)["hooks"][event]
         whole = [group for group in groups if script == "guard" or not group.get("matcher")]
-        commands = [[hook["command"], *hook.get("args", ())] for group in whole for hook in group["hooks"]]
-        return any(is_ours(command, script) for command in commands)
+        return any(is_there(words_of(hook), script) for group in whole for hook in group["hooks"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return False  # Claude Code takes no hook from these
+        return False  # the agent takes no hook from these
 
 
-def is_ours(command: list[str], script: str) -> bool:
-    """Whether the command is one that `install claude` writes into a project's settings, and its script is there."""
-    if USER in command:  # in the home directory both are the same file
+def words_of(hook: dict) -> list[str]:  # type: ignore[type-arg]
+    """The command of a hook: in exec form, as Claude Code's are, or a line for a shell, as Gemini CLI's are."""
+    if isinstance(hook.get("args"), list):
+        return [str(hook.get("command")), *map(str, hook["args"])]
+    import shlex
+
+    try:
+        return shlex.split(str(hook.get("command")))
+    except ValueError:  # a quote that is never closed
+        return []
+
+
+def runs(words: list[str], script: str) -> bool:
+    """Whether the command runs this script of vibe-gate, as `install` writes it."""
+    files = tuple(f"{folder}{script}.py" for folder in FOLDERS)
+    by_name = words[:2] == ["vibe-gate", script] and "".join(words[2:3]) in PROJECT_SETTINGS
+    return by_name or any(word.endswith(files) for word in words)
+
+
+def is_there(words: list[str], script: str) -> bool:
+    """Whether the command is one that `install` writes into a project's settings, and its script is there."""
+    if USER in words or not runs(words, script):  # in the home directory both are the same file
         return False
-    file = f"/claude_hook/{script}.py"
-    return command[:2] == ["vibe-gate", script] or any(
-        part.endswith(file) and os.path.isfile(part)  # noqa: PTH113
-        for part in command
-    )
+    files = [word for word in words if word.endswith(f"{script}.py")]
+    return all(map(os.path.isfile, files))
 
 
 def common_dir(start: bytes) -> bytes | None:
@@ -254,7 +279,7 @@ def others() -> bool:
         tasks = b"/proc/%d/task/" % os.getppid()
         for task in os.listdir(tasks):  # noqa: PTH208
             for child in first_line(tasks + task + b"/children").split():
-                if int(child) != os.getpid() and b"claude_hook/capture.py" in first_line(b"/proc/%b/cmdline" % child):
+                if int(child) != os.getpid() and b"_hook/capture.py" in first_line(b"/proc/%b/cmdline" % child):
                     return True
     except OSError:  # it is gone, or this is no Linux
         return False

@@ -1,0 +1,146 @@
+"""The agents into whose settings hooks are installed: their files, and what their hooks look like there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.agent_hook import capture, guard, spool
+
+Groups = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Event -> groups of hooks, as the settings hold them."""
+
+CAPTURE_TIMEOUT_S = 10
+GUARD_TIMEOUT_S = 5  # it takes a hundredth of a second; when time is up, the agent goes on without it
+
+
+class HookedAgent(Struct, frozen=True):
+    """One agent. `local` and `shared` are its settings in a repository: this machine's own, and everyone's.
+
+    `captured` is what is kept of a session; `guarding` the event before a tool runs, `guarded` the matcher of tools.
+    `hook` makes a hook of a script, its arguments and its seconds.
+    """
+
+    name: str
+    title: str
+    local: str
+    shared: str
+    user_folder: Callable[[Mapping[str, str]], str]
+    captured: tuple[str, ...]
+    guarding: str
+    guarded: str
+    hook: Callable[[str, tuple[str, ...], int], dict[str, Any]]
+    background: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def argument(self) -> tuple[str, ...]:
+        """How its hooks name it to the scripts; Claude Code's, which are older, do not."""
+        return (self.name,) if self.name in spool.PROJECT_SETTINGS else ()
+
+    def hooks(self, *, shared: bool = False, user: bool = False) -> dict[str, list[dict[str, Any]]]:
+        """Our groups by event. `shared`: what every machine has, `vibe-gate` on PATH.
+
+        Otherwise a bare interpreter, which starts in a tenth of the time: no site, nothing from the repository.
+        `user`: they do nothing where vibe-gate is not used.
+        """
+        more = (*self.argument, *((spool.USER,) if user else ()))
+        seen = self.hook("capture" if shared else capture.__file__, more, CAPTURE_TIMEOUT_S)
+        guarded = self.hook("guard" if shared else guard.__file__, more, GUARD_TIMEOUT_S)
+        groups: dict[str, list[dict[str, Any]]] = {
+            event: [{"hooks": [seen | {"async": True} if event in self.background else seen]}]
+            for event in self.captured
+        }
+        return groups | {self.guarding: [{"matcher": self.guarded, "hooks": [guarded]}]}
+
+    def user_settings(self, environ: Mapping[str, str]) -> Path:
+        """The settings that are the user's own, with links resolved: they are the user's. UsageError."""
+        return Path(os.path.realpath(f"{self.user_folder(environ)}/settings.json"))
+
+
+def _words(script: str, more: tuple[str, ...]) -> list[str]:
+    """`script`: a file for a bare interpreter, or a command of `vibe-gate`."""
+    return [sys.executable, "-I", "-S", script, *more] if script.endswith(".py") else ["vibe-gate", script, *more]
+
+
+def _claude_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+    """In exec form: no shell."""
+    words = _words(script, more)
+    return {"type": "command", "command": words[0], "args": words[1:], "timeout": timeout_s}
+
+
+def _gemini_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+    """Gemini CLI knows lines for a shell only, counts milliseconds, and shows the name.
+
+    Exit code 2 would refuse the prompt or call; Python exits so if the script is gone.
+    """
+    name, line = f"vibe-gate {Path(script).stem}", f"{shlex.join(_words(script, more))} || true"
+    return {"name": name, "type": "command", "command": line, "timeout": timeout_s * 1000}
+
+
+def _claude_folder(environ: Mapping[str, str]) -> str:
+    return _absolute("CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude"))
+
+
+def _gemini_folder(environ: Mapping[str, str]) -> str:
+    home = environ.get("GEMINI_CLI_HOME")
+    return _absolute("GEMINI_CLI_HOME", f"{home}/.gemini" if home else _below_home(environ, ".gemini"))
+
+
+def _below_home(environ: Mapping[str, str], name: str) -> str:
+    return f"{environ['HOME']}/{name}" if environ.get("HOME") else ""
+
+
+def _absolute(variable: str, folder: str) -> str:
+    if not folder:
+        raise UsageError(f"neither HOME nor {variable} is set, so there is no place for settings of your own.")
+    if not folder.startswith("/"):
+        shown = paths.quote(str(Path(folder)))
+        raise UsageError(f"{shown} is a relative path: set HOME or {variable} to an absolute one.")
+    return folder
+
+
+_CLAUDE_EVENTS = (
+    "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionDenied", "Notification",
+    "SubagentStart", "SubagentStop", "PreCompact", "Stop", "SessionEnd",
+)  # fmt: skip
+"""PostToolUse says all that PreToolUse does, and how long the call took."""
+
+CLAUDE = HookedAgent(
+    name="claude",
+    title="Claude Code",
+    local=".claude/settings.local.json",
+    shared=".claude/settings.json",
+    user_folder=_claude_folder,
+    captured=_CLAUDE_EVENTS,
+    # It may end right after these, and takes hooks in the background with it.
+    background=frozenset(_CLAUDE_EVENTS) - {"Stop", "SessionEnd"},
+    guarding="PreToolUse",
+    # Names alone are compared whole; in a pattern "Edit" would stand for other tools as well.
+    guarded="Bash|Edit|MultiEdit|Write|NotebookEdit",
+    hook=_claude_hook,
+)
+
+GEMINI = HookedAgent(
+    name="gemini",
+    title="Gemini CLI",
+    local=".gemini/settings.json",
+    shared=".gemini/settings.json",
+    user_folder=_gemini_folder,
+    captured=("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"),
+    guarding="BeforeTool",
+    guarded=f"^({'|'.join(guard.GEMINI_TOOLS)})$",  # an expression
+    hook=_gemini_hook,
+    notes=("Gemini CLI runs these hooks only when it is started in this folder, and only if you trust the folder.",),
+)
+
+AGENTS = {agent.name: agent for agent in (CLAUDE, GEMINI)}
+"""By the name that `vibe-gate install` has for them."""

@@ -1,0 +1,113 @@
+"""Refuse, before the tool runs, what would go around the gate; say nothing about everything else.
+
+    python -I -S .../guard.py [gemini] [--user] < event.json
+
+Most calls end after a search for a few words in the event. What cannot be understood goes through and is noted
+as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
+"""
+
+import os
+import sys
+
+MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".claude", b".gemini")
+"""One of them stands in the input of every call that is refused."""
+
+GEMINI_TOOLS = {"run_shell_command": "Bash", "write_file": "Write", "replace": "Edit"}
+"""Gemini CLI's tools by Claude Code's names: their arguments are called alike but for two."""
+
+EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+
+
+def main(agent: str = "", *, user: bool = False) -> int:
+    """Judge the event of the agent ("": Claude Code) on stdin; the decision, if there is one, goes to stdout. Always 0.
+
+    As a `user`'s own hook only where vibe-gate is used. It refuses also where the project has a guard of its own,
+    because an agent may write what looks like one; the project's then keeps the call.
+    """
+    try:
+        event = read_all()
+        # A key stands in bare quotes, which no text inside can hold.
+        asked = event[max(event.find(b'"tool_input":'), 0) :]
+        if any(mark in asked for mark in MARKS) and (not user or is_used()):
+            judge(event, agent, user=user)
+    except BaseException:  # noqa: BLE001, S110  the agent goes on whatever happens here
+        pass
+    return 0
+
+
+def is_used() -> bool:
+    """Whether vibe-gate is used in the session's repository."""
+    from vibe_gate.faces.agent_hook import spool
+
+    return spool.is_used(spool.project_of(os.environ))
+
+
+def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
+    """Refuse the call, if it is one to refuse; note what cannot be understood. `agent` and `user` as of `main`."""
+    import json
+
+    from vibe_gate.faces.agent_hook import spool
+
+    try:
+        call = json.loads(event)
+        if reason := refusal(call, os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or "/"):
+            reason = "vibe-gate: " + reason + "."
+            os.write(1, json.dumps(decision(reason, agent)).encode())
+            kind = str(call.get("hook_event_name", "PreToolUse")).encode()
+            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), kind, b"guard", agent)
+            # A refused call has no event of its own afterwards.
+            if not is_kept and (folder := spool.spool_folder(os.environ)):
+                spool.keep(folder, json.dumps({**call, "refused": reason}).encode(), agent)
+    except BaseException as error:  # noqa: BLE001
+        if folder := spool.spool_folder(os.environ):
+            spool.note_gap(folder, f"guard: {type(error).__name__}: {error}")
+
+
+def decision(reason: str, agent: str) -> dict:  # type: ignore[type-arg]
+    """A refusal in the form that the agent reads."""
+    if agent == "gemini":
+        return {"decision": "deny", "reason": reason}
+    output = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": output}
+
+
+def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
+    """Why the call is refused; "" if it is not. `project` is the folder of the session."""
+    from vibe_gate.faces.agent_hook import commands, edits, spool
+
+    own = os.path.realpath(os.fsdecode(spool.common_dir(os.fsencode(project)) or b"/"))
+    if own == "/":  # no repository: nothing is guarded
+        return ""
+
+    def elsewhere(folder: str) -> bool:
+        # A folder that cannot be known before the line runs is free: git's own hook looks at what is committed there.
+        found = spool.common_dir(os.fsencode(os.path.realpath(folder)))
+        inside = os.path.realpath(os.fsdecode(found or b"/")) + "/"
+        return not inside.startswith(own + "/") and not (folder + "/").startswith(own + "/")
+
+    tool, asked, cwd = call.get("tool_name"), call.get("tool_input", {}), call.get("cwd") or project
+    if tool in GEMINI_TOOLS:
+        tool = GEMINI_TOOLS[tool]
+        cwd = os.path.join(cwd, asked.get("dir_path") or "")  # noqa: PTH118
+        asked = {**asked, "replace_all": asked.get("allow_multiple")}
+    if tool == "Bash":
+        return commands.refused(asked["command"], cwd, elsewhere)
+    if tool in EDITING:
+        path = os.path.realpath(os.path.join(cwd, os.path.expanduser(asked[EDITING[tool]])))  # noqa: PTH111, PTH118
+        return edits.refused(tool, asked, path, own)
+    return ""
+
+
+def read_all() -> bytes:
+    """All of stdin."""
+    parts = []
+    while part := os.read(0, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+if __name__ == "__main__":
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    sys.path.insert(0, os.path.dirname(package))  # noqa: PTH120
+    main("gemini" if "gemini" in sys.argv else "", user="--user" in sys.argv)
+    os._exit(0)  # nothing is left to be flushed or cleaned up

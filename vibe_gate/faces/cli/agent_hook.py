@@ -1,0 +1,21 @@
+"""`vibe-gate capture` and `guard`: what the hooks of coding agents call. Not for people."""
+
+from __future__ import annotations
+
+from vibe_gate.faces.agent_hook import capture, guard
+from vibe_gate.faces.cli.command import Command, argument
+
+# No choices: with exit code 2 for an agent that this version does not know, the agent could not go on.
+AGENT = argument("agent", metavar="AGENT", nargs="?", default="", help="gemini; default: Claude Code")
+
+CAPTURE = Command(
+    "For machines: Keep the hook event of an agent that comes on stdin. Says nothing, always exits 0.",
+    (AGENT,),
+    lambda args, environ: capture.main(args.agent),
+)
+
+GUARD = Command(
+    "For machines: Refuse, before a tool of an agent runs, what would go around the gate. Always exits 0.",
+    (AGENT,),
+    lambda args, environ: guard.main(args.agent),
+)
