@@ -113,7 +113,7 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
     assert "2 prompts of 1 session shared (redacted)" in said
     screen, whole = terminal.shown.split("Share this?", 1)
     for part in ("Ada <", shared.remote, "refs/notes/vibe-gate-prompts", "2 prompts of 1 session, on 1 commit",
-                 "Claude Code session 1f3c9a1e 1: Rename total", "2: Use "):  # fmt: skip
+                 "Claude Code session 1f3c9a1e\n    1: Rename total\n    2: Use "):  # fmt: skip
         assert part in screen
     assert "x" * 99 in whole
     for text in (terminal.shown, json.dumps(shared.notes())):

@@ -31,9 +31,9 @@ MAX_COMMITS = 200
 """Of a push, the newest, whose prompts leave: each note takes git a moment."""
 
 MAX_SHOWN = 30
-"""Prompts whose beginnings are on the screen."""
+"""Lines of the screen about sessions and how their prompts begin."""
 
-BEGINNING = 64
+BEGINNING = 48
 """Letters of each."""
 
 SETTING = "vibe-gate.{}.sharePrompts"
@@ -44,10 +44,12 @@ NEVER = "vibe-gate.sharePrompts"
 
 SCREEN = """\
 
-vibe-gate: this push can take along what the agents were asked for ([share] prompts = "{mode}")
+vibe-gate: this push can take along what the agents were asked for
+           ([share] prompts = "{mode}" in gate.toml)
 
   to        {url}, {ref}
-            Who can read the repository can read it, and it stays in that ref's history.
+            Who can read the repository can read it, and it stays in
+            that ref's history.
   from      {person}
   prompts   {count}, on {commits}
 
@@ -172,7 +174,7 @@ def screen(leaving: _Leaving) -> str:
     limits = (
         "Only these digests leave. The digest of a short prompt can be guessed."
         if leaving.mode == "digest"
-        else "Secrets that vibe-gate knows are replaced; names, paths and the rest stand as they were typed."
+        else "Secrets that vibe-gate knows are replaced; the rest stands as it was typed."
     )
     return SCREEN.format(
         mode=leaving.mode,
@@ -190,12 +192,13 @@ def _beginnings(leaving: _Leaving) -> Iterator[str]:
     for session in leaving.sessions:
         title = captures.session_title(session.session)
         if leaving.mode == "digest":
-            yield f"  {title}: {counted(session.turns, 'prompt')}, SHA-256 {session.sha256}"
+            yield f"  {title}: {counted(session.turns, 'prompt')}\n    SHA-256 {session.sha256}"
             continue
+        yield f"  {title}"
         for prompt in session.prompts:
             line = show_text(" ".join(prompt.text.split()))
             cut = f"{line[:BEGINNING]}... ({counted(len(prompt.text), 'character')})" if len(line) > BEGINNING else line
-            yield f"  {title} {prompt.turn}: {cut}"
+            yield f"    {prompt.turn}: {cut}"
 
 
 def _whole(leaving: _Leaving) -> Iterator[str]:
