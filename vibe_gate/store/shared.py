@@ -86,7 +86,7 @@ class SharedAnswer(Struct, frozen=True, kw_only=True):
     answer: dict[str, Any]
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class QuestionClaim(Struct, frozen=True, kw_only=True):
     """Who asks a question, a random name, and until when at the latest."""
 
     who: str
@@ -214,7 +214,7 @@ class SharedStore:
 
     def _claimed(self, key: str, until: datetime) -> bool:
         folder, number = self._codes.name("claims", key), 0
-        body = to_json(Claim(who=self._who, until=until)).encode()
+        body = to_json(QuestionClaim(who=self._who, until=until)).encode()
         for _ in range(MAX_TAKEN_OVER):
             if number > MAX_NUMBER:
                 break
@@ -228,13 +228,13 @@ class SharedStore:
             number = int(taken[-1][-6:]) + 1 if taken else 0
         return True  # somebody fills the folder
 
-    def _claim(self, name: str) -> Claim | None:
+    def _claim(self, name: str) -> QuestionClaim | None:
         data = self._objects.get(name, MAX_ANSWER_BYTES)
         body = None if data is None else self._codes.body(name, data)
         if data is not None and body is None:
             self._strange.add(name)
         try:
-            return None if body is None else decode(Claim, body)
+            return None if body is None else decode(QuestionClaim, body)
         except ValueError:
             return None
 
