@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,12 @@ from answers import answers, fails, passes, said
 from command import vibe_gate
 from repos import SWALLOWS, Repo, gated
 from wire import answering
-from working import writes
+from working import CHECKED, writes
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.git import open_repository
+from vibe_gate.run.fix import repair_of
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -49,3 +55,54 @@ def test_the_built_in_workflow_repairs_until_the_rubrics_pass(repo):
     patch = next((repo.path / done.json["bundle"]).glob("made.patch"))
     repo.git("apply", str(patch))
     assert (repo.path / "src/load.py").read_text() == REPAIRED
+
+
+@pytest.mark.slow  # a review, then five conversations
+@pytest.mark.usefixtures("real_cli")
+def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo):
+    steps = (*writes("src/load.py", WORSE), STILL_FAILS, *writes("src/load.py", REPAIRED), PASSES)
+    with answering(FAILS, *steps) as model:
+        environ = {**repo.environ, **model.environ}
+        reviewed = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
+        run = reviewed.json["run_id"]
+        done = vibe_gate("run", "--fix", run, "--apply", cwd=repo.path, environ=environ)
+        asked = [request.all_text for request in model.script.requests]
+        again = vibe_gate("review", "--json", cwd=repo.path, environ=environ)
+    assert (reviewed.code, done.code, again.code, model.script.finished) == (1, 0, 0, True), done.out + done.err
+    assert (repo.path / "src/load.py").read_text() == REPAIRED
+    assert "applied   to the working tree" in done.out
+    assert "src/load.py:4: except OSError:" in asked[1] and "The change under review" in asked[1]
+    nothing = vibe_gate("run", "--fix", again.json["run_id"], cwd=repo.path, environ=environ)
+    assert (nothing.code, nothing.out) == (0, f"Run {again.json['run_id']} passed; there is nothing to fix.\n")
+
+
+def failed_check(repo: Repo) -> str:
+    """Review, by a rubric that needs no model; the id of the run, which fails."""
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.replace('"clean"', '"quality"'))
+    repo.commit("A check")
+    repo.write("src/load.py", "def load(path):\n    return open(path).read()  # TODO\n")
+    done = vibe_gate("review", "--json", cwd=repo.path, environ=repo.environ)
+    assert done.code == 1, done.err
+    return str(done.json["run_id"])
+
+
+def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
+    run = failed_check(repo)
+    with open_repository(repo.path, environ) as repository:
+        found = repair_of(repository, run, datetime.now(UTC))
+        assert (found.change.kind, found.change.after, found.remark) == ("worktree", repository.snapshot(), "")
+        assert found.review(ReviewRequest(Selection("worktree"))).rubrics == ("quality",)
+    repo.write("src/more.py", "MORE = 1\n")
+    with open_repository(repo.path, environ) as repository:
+        found = repair_of(repository, run, datetime.now(UTC))
+        assert f"Your files changed since run {run}" in found.remark
+        assert [file.path for file in found.change.files] == ["src/load.py", "src/more.py"]
+    both = vibe_gate("run", "fix", "--fix", run, cwd=repo.path, environ=repo.environ)
+    assert (both.code, "name no workflow" in both.err) == (2, True)
+
+
+def test_a_repair_without_a_key_says_so(repo):
+    run = failed_check(repo)
+    done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=repo.environ)
+    assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, field
 from vibe_gate.agent import Image, Stop, TurnProgress
 from vibe_gate.domain import escape
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.verdict import CriterionResult
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.domain.workflow import IMAGE_TYPES, MAX_IMAGE_BYTES
 from vibe_gate.errors import UsageError
 from vibe_gate.judging.brief import fence
@@ -95,9 +95,16 @@ def handed_over(context: Context, nonce: str) -> Iterator[str]:
         yield f"From the stage {name}.\n\n{said or 'It left nothing to hand over.'}"
 
 
+def shown(background: Iterable[tuple[str, str]], nonce: str) -> Iterator[str]:
+    """A section for each title and text that an agent is shown as material."""
+    yield from (f"{title}:\n\n{_data(text, nonce)}" for title, text in background)
+
+
 def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
     if isinstance(result, StageResult):
-        yield f"Outcome {result.outcome}, verdict", "\n".join(_verdict(result))
+        verdict = result.verdict
+        found = found_by(verdict.rubrics, verdict.findings) if verdict else ()
+        yield f"Outcome {result.outcome}, verdict", "\n".join(found)
         message, patch = result.message, result.patch.decode("utf-8", "replace")
     else:
         said = [message for message in result.messages if message.role == "assistant"]
@@ -108,19 +115,17 @@ def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
     yield "Patch", patch if len(patch) <= MAX_PATCH else f"{patch[:MAX_PATCH]}\n(cut here; read the files for the rest)"
 
 
-def _verdict(result: StageResult) -> Iterator[str]:
-    if result.verdict is None:
-        return
-    verdict = result.verdict
-    settled = [one for one in verdict.findings if one.is_refuted or one.waiver is not UNSET]
-    for rubric in verdict.rubrics:
+def found_by(rubrics: Sequence[RubricResult], findings: Sequence[Finding]) -> Iterator[str]:
+    """What rubrics object to, and why, without what was refuted or let pass."""
+    settled = [one for one in findings if one.is_refuted or one.waiver is not UNSET]
+    for rubric in rubrics:
         yield f"{rubric.id}: {rubric.outcome}"
         for one in rubric.criteria:
-            own = [finding for finding in verdict.findings if finding.is_of(rubric.id, one.id)]
+            own = [finding for finding in findings if finding.is_of(rubric.id, one.id)]
             if one.outcome != "pass" and not (own and all(finding in settled for finding in own)):
                 yield f"  {one.id}: {one.outcome}: {one.reason}"
                 yield from dict.fromkeys(_grounds(one))
-    for finding in [one for one in verdict.findings if one not in settled][:MAX_FINDINGS]:
+    for finding in [one for one in findings if one not in settled][:MAX_FINDINGS]:
         yield f"{finding.path}:{finding.line}: {finding.level}: {finding.message} [{finding.criterion}]"
 
 

@@ -185,21 +185,25 @@ def not_replayed(task: ReplayTask, why: str) -> ReplayRow:
 
 def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> StoredRun:
     """The run of the task. StorageError, IntegrityError, UsageError: it cannot be replayed, and why."""
-    entry = RunEntry(task.run_id, task.key)
+    found = sealed_run(repository, RunEntry(task.run_id, task.key), now)
+    if found.summary.workflow != WORKFLOW:
+        raise UsageError("it is the run of a workflow, whose agents would work again")
+    return found
+
+
+def sealed_run(repository: Repository, entry: RunEntry, now: datetime) -> StoredRun:
+    """The run, of whatever workflow. StorageError, IntegrityError."""
     folder = repository.root / entry.bundle
-    if not task.key or not folder.is_dir():
+    if not entry.key or not folder.is_dir():
         raise StorageError(NOT_HERE)
     bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)))
-    if foreign := bundles.provenance.foreign(task.key, task.run_id):
+    if foreign := bundles.provenance.foreign(entry.key, entry.run_id):
         raise StorageError(f"it is foreign: {foreign}")
     about = read_bundle(folder).about
     if about.get("schema") != FORMAT:
         raise StorageError(f"it has format {about.get('schema')}, and this version reads {FORMAT}")
     sealed = bundles.documents(entry)
-    summary = bundles.receipted(entry)
-    if summary.workflow != WORKFLOW:
-        raise UsageError("it is the run of a workflow, whose agents would work again")
-    return StoredRun(entry, summary, about, _questions(sealed), _is_redacted(sealed))
+    return StoredRun(entry, bundles.receipted(entry), about, _questions(sealed), _is_redacted(sealed))
 
 
 def _questions(sealed: SealedDocuments) -> Mapping[str, str]:

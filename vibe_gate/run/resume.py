@@ -24,7 +24,7 @@ from vibe_gate.store import RunResult, read_bundle
 LIMITS = ("base", "definitions", "max_cost_usd", "deadline_s")
 """Fields of a ReviewRequest that run.json keeps of a run."""
 
-OWN = ("agent", "session", "model", "reviewing", "apply")
+OWN = ("agent", "session", "model", "reviewing", "apply", "fix")
 """Fields of a RunRequest that it keeps."""
 
 
@@ -41,6 +41,7 @@ class KeptRequest(Struct, frozen=True, kw_only=True):
     model: str | None
     apply: bool
     reviewing: bool
+    fix: str = ""
 
     def require_model(self) -> None:
         """ValueError: the model is a word that the agent's command line would take for something else."""

@@ -24,7 +24,7 @@ from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation
 from vibe_gate.run.model import RunModel
-from vibe_gate.run.prompts import DATA_RULE, StageRequest, handed_over
+from vibe_gate.run.prompts import DATA_RULE, StageRequest, handed_over, shown
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
@@ -60,7 +60,8 @@ class AgentTurns:
 
     `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
 
-    `notes` are sentences for people about turns that have ended.
+    `notes` are sentences for people about turns that have ended. `background`: titles and texts that agents that write
+    are shown as material.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class AgentTurns:
         tick: Progress | None,
     ) -> None:
         self.notes: list[str] = []
+        self.background: tuple[tuple[str, str], ...] = ()
         self._gate, self._run, self._model = facts.gate, run, model
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
 
@@ -148,7 +150,9 @@ class AgentTurns:
             self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
         sections = [*asked.text(model.nonce, self._read, partial(self._output, model, tree, node))]
         sections += handed_over(asked.context, model.nonce)
-        has_data = bool(asked.context or asked.prompt_command)
+        background = self.background if agent.writes else ()
+        sections += shown(background, model.nonce)
+        has_data = bool(asked.context or asked.prompt_command or background)
         return Turn(
             node=node,
             prompt="\n\n".join(sections),

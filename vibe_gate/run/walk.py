@@ -26,7 +26,7 @@ from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext,
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
@@ -35,8 +35,10 @@ from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.deadline import GRACE_S, Deadline
 from vibe_gate.run.facts import catch_up, facts_of
-from vibe_gate.run.prompts import StageRequest
+from vibe_gate.run.fix import Repair, background, repair_of
+from vibe_gate.run.prompts import StageRequest, found_by
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
+from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.sharing import open_shared, told, unshared
@@ -52,7 +54,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     the one at the trusted revision. `model` is for stages that name none. `interactive`: a person is asked before each
     agent. `apply`: put what the agents changed into the working tree, if the run passes and nothing of it steers agents
     or decides about a gate. `reviewing`: the verdict is about the change as it was given, whatever agents made of it.
-    `resumed`: the run that is gone on with.
+    `resumed`: the run that is gone on with. `fix`: the id of a stored run, whose change and rubrics it is about.
     """
 
     review: ReviewRequest
@@ -67,6 +69,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     apply: bool = False
     reviewing: bool = False
     resumed: KeptRun | None = None
+    fix: str = ""
 
 
 async def run_workflow(
@@ -89,7 +92,12 @@ async def run_workflow(
     with open_repository(start, environ) as repository:
         progress("change", "reading the change")
         with Deadline(began_at, request.review.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
-            change = repository.change(request.review.selection)
+            repair = repair_of(repository, request.fix, clock()) if request.fix else None
+            if repair is None:
+                change = repository.change(request.review.selection)
+            else:
+                change, request = repair.change, replace(request, review=repair.review(request.review))
+                _require_same_files(request, repair, repository)
             base, definitions = request.review.base, request.review.definitions
             gate = request.gate or gate_for(repository, change, base=base, definitions=definitions)
             plan = _plan(request, gate, change)
@@ -110,12 +118,36 @@ async def run_workflow(
         stages = Stages(facts, run, repository, review, progress=progress, tick=tick, approve=asks, files=plan.files)
         with recording(run, facts), stages.open():
             keep_contents(repository, change, run, named=False)
+            _set_background(request, repair, stages)
             problem = await _carried_out(plan, stages, request)
             progress("seal", "writing the verdict")
             done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
         done = _shareable(done, repository, run, apart)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         return _applied(done, repository, stages.trees.own.start) if request.apply else done
+
+
+def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:
+    """UsageError: what the repair makes could not be put into the working tree, so that nothing is paid for that."""
+    if request.apply and not repository.still_holds(repair.change.after):
+        raise UsageError(
+            f"--apply needs the files that run {request.fix} reviewed, and your working tree has others. Leave it out; "
+            "`git apply -3` can merge the patch."
+        )
+
+
+def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) -> None:
+    """Show the agents of a repair what is known of the change; take over what the run that is fixed was answered."""
+    run, facts, repository = stages.run, stages.facts, stages.trees.own.repository
+    if request.workflow != FIX or (repair is None and any(one.id == FIX for one in facts.gate.workflows)):
+        return
+    shown = [*background(repository, facts.change, run, request.fix)]
+    if repair is not None:
+        recall_answers(repair.run, repository, facts, run)
+        stages.turns.notes += filter(None, [repair.remark])
+        found = repair.run.summary
+        shown.insert(0, (f"What run {request.fix} found", "\n".join(found_by(found.rubrics, found.findings))))
+    stages.turns.background = tuple(shown)
 
 
 def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart: str) -> WorkflowRun:

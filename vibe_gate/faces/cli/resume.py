@@ -46,6 +46,7 @@ def _request(args: argparse.Namespace, run: KeptRun) -> RunRequest:
         model=asked.model,
         interactive=(args.mode or run.mode) == "interactive",
         apply=asked.apply,
+        fix=asked.fix,
         reviewing=asked.reviewing,
         resumed=run,
     )

@@ -22,16 +22,19 @@ from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
-from vibe_gate.faces.cli.output import COLUMNS, emit, now, share, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, share, wrapped
 from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
+from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
 from vibe_gate.faces.cli.screen import print_document, screen
+from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
+from vibe_gate.run.fix import nothing_to_fix
 from vibe_gate.run.summary import of_change
 from vibe_gate.run.walk import RunRequest, run_workflow
 
 _AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
-_AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": ""}
+_AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": "", "fix": None}
 """Options of a review that a run does not have, and those of a run that going on with a session does not have."""
 
 SHOWN_FILES, SHOWN_ROWS = 8, 5
@@ -43,6 +46,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("words", nargs="*", metavar="WORKFLOW [REV | A..B]", help="a workflow's id, and the change")
     what.add_argument("--agent", metavar="ID", help="run one agent, as a workflow of one stage")
     what.add_argument("--prompt", metavar="TEXT", help="what that agent is asked")
+    what.add_argument(
+        "--fix", nargs="?", const="", metavar="RUN", help=f"repair what a run found: {RUN_HELP} (default: the newest)"
+    )
     what.add_argument("--staged", action="store_true", help="about the index against HEAD")
     what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
     what.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
@@ -70,7 +76,26 @@ def _model(text: str) -> str:
 
 def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Run what the arguments name. `args.session`: the session with which `args.agent` goes on, "" for a new one."""
+    if args.fix is not None:
+        return _fixed(args, environ)
     done = carried_out(_request(args, environ), Path.cwd(), environ)
+    shown(done, environ, as_json=args.json)
+    return done.review.summary.exit_code
+
+
+def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Repair what a stored run found; say so if that is nothing."""
+    if args.words or args.staged or args.agent is not None or args.prompt is not None:
+        raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
+    runs, meant = StoredRuns(environ).opened(args.fix or None)
+    run_id = meant.entry.run_id
+    complain(f"note: run {run_id} ({meant.matched})")
+    if not (stored := runs.read(meant)).complete:
+        raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
+    if why := nothing_to_fix(stored.summary):
+        emit(stored.summary.to_json() if args.json else f"{why}\n")
+        return PASS
+    done = carried_out(replace(_request(args, environ), fix=run_id), runs.root, environ)
     shown(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
@@ -90,7 +115,7 @@ def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], 
 
 
 def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
-    words = list(args.words)
+    words = [FIX] if args.fix is not None else list(args.words)
     if args.agent is None and not words:
         raise UsageError("name a workflow, or use --agent ID --prompt TEXT.")
     if (args.agent is None) != (args.prompt is None):
@@ -243,11 +268,12 @@ RUN = Command(
     "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
     (_add_arguments,),
     run,
-    "vibe-gate run [WORKFLOW | --agent ID --prompt TEXT] [REV | A..B] ...",
+    "vibe-gate run [WORKFLOW | --fix [RUN] | --agent ID --prompt TEXT] [REV | A..B] ...",
     """\
 examples:
   vibe-gate run review-and-fix          about your uncommitted work
   vibe-gate run review-and-fix main..   about what your branch added
+  vibe-gate run --fix                   repair what the newest run found
   vibe-gate run --agent fixer --prompt "Make the tests pass." --apply
 """,
 )

@@ -1,0 +1,151 @@
+"""Repairing what a stored run found: the change that the repair begins with, and what its agents are shown besides.
+
+    run -> the reviewed trees, or the files as they are by now -> the workflow `fix`, gated by the run's rubrics
+
+Its agents are shown the change, and the sessions in which it was made: captured ones of other programs, by the contents
+that they wrote, and those of our own agents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
+from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GateError, StorageError
+from vibe_gate.git import Repository
+from vibe_gate.run.conversation import sessions_of
+from vibe_gate.run.prompts import MAX_PATCH
+from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
+from vibe_gate.store import Bundles, captured, captures, read_bundle
+
+MAX_SESSION = 20_000
+"""Characters of one session that a fixer is shown: more is cut from the middle."""
+
+MAX_SESSIONS = 5
+"""Sessions that it is shown, those that wrote last: more would leave no room for the code."""
+
+MAX_CALL = 200
+"""Characters of one tool call."""
+
+
+class Repair(Struct, frozen=True):
+    """What the repair of a stored run begins with. `remark`: a sentence if these are not the reviewed files, or ""."""
+
+    run: StoredRun
+    change: Change
+    remark: str
+
+    def review(self, request: ReviewRequest) -> ReviewRequest:
+        """The request, by the rubrics that reviewed the run."""
+        return replace(request, rubrics=tuple(one.id for one in self.run.summary.rubrics))
+
+
+def nothing_to_fix(summary: Summary) -> str:
+    """Why there is nothing to repair in a run with this summary, or ""."""
+    if summary.outcome == "fail":
+        return ""
+    if summary.outcome == "pass":
+        return f"Run {summary.run_id} passed; there is nothing to fix."
+    return f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; review again."
+
+
+def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
+    """The repair of the run. StorageError, IntegrityError, RevisionError: it is not here, or its change cannot be had.
+
+    It begins with the reviewed files. If these were not committed, and are neither in the index nor in the working tree
+    any more, it begins with the working tree as it is now.
+    """
+    provenance = Provenance(now, repository.tracked(STORE))
+    entry = next(iter(Bundles(repository.root, provenance).find(run=run_id)), None)
+    if entry is None:
+        raise StorageError(f"Run {run_id} cannot be fixed: {NOT_HERE}.")
+    run = sealed_run(repository, RunEntry(entry.run_id, entry.key), now)
+    known, today = run.summary.change, repository.snapshot()
+    if known.head_commit:
+        named = f"commit {known.head_commit[:12]}"
+        others = f"The patch is for the files of {named}, and your working tree has others: use git apply -3."
+        return Repair(run, stored_change(repository, run), "" if today == known.after else others)
+    kind: ChangeKind | None = "worktree" if today == known.after else None
+    if run.kind == "staged" and repository.index_tree() == known.after:
+        kind = "staged"
+    if kind is not None:
+        change = replace(stored_change(repository, run), kind=kind, base_commit=known.base_commit)
+        return Repair(run, replace(change, patch_id=known.patch_id), "")
+    left = known.base_commit or ("HEAD" if known.before != EMPTY_TREE else EMPTY_TREE)
+    moved = f"Your files changed since run {run_id} reviewed them; the repair began with them as they are now."
+    return Repair(run, repository.change(Selection("worktree", left)), moved)
+
+
+# What the fixer is shown besides the verdict
+
+
+def background(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
+    """Titles and texts: the change, and the sessions that made it. `of`: the run that is fixed, "" if none is.
+
+    What cannot be read is left out.
+    """
+    yield "The change under review", cut(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
+    yield from _captured(repository, change, run)
+    with suppress(GateError):
+        yield from _own(repository, change, run, of)
+
+
+def _captured(repository: Repository, change: Change, run: RunContext) -> Iterator[tuple[str, str]]:
+    """The captured sessions that wrote contents of the change, each until it last wrote one."""
+    writes, until = captures.last_writes(run.state), dict[str, int]()
+    for file in change.files:
+        if file.after and (not file.before or file.before.blob != file.after.blob):
+            for session, ms in writes.get(file.after.blob, {}).items():
+                until[session] = max(until.get(session, 0), ms)
+    roots = (repository.root, *repository.other_worktrees())
+    for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
+        turns = captured.turns_of(roots, session)
+        text = "\n".join(_turns(turns, until[session]))
+        if text:
+            name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
+            yield f"How the change was made: {name}", cut(text, MAX_SESSION)
+
+
+def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
+    """What was asked and which tools were called, until then: ms since the epoch, 0: always."""
+    for turn in turns:
+        if until and turn.at.timestamp() * 1000 > until:
+            return
+        if turn.prompt:
+            yield f"Turn {turn.turn}. A person asked:\n{turn.prompt}\n"
+        yield from (_call(call) for call in turn.calls)
+
+
+def _call(call: captured.SessionCall) -> str:
+    about = call.path or json.dumps(call.input, ensure_ascii=False)
+    return f"- {call.tool} {about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
+
+
+def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
+    """The sessions of our own agents whose turns left the reviewed files, or are part of the run that is fixed."""
+    bundles = Bundles(repository.root, Provenance(run.clock(), repository.tracked(STORE)))
+    for meta in sessions_of(run, repository.root).all():
+        last = [at for at, turn in enumerate(meta.turns, 1) if turn.after == change.after or (of and turn.run == of)]
+        logs = []
+        for turn in meta.turns[: last[-1]] if last else ():
+            with suppress(GateError):
+                logs += [read_bundle(repository.root / one.bundle).log(turn.node) for one in bundles.find(run=turn.run)]
+        if text := "\n".join(filter(None, logs)):
+            yield f"How the change was made: {meta.agent}, session {meta.id}", cut(text, MAX_SESSION)
+
+
+def cut(text: str, most: int) -> str:
+    """The text, without its middle if it has more characters."""
+    if (left_out := len(text) - most) <= 0:
+        return text
+    return f"{text[: most // 2]}\n[{counted(left_out, 'character')} left out here]\n{text[-(most - most // 2) :]}"
