@@ -13,7 +13,7 @@ from program import git, repository
 
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.faces.agent_hook import commands, guard
-from vibe_gate.faces.agent_hook.agents import CLAUDE, GEMINI
+from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
 
 BARE = [sys.executable, "-I", "-S", guard.__file__]
 SETTINGS = ".claude/settings.json"
@@ -162,6 +162,26 @@ def test_geminis_tools_are_judged_as_claude_codes(places):
     edit = {"old_string": "1", "new_string": "2"}
     assert "let the user edit it" in refusal(places, "replace", file_path=".vibe-gate/gate.toml", **edit)
     assert refusal(places, "replace", file_path="a.txt", **edit) == ""
+
+
+def test_a_patch_of_codex_is_refused_if_one_of_its_files_is_the_gates_or_holds_our_hooks(tmp_path):
+    where = repository(tmp_path / "r")
+    for folder in (".vibe-gate", ".codex"):
+        (where / folder).mkdir()
+    (where / ".vibe-gate" / "gate.toml").write_text("schema = 1\n")
+    (where / ".codex" / "hooks.json").write_text(json.dumps({"hooks": CODEX.hooks()}))
+
+    def said(*lines: str) -> str:
+        patch = "\n".join(["*** Begin Patch", "*** Add File: a.py", "+*** Update File: .vibe-gate/x", *lines])
+        call = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "cwd": str(where)}
+        return guard.refusal(call, str(where))
+
+    assert said() == ""
+    assert "let the user edit it" in said("*** Update File: .vibe-gate/gate.toml")
+    assert "let the user edit it" in said("*** Update File: a.txt", "*** Move to: .vibe-gate/gate.toml")
+    assert "hooks.json holds hooks of vibe-gate" in said("*** Delete File: .codex/hooks.json")
+    (where / ".codex" / "hooks.json").write_text("{}")
+    assert said("*** Update File: .codex/hooks.json") == ""
 
 
 def test_our_hooks_may_not_leave_geminis_settings_nor_be_switched_off(tmp_path):

@@ -202,6 +202,21 @@ def test_geminis_hooks_go_into_its_one_file_which_is_this_machines_own_unless_it
     assert "capture.py gemini --user || true" in own.read_text()
 
 
+def test_codexs_hooks_go_into_a_file_of_their_own_and_a_person_is_told_to_trust_them(tmp_path, environ):
+    where = repository(tmp_path / "r")
+    done = vibe_gate("install", "codex", cwd=where, environ=environ)
+    assert (done.code, "only after a person has trusted them" in done.err) == (0, True)
+    hooks = json.loads((where / ".codex" / "hooks.json").read_text())["hooks"]
+    assert hooks["PostToolUse"][0]["hooks"][0]["command"].endswith("capture.py codex || true")
+    assert hooks["PreToolUse"][0]["matcher"] == "^(Bash|apply_patch)$"
+    assert git(where, "status", "--porcelain") == ""
+    assert vibe_gate("uninstall", "codex", cwd=where, environ=environ).code == 0
+    assert not (where / ".codex").exists()
+    around = environ | {"CODEX_HOME": str(tmp_path / "own")}
+    done = vibe_gate("install", "codex", "--user", cwd=tmp_path, environ=around)
+    assert done.out == f"wrote  capture and guard into {tmp_path}/own/hooks.json\n"
+
+
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
     where = repository(tmp_path / "r")
     (where / ".claude").mkdir()
@@ -212,4 +227,4 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(tmp_path, environ):
 
 def test_without_a_target_the_command_says_what_to_type(tmp_path, environ):
     done = vibe_gate("install", cwd=repository(tmp_path / "r"), environ=environ)
-    assert (done.returncode, "SUBCOMMAND: git, claude, gemini" in done.stderr) == (2, True)
+    assert (done.returncode, "SUBCOMMAND: git, claude, gemini, codex" in done.stderr) == (2, True)

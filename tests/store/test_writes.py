@@ -16,7 +16,13 @@ from vibe_gate.store.writes import AGENTS, CapturedEvent, blob_id, prompt_of, wr
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
 GEMINI = "gemini.b10b9136-a66b-4d07-8973-abfc57582b76"
-RECORDED = (Path(__file__).parent / "gemini_events.ndjson").read_text(encoding="utf-8").splitlines()
+
+
+def recorded(agent):
+    return (Path(__file__).parent / f"{agent}_events.ndjson").read_text(encoding="utf-8").splitlines()
+
+
+RECORDED = recorded("gemini")
 """Hook events of Gemini CLI 0.61.0, driven by a scripted API: four writes, one that failed, a command, a read."""
 
 
@@ -35,6 +41,27 @@ def test_geminis_prompts_and_writes_are_read_from_its_own_events():
         ("/r/crlf.txt", "write_file", "one\r\ntwo\r\n", "one\ntwo\nthree\n"),
     ]
     assert blob_id(b"x = 2\n") in writes[2].blobs
+
+
+def test_codexs_patches_name_every_file_that_they_write_and_the_text_of_a_new_one(tmp_path):
+    """Events of Codex 0.171.0, driven by a scripted API: one patch of two files, two calls that the guard refused."""
+    events = [CapturedEvent(NOW, json.loads(line), "codex") for line in recorded("codex")]
+    assert [*filter(None, map(prompt_of, events))] == ["Rename x"]
+    writes = [write for event in events for write in writes_of(event)]
+    assert [(write.path, write.before, write.after) for write in writes] == [
+        ("/r/a.py", None, None),
+        ("/r/b.py", "", "y = 3\n"),
+    ]
+    assert {write.tool_use_id for write in writes} == {"exec-d6b972fd-0749-4d02-b249-1e9745e80147"}
+
+    path = tmp_path / "new.py"
+    path.write_text("one\ntwo\n")
+    at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    patch = "*** Begin Patch\n*** Update File: old.py\n*** Move to: new.py\n@@\n one\n+two\n*** Delete File: x.py\n"
+    call = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "tool_input": {"command": patch}}
+    (write,) = writes_of(CapturedEvent(at, {**call, "cwd": str(tmp_path)}, "codex"))
+    assert (write.path, write.blobs) == (str(path), {blob_id(b"one\ntwo\n")})
+    assert writes_of(CapturedEvent(at, {**call, "tool_input": {"command": 7}}, "codex")) == ()
 
 
 def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini(tmp_path):

@@ -63,8 +63,8 @@ class _Told(Struct, frozen=True):
     after: str | None = None
 
 
-_Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], _Told | None]
-"""Input and response of a tool -> the file that it wrote."""
+_Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], "tuple[_Told, ...]"]
+"""Input and response of a tool -> the files that it wrote."""
 
 
 class AgentEvents(Struct, frozen=True):
@@ -92,23 +92,21 @@ def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
 
     Reads the file back, if nothing has changed it since.
     """
-    told = _told_by(event)
-    return (_write(told, event, _text(event.data, "tool_name") or ""),) if told else ()
+    return tuple(_write(told, event, _text(event.data, "tool_name") or "") for told in _told_by(event))
 
 
-def _told_by(event: CapturedEvent) -> _Told | None:
+def _told_by(event: CapturedEvent) -> tuple[_Told, ...]:
     agent = AGENTS[event.agent]
     tool, asked, answer = (event.data.get(name) for name in ("tool_name", "tool_input", "tool_response"))
     if event.kind != agent.ended or not isinstance(tool, str) or not isinstance(asked, dict):
-        return None
+        return ()
     read = agent.writes.get(tool)
-    return read(asked, answer if isinstance(answer, dict) else {}) if read else None
+    return read(asked, answer if isinstance(answer, dict) else {}) if read else ()
 
 
 def path_written(event: CapturedEvent) -> str:
-    """The path of the file that the call wrote, as the agent gave it; "" if it wrote none. Reads no file."""
-    told = _told_by(event)
-    return told.path if told else ""
+    """The path of the first file that the call wrote, as the agent gave it; "" if it wrote none. Reads no file."""
+    return next((told.path for told in _told_by(event)), "")
 
 
 def blobs_of(event: CapturedEvent) -> set[str]:
@@ -127,17 +125,18 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _write(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
-    every = {_on_disk(Path(told.path), event.at), *(_as_stored(told.after) if told.after else ())}
+    path = Path(_text(event.data, "cwd") or "/", told.path)
+    every = {_on_disk(path, event.at), *(_as_stored(told.after) if told.after else ())}
     blobs = frozenset(blob_id(data) for data in every if data)  # whoever makes an empty file makes the same one
-    return FileWrite(told.path, tool, _text(event.data, "tool_use_id") or "", told.before, told.after, blobs)
+    return FileWrite(str(path), tool, _text(event.data, "tool_use_id") or "", told.before, told.after, blobs)
 
 
-def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> _Told | None:
+def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
     before = "" if answer.get("type") == "create" else _text(answer, "originalFile")
     return _at("file_path", asked, before, _text(answer, "content") or _text(asked, "content"))
 
 
-def _claude_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> _Told | None:
+def _claude_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
     # What the answer tells is what was done: the user may have changed the proposal.
     original, old, new = (_text(answer, name) for name in ("originalFile", "oldString", "newString"))
     old = _text(asked, "old_string") if old is None else old
@@ -157,26 +156,43 @@ def _edited(original: str | None, old: str | None, new: str | None, *, everywher
     return original.replace(old, new, times)
 
 
-def _claude_path(asked: Mapping[str, Any], _: Mapping[str, Any]) -> _Told | None:
+def _claude_path(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
     return _at("file_path", asked)
 
 
-def _claude_notebook(asked: Mapping[str, Any], _: Mapping[str, Any]) -> _Told | None:
+def _claude_notebook(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
     return _at("notebook_path", asked)
 
 
-def _gemini_file(_: Mapping[str, Any], answer: Mapping[str, Any]) -> _Told | None:
+def _gemini_file(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
     """`returnDisplay` is a text, and no object, of a call that failed."""
     shown = answer.get("returnDisplay")
     if not isinstance(shown, dict):
-        return None
+        return ()
     before = "" if shown.get("isNewFile") is True else _text(shown, "originalContent")
     return _at("filePath", shown, before, _text(shown, "newContent"))
 
 
-def _at(key: str, values: Mapping[str, Any], before: str | None = None, after: str | None = None) -> _Told | None:
+def _codex_patch(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
+    """A patch tells a whole text only of a file that it adds."""
+    texts: dict[str, list[str] | None] = {}
+    path = ""
+    for line in (_text(asked, "command") or "").split("\n"):
+        mark, _colon, name = line.partition(": ")
+        if mark in ("*** Add File", "*** Update File", "*** Delete File", "*** Move to"):
+            if mark == "*** Move to":
+                texts.pop(path, None)
+            path = name.strip()
+            if mark != "*** Delete File":
+                texts[path] = [] if mark == "*** Add File" else None
+        elif line.startswith("+") and (added := texts.get(path)) is not None:
+            added.append(f"{line[1:]}\n")
+    return tuple(_Told(path) if text is None else _Told(path, "", "".join(text)) for path, text in texts.items())
+
+
+def _at(key: str, values: Mapping[str, Any], before: str | None = None, after: str | None = None) -> tuple[_Told, ...]:
     path = _text(values, key)
-    return None if path is None else _Told(path, before, after)
+    return () if path is None else (_Told(path, before, after),)
 
 
 def _text(values: Mapping[str, Any], key: str) -> str | None:
@@ -221,6 +237,13 @@ AGENTS: Mapping[str, AgentEvents] = {
         started="BeforeTool",
         ended="AfterTool",
         writes={"write_file": _gemini_file, "replace": _gemini_file},
+    ),
+    "codex": AgentEvents(
+        title="Codex",
+        prompt="UserPromptSubmit",
+        started="PreToolUse",
+        ended="PostToolUse",
+        writes={"apply_patch": _codex_patch},
     ),
 }
 """The agents whose sessions are captured, by the name that `vibe-gate install` has for them."""

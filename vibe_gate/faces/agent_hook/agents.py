@@ -39,6 +39,7 @@ class HookedAgent(Struct, frozen=True):
     guarded: str
     hook: Callable[[str, tuple[str, ...], int], dict[str, Any]]
     background: frozenset[str] = frozenset()
+    user_file: str = "settings.json"
     notes: tuple[str, ...] = ()
 
     @property
@@ -63,7 +64,7 @@ class HookedAgent(Struct, frozen=True):
 
     def user_settings(self, environ: Mapping[str, str]) -> Path:
         """The settings that are the user's own, with links resolved: they are the user's. UsageError."""
-        return Path(os.path.realpath(f"{self.user_folder(environ)}/settings.json"))
+        return Path(os.path.realpath(f"{self.user_folder(environ)}/{self.user_file}"))
 
 
 def _words(script: str, more: tuple[str, ...]) -> list[str]:
@@ -86,6 +87,11 @@ def _gemini_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str
     return {"name": name, "type": "command", "command": line, "timeout": timeout_s * 1000}
 
 
+def _codex_hook(script: str, more: tuple[str, ...], timeout_s: int) -> dict[str, Any]:
+    """A line for a shell, as Gemini CLI's."""
+    return {"type": "command", "command": f"{shlex.join(_words(script, more))} || true", "timeout": timeout_s}
+
+
 def _claude_folder(environ: Mapping[str, str]) -> str:
     return _absolute("CLAUDE_CONFIG_DIR", environ.get("CLAUDE_CONFIG_DIR") or _below_home(environ, ".claude"))
 
@@ -93,6 +99,10 @@ def _claude_folder(environ: Mapping[str, str]) -> str:
 def _gemini_folder(environ: Mapping[str, str]) -> str:
     home = environ.get("GEMINI_CLI_HOME")
     return _absolute("GEMINI_CLI_HOME", f"{home}/.gemini" if home else _below_home(environ, ".gemini"))
+
+
+def _codex_folder(environ: Mapping[str, str]) -> str:
+    return _absolute("CODEX_HOME", environ.get("CODEX_HOME") or _below_home(environ, ".codex"))
 
 
 def _below_home(environ: Mapping[str, str], name: str) -> str:
@@ -142,5 +152,21 @@ GEMINI = HookedAgent(
     notes=("Gemini CLI runs these hooks only when it is started in this folder, and only if you trust the folder.",),
 )
 
-AGENTS = {agent.name: agent for agent in (CLAUDE, GEMINI)}
+CODEX = HookedAgent(
+    name="codex",
+    title="Codex",
+    local=".codex/hooks.json",
+    shared=".codex/hooks.json",
+    user_folder=_codex_folder,
+    user_file="hooks.json",
+    captured=("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"),
+    guarding="PreToolUse",
+    guarded="^(Bash|apply_patch)$",
+    hook=_codex_hook,
+    notes=(
+        "Codex runs these hooks only after a person has trusted them: start `codex` here and review them with /hooks.",
+    ),
+)
+
+AGENTS = {agent.name: agent for agent in (CLAUDE, GEMINI, CODEX)}
 """By the name that `vibe-gate install` has for them."""

@@ -1,6 +1,6 @@
 """The hook script: keep one hook event of an agent in the spool of its session.
 
-    python -I -S .../capture.py [gemini] [--user] < event.json
+    python -I -S .../capture.py [gemini|codex] [--user] < event.json
 
 It is a process at every tool call, so it is no more than a way to `spool`, whose byte code is kept:
 to compile that each time would take a sixth of the whole call.
@@ -26,5 +26,5 @@ def main(agent: str = "", *, user: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    main("gemini" if "gemini" in sys.argv else "", user="--user" in sys.argv)
+    main(next((word for word in sys.argv[1:] if word[:1] != "-"), ""), user="--user" in sys.argv)
     os._exit(0)  # nothing is left to be flushed or cleaned up

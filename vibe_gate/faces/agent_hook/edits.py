@@ -9,7 +9,7 @@ EVIDENCE = "{0} holds evidence that only vibe-gate writes; look at it with `vibe
 HOOK_FILES = "{0} belongs to git's hooks, which run the gate; leave it, and ask the user if it should change"
 SETTINGS = "{0} {1}; leave the hooks of vibe-gate there as they are, and ask the user if they should change"
 
-_SETTINGS_FILES = ("settings.json", "settings.local.json")
+_SETTINGS_FILES = ("settings.json", "settings.local.json", "hooks.json")
 
 
 def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type: ignore[type-arg]
@@ -33,9 +33,9 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
 
 
 def _is_settings_folder(folder: str) -> bool:
-    """Whether an agent reads settings there: `.claude` or `.gemini`, or the user's own folder of Claude Code."""
+    """Whether an agent reads settings there, by the folder's name, or as the user's own of Claude Code."""
     own = os.environ.get("CLAUDE_CONFIG_DIR")
-    return os.path.basename(folder) in (".claude", ".gemini") or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
+    return os.path.basename(folder) in (".claude", ".gemini", ".codex") or bool(own and folder == os.path.realpath(own))  # noqa: PTH119
 
 
 def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-arg]
@@ -45,7 +45,10 @@ def _settings(tool: str, asked: dict, path: str) -> str:  # type: ignore[type-ar
             before = file.read().decode("utf-8", "replace")
     except OSError:
         before = ""
-    was, becomes = _parsed(before), _parsed(_after(tool, asked, before))
+    was = _parsed(before)
+    if tool == "apply_patch":  # of which only Codex knows what it leads to
+        return "holds hooks of vibe-gate" if _hooks(was) else ""
+    becomes = _parsed(_after(tool, asked, before))
     if any(hook not in _hooks(becomes) for hook in _hooks(was)):
         return "would lose hooks of vibe-gate"
     if _are_off(becomes) and not _are_off(was):

@@ -1,6 +1,6 @@
 """Refuse, before the tool runs, what would go around the gate; say nothing about everything else.
 
-    python -I -S .../guard.py [gemini] [--user] < event.json
+    python -I -S .../guard.py [gemini|codex] [--user] < event.json
 
 Most calls end after a search for a few words in the event. What cannot be understood goes through and is noted
 as a gap: git's `reference-transaction` hook looks at every commit that comes of it.
@@ -9,11 +9,14 @@ as a gap: git's `reference-transaction` hook looks at every commit that comes of
 import os
 import sys
 
-MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".claude", b".gemini")
+MARKS = (b"git", b"vibe", b"pre-commit", b"prek", b"husky", b"lefthook", b".claude", b".gemini", b".codex")
 """One of them stands in the input of every call that is refused."""
 
 GEMINI_TOOLS = {"run_shell_command": "Bash", "write_file": "Write", "replace": "Edit"}
 """Gemini CLI's tools by Claude Code's names: their arguments are called alike but for two."""
+
+FILES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+"""How a line of a patch names a file."""
 
 EDITING = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 
@@ -92,10 +95,18 @@ def refusal(call: dict, project: str) -> str:  # type: ignore[type-arg]
         asked = {**asked, "replace_all": asked.get("allow_multiple")}
     if tool == "Bash":
         return commands.refused(asked["command"], cwd, elsewhere)
+    if tool == "apply_patch":
+        found = (edits.refused(tool, asked, os.path.realpath(os.path.join(cwd, path)), own) for path in patched(asked))  # noqa: PTH118
+        return next(filter(None, found), "")
     if tool in EDITING:
         path = os.path.realpath(os.path.join(cwd, os.path.expanduser(asked[EDITING[tool]])))  # noqa: PTH111, PTH118
         return edits.refused(tool, asked, path, own)
     return ""
+
+
+def patched(asked: dict) -> list[str]:  # type: ignore[type-arg]
+    """The files that a patch of Codex adds, changes, deletes or moves."""
+    return [line.partition(": ")[2].strip() for line in str(asked["command"]).split("\n") if line.startswith(FILES)]
 
 
 def read_all() -> bytes:
@@ -109,5 +120,5 @@ def read_all() -> bytes:
 if __name__ == "__main__":
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     sys.path.insert(0, os.path.dirname(package))  # noqa: PTH120
-    main("gemini" if "gemini" in sys.argv else "", user="--user" in sys.argv)
+    main(next((word for word in sys.argv[1:] if word[:1] != "-"), ""), user="--user" in sys.argv)
     os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -28,6 +28,7 @@ USER = "--user"
 PROJECT_SETTINGS = {
     "": (b"/.claude/settings.local.json", b"/.claude/settings.json"),
     "gemini": (b"/.gemini/settings.json",),
+    "codex": (b"/.codex/hooks.json",),
 }
 """By agent; "" is Claude Code, whose hooks have no argument that names it."""
 

@@ -6,7 +6,7 @@ from vibe_gate.faces.agent_hook import capture, guard
 from vibe_gate.faces.cli.command import Command, argument
 
 # No choices: with exit code 2 for an agent that this version does not know, the agent could not go on.
-AGENT = argument("agent", metavar="AGENT", nargs="?", default="", help="gemini; default: Claude Code")
+AGENT = argument("agent", metavar="AGENT", nargs="?", default="", help="gemini or codex; default: Claude Code")
 
 CAPTURE = Command(
     "For machines: Keep the hook event of an agent that comes on stdin. Says nothing, always exits 0.",

@@ -169,7 +169,7 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 INSTALL = group(
-    "Put the gate where work happens: into git's hooks, or into those of Claude Code or Gemini CLI.",
+    "Put the gate where work happens: into git's hooks, or into those of a coding agent.",
     """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
@@ -177,6 +177,7 @@ examples:
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
   vibe-gate install claude --user     in your own settings, for every repository
   vibe-gate install gemini            for you, in .gemini/settings.json
+  vibe-gate install codex             for you, in .codex/hooks.json
 """,
     {
         "git": Command(GIT, (), _install),
