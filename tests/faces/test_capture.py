@@ -14,7 +14,7 @@ from command import vibe_gate
 from program import git, repository
 
 from vibe_gate.faces.agent_hook import capture
-from vibe_gate.faces.agent_hook.agents import CLAUDE
+from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
 from vibe_gate.store.folder import Folder
@@ -56,6 +56,20 @@ def test_geminis_events_are_kept_apart_by_the_agents_name_and_those_of_an_unknow
     done = vibe_gate("capture", "another", cwd=where, environ=environ, stdin=event())
     assert (done.code, done.out, done.err) == (0, "", "")
     assert len([*(where / ".git/vibe-gate/captures").iterdir()]) == 1
+
+
+@pytest.mark.parametrize(("agent", "start"), [(GEMINI, "."), (CODEX, "."), (CODEX, "deep")])
+def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users(tmp_path, environ, agent, start):
+    where = repository(tmp_path / "r")
+    (where / "deep").mkdir()
+    given = json.dumps({"session_id": "s1", "hook_event_name": agent.captured[2]}).encode()
+    assert vibe_gate("install", agent.name, cwd=where, environ=environ).code == 0
+    (where / ".vibe-gate").mkdir()
+    keep(given, where / start, environ, agent.name, "--user")
+    assert not (where / ".git" / "vibe-gate" / "captures").exists()
+    assert vibe_gate("uninstall", agent.name, cwd=where, environ=environ).code == 0
+    keep(given, where / start, environ, agent.name, "--user")
+    assert len(spooled(where, f"{agent.name}.s1")) == 1
 
 
 def test_the_scripts_that_settings_of_earlier_versions_name_do_the_same(tmp_path, environ):

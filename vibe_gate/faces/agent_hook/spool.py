@@ -179,15 +179,24 @@ def is_used(project: bytes) -> bool:
     common = common_dir(project)
     if common is None:
         return False
-    place = os.path.abspath(project)  # noqa: PTH100
-    while not os.path.exists(place + b"/.git"):  # noqa: PTH110  (`common_dir` has found one)
-        place = os.path.dirname(place)  # noqa: PTH120
-    folders = (place + b"/.vibe-gate", common + b"/vibe-gate")
+    folders = (root_of(project) + b"/.vibe-gate", common + b"/vibe-gate")
     return any(map(os.path.isdir, folders)) or b"vibe-gate" in beginning(common + b"/hooks/pre-commit")
+
+
+def root_of(project: bytes) -> bytes:
+    """The working tree around a folder; the folder itself if there is none."""
+    place = os.path.abspath(project)  # noqa: PTH100
+    while len(place) > 1:
+        if os.path.exists(place + b"/.git"):  # noqa: PTH110
+            return place
+        place = os.path.dirname(place)  # noqa: PTH120
+    return project
 
 
 def has_own_hook(project: bytes, event: bytes, script: bytes, agent: str = "") -> bool:
     """Whether the project's settings start this script of vibe-gate for the event, as `install` writes it."""
+    if agent == "codex":  # which looks for them there, the others in the folder in which they are started
+        project = root_of(project)
     texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS[agent]]
     # Most settings do not name it, and are not parsed.
     return any(starts(text, event.decode(), script.decode()) for text in texts if script in text)
