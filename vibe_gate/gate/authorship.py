@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import chain
 
 from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.gate.traces import Traces
@@ -65,6 +66,12 @@ class Authorship:
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
 
+    def signs_of(self, commit: Commit) -> tuple[str, ...]:
+        """The signs of an agent at one commit, without what captured sessions wrote: those tell their own lines."""
+        seen = agent_hints({}, [commit], uncommitted=False)
+        recorded = self._hints.of(commit.id, self._repository.tree_of(commit.id), seen)
+        return tuple(hint for hint in (*seen, *recorded) if not _WROTE.search(hint))
+
     def _recorded(self, change: Change, commits: Sequence[Commit], seen: tuple[str, ...]) -> tuple[str, ...]:
         if not change.head_commit:
             return Hints(self._records.about(change.after)).of("", change.after, seen)
@@ -94,6 +101,9 @@ def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[
     of = f"of {len(files)} files" if len(files) != 1 else "of 1 file"
     return tuple(f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items())
 
+
+_WROTE = expression(r" session \S+ wrote \d+ of ")
+"""In a hint of `written_hints`."""
 
 MAX_HINTS = 20
 """Recorded hints that are told of one commit: one is enough to be strict."""

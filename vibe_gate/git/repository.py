@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
-from vibe_gate.git import export, fetch, place, remote_notes, shipping, workspace
+from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
@@ -73,6 +74,25 @@ class Repository(ChangeQueries):
     def is_clean_merge(self, commit: str) -> bool:
         """Whether a merge has the very tree that its two parents give by themselves, without a conflict."""
         return self._merging.merged(self.parents(commit)) == self.tree_of(commit)
+
+    # Lines
+
+    def commit_on(self, tree: str, parent: str) -> str:
+        """A commit of the tree on a parent ("": none), known to this object alone; its id. InfrastructureError."""
+        return origins.commit_on(self._git, self._objects, tree, parent)
+
+    def blamed(self, commit: str, path: str, spans: Sequence[tuple[int, int]] = ()) -> list[BlamedLine]:
+        """The lines of a file in a commit with the commits that brought them, white space aside, through renames.
+
+        `spans`: of these alone, each its first and last line. InfrastructureError.
+        """
+        return origins.blamed(self._git, self._objects, commit, path, spans)
+
+    def history_of(self, commit: str, path: str) -> list[FileAt]:
+        """The commits up to this one that changed the file, the newest first, through its renames."""
+        return origins.history_of(self._git, self._objects, commit, path)
+
+    # Repositories made of this one
 
     def with_trees(self, folder: Path, trees: Sequence[str]) -> Repository:
         """A new repository in `folder`, open: a commit of each tree on branch main, and nothing is checked out.

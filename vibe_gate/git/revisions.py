@@ -48,6 +48,7 @@ _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 
 
 _COMMITTED = expression(rb"(?m)^committer .*> (\d{1,12}) [+-]\d{4}$")
+_AUTHORED = expression(rb"(?m)^author .*> (\d{1,12}) [+-]\d{4}$")
 _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
 """A row of `git blame --porcelain`; the lines themselves begin with a tab."""
 
@@ -313,6 +314,11 @@ class Revisions:
     def committed_at(self, commit: str) -> int:
         """When the commit was made, by its committer's clock: seconds since 1970; 0 if it does not say."""
         found = _COMMITTED.search(self._objects.read(commit).data)
+        return int(found[1]) if found else 0
+
+    def authored_at(self, commit: str) -> int:
+        """When its change was first committed, by its author's clock: seconds since 1970; 0 if it does not say."""
+        found = _AUTHORED.search(self._objects.read(commit).data.partition(b"\n\n")[0])
         return int(found[1]) if found else 0
 
     def blame(self, commit: str, path: str, lines: Sequence[int], base: str = "") -> dict[int, str]:

@@ -1,4 +1,5 @@
-"""What people asked and agents did in captured sessions, read out of their redacted events (`captures` writes them).
+"""What captured sessions say, read back: what people asked and agents did, out of their redacted events (`captures`
+writes them), and the lines that they wrote (`session_writes`).
 
 A session's events lie in the store of the working tree in which vibe-gate folded them, so those of one session may be
 spread over several stores.
@@ -20,13 +21,21 @@ from vibe_gate.domain.document import Timestamp, decode, parse_object, read, tex
 from vibe_gate.store import names
 from vibe_gate.store.captures import EVENTS, META, CaptureMeta, agent_of, kept_sessions, own_id, read_meta
 from vibe_gate.store.folder import Folder
+from vibe_gate.store.kept_writes import FileState, KeptWrite, LineDigests, text_lines
 from vibe_gate.store.log import lines
+from vibe_gate.store.session_writes import SessionWrites, digests_of, session_writes
 from vibe_gate.store.writes import AGENTS, CapturedEvent, path_written, prompt_of
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import RunIndex
 
 _SHELF = f"{STORE}/{names.CAPTURES}"
+
+__all__ = [
+    "CapturedHead", "CapturedPrompt", "CapturedTurn", "FileState", "KeptWrite", "LineDigests", "SessionCall",
+    "SessionWrites", "delete", "digests_of", "first_line", "heads", "matching", "prompts_of", "session_writes",
+    "text_lines", "turns_of",
+]  # fmt: skip
 
 _KIND_WITHIN = 200
 """Bytes of a line within which the kind of its event stands: most lines are none of these, and not parsed."""

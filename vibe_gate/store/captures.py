@@ -37,10 +37,11 @@ from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
 from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
+from vibe_gate.store.kept_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
 from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
-from vibe_gate.store.writes import AGENTS, CLAUDE, AgentEvents, CapturedEvent, blobs_of, open_file
+from vibe_gate.store.writes import AGENTS, CLAUDE, AgentEvents, CapturedEvent, blobs_of, open_file, writes_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -71,7 +72,8 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
     """meta.json of a captured session.
 
     `session_id` is the session's name, as `agent_of` reads it; `bytes` is how far events.jsonl is finished,
-    `folded` the file of raw events that was folded last.
+    `folded` the file of raw events that was folded last. `writes_bytes` is how far writes.jsonl is finished; it tells
+    of the events from byte `writes_since` of events.jsonl on: of none if an earlier version folded all of them (None).
     """
 
     schema: Literal[1] = 1
@@ -81,6 +83,8 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
     updated_at: Timestamp
     events: Annotated[int, Meta(ge=0)] = 0
     bytes: Annotated[int, Meta(ge=0)] = 0
+    writes_bytes: Annotated[int, Meta(ge=0)] = 0
+    writes_since: Annotated[int, Meta(ge=0)] | None = None
     damaged: Annotated[int, Meta(ge=0)] = 0
     ended: bool = False
     folded: str = ""
@@ -111,7 +115,7 @@ def fold(state: State, shelf: Folder | None, redact: TextRedactor, now: datetime
     raw events wait. Never raises for what it finds there. Another process that folds at the same time is waited
     for, and after `PATIENCE_S` left to it.
     """
-    return _fold_all(state, None if shelf is None else _Shelf(shelf, redact, now), now)
+    return _fold_all(state, None if shelf is None else _Shelf(shelf, redact, now, state), now)
 
 
 def note_written(state: State, now: datetime) -> str:
@@ -314,6 +318,7 @@ class _Shelf(Struct, frozen=True):
     folder: Folder
     redact: TextRedactor
     now: datetime
+    state: State
 
     def keep(self, session: str, spool: Folder, taken: str) -> int:
         """Append the events to the session's events.jsonl; once, even if it is interrupted. How many; OSError."""
@@ -321,12 +326,20 @@ class _Shelf(Struct, frozen=True):
         if meta.folded == taken:
             return 0
         before = meta.events
-        with open(place.appending(EVENTS), "ab") as file:
+        if meta.writes_since is None:
+            meta = replace(meta, writes_since=meta.bytes)
+        key = self.state.line_key(make=True)
+        log = WriteLog(LineDigests(key) if key else None, self.redact.value)
+        with open(place.appending(EVENTS), "ab") as file, open(place.appending(WRITES), "ab") as writes:
             file.truncate(meta.bytes)
+            writes.truncate(meta.writes_bytes)
             for event in _events(spool, taken, agent_of(session)):
                 line, damaged = self._line(event) if event else (b"", 1)
                 file.write(line)
                 meta = meta.with_event(event, len(line), damaged)
+                written = _write_lines(log, event) if event else b""
+                writes.write(written)
+                meta = replace(meta, writes_bytes=meta.writes_bytes + len(written))
         _write(place, replace(meta, folded=taken))
         return meta.events - before
 
@@ -358,6 +371,12 @@ class _Shelf(Struct, frozen=True):
             line = encode_line({"ts": iso(event.at), "type": "", "data": {"left_out": why}})
             return line, 1
         return line, 0
+
+
+def _write_lines(log: WriteLog, event: CapturedEvent) -> bytes:
+    with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
+        return b"".join(log.line(write, event.at) for write in writes_of(event))
+    return b""
 
 
 def _write(place: Folder, meta: CaptureMeta) -> None:

@@ -7,6 +7,7 @@
     answers        what a model answered
     spending       USD by day
     captured_blobs, captured_times   what captured sessions wrote, and when; the second is made with its first row
+    line_key       the key of the digests of lines that captured sessions wrote; made with the first
 
 A file that is locked, read-only, on a full disk or written by another version is left as it is, and `State.problem`
 says that this process writes nothing there. Only records and overrides that are not written raise. A damaged file is
@@ -122,6 +123,14 @@ class State:
     def run_index(self, store: str | os.PathLike[str]) -> RunIndex:
         """The index of the runs below `store`, the absolute path of a `.vibe-artifacts`."""
         return RunIndex(self.file, os.fsdecode(store).encode("utf-8", "backslashreplace").decode())
+
+    def line_key(self, *, make: bool = False) -> bytes:
+        """The key of the digests of lines that captured sessions wrote; b"" if there is none. `make` it then."""
+        if make and not self.file.change(_make_line_key):
+            return b""
+        there = self.file.read("SELECT 1 FROM sqlite_master WHERE name = 'line_key'")
+        rows = self.file.read("SELECT key FROM line_key") if there else []
+        return rows[0][0] if rows and isinstance(rows[0][0], bytes) else b""
 
     def copied(self) -> bytes:
         """The whole file as it is now, for a copy of the repository; b"" if there is none, or it cannot be read."""
@@ -275,6 +284,11 @@ class StateFile:
         is_incomplete = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR
         advice = f" It is damaged: delete {self.path}* to begin a new one." if is_incomplete else ""
         self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there.{advice}"
+
+
+def _make_line_key(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS line_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB)")
+    connection.execute("INSERT OR IGNORE INTO line_key VALUES (1, ?)", (os.urandom(32),))
 
 
 def _whole(connection: sqlite3.Connection) -> bytes:

@@ -44,7 +44,8 @@ class FileWrite(Struct, frozen=True):
     """One file that one tool call wrote.
 
     `before` and `after` are its whole text, None where the event does not tell it ("" of a new file's `before`); some
-    agents tell all line ends as LF. `blobs` are the ids that git may give to what the call left.
+    agents tell all line ends as LF. `settled` is what lay on the disk right after the call, formatters included, if
+    nothing has changed it since. `blobs` are the ids that git may give to what the call left.
     """
 
     path: str
@@ -53,6 +54,7 @@ class FileWrite(Struct, frozen=True):
     before: str | None
     after: str | None
     blobs: frozenset[str]
+    settled: bytes | None = None
 
 
 class _Told(Struct, frozen=True):
@@ -126,9 +128,11 @@ def open_file(path: Path) -> BinaryIO:
 
 def _write(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
     path = Path(_text(event.data, "cwd") or "/", told.path)
-    every = {_on_disk(path, event.at), *(_as_stored(told.after) if told.after else ())}
+    settled = _on_disk(path, event.at)
+    every = {settled, *(_as_stored(told.after) if told.after else ())}
     blobs = frozenset(blob_id(data) for data in every if data)  # whoever makes an empty file makes the same one
-    return FileWrite(str(path), tool, _text(event.data, "tool_use_id") or "", told.before, told.after, blobs)
+    call = _text(event.data, "tool_use_id") or ""
+    return FileWrite(str(path), tool, call, told.before, told.after, blobs, settled)
 
 
 def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:

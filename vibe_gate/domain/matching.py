@@ -1,0 +1,172 @@
+"""Match the lines of two versions of a text, in order: lines that are there once on both sides are matched first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+from vibe_gate.domain.escape import expression
+
+MAX_GAP = 400
+"""Lines of a gap without a line that is there once on both sides; in a larger one only its ends are matched."""
+
+MAX_SPAN = 80
+"""Lines of a bracket that a formatter may have broken up or joined."""
+
+SHORTEST = 12
+"""Characters, white space aside, of a text that does not stand everywhere."""
+
+MOVED = 3
+"""Lines that stand together in another place: fewer may have been typed again."""
+
+_COMMA = expression(r",(?=[)\]}])|,\Z")
+
+
+def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
+    """For each line of `new` the index of its line in `old`, or -1. Indices rise."""
+    found = [-1] * len(new)
+    waiting = [(0, len(old), 0, len(new))]
+    while waiting:  # no recursion: the parts of a long file nest deeply
+        waiting += _match(old, new, *waiting.pop(), found)
+    return found
+
+
+def _match(
+    old: Sequence[Hashable], new: Sequence[Hashable], low: int, high: int, start: int, end: int, found: list[int]
+) -> list[tuple[int, int, int, int]]:
+    """Match what begins and ends alike, then the lines that are unique; returns the gaps between them."""
+    while low < high and start < end and old[low] == new[start]:
+        found[start] = low
+        low, start = low + 1, start + 1
+    while low < high and start < end and old[high - 1] == new[end - 1]:
+        high, end = high - 1, end - 1
+        found[end] = high
+    if low == high or start == end:
+        return []
+    anchors = _anchors(old, new, low, high, start, end)
+    if not anchors:
+        if high - low <= MAX_GAP and end - start <= MAX_GAP:
+            blocks = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False).get_matching_blocks()
+            for at, to, size in blocks:
+                found[start + to : start + to + size] = range(low + at, low + at + size)
+        return []
+    gaps = []
+    for at, to in [*anchors, (high, end)]:
+        gaps.append((low, at, start, to))
+        if at < high:
+            found[to] = at
+        low, start = at + 1, to + 1
+    return gaps
+
+
+def _anchors(
+    old: Sequence[Hashable], new: Sequence[Hashable], low: int, high: int, start: int, end: int
+) -> list[tuple[int, int]]:
+    """The longest rising sequence of lines that are there once on both sides, each as (old, new)."""
+    counts = Counter(old[low:high])
+    once = {old[at]: at for at in range(low, high) if counts[old[at]] == 1}
+    counts = Counter(new[start:end])
+    pairs = [(once[new[to]], to) for to in range(start, end) if new[to] in once and counts[new[to]] == 1]
+    ends: list[int] = []  # by length, the least old index that such a sequence ends with
+    last: list[int] = []  # its pair
+    before = [-1] * len(pairs)
+    for number, (at, _) in enumerate(pairs):
+        length = bisect_left(ends, at)
+        before[number] = last[length - 1] if length else -1
+        ends[length : length + 1] = [at]
+        last[length : length + 1] = [number]
+    chosen = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
+    return chosen[::-1]
+
+
+def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """As `matches`, of lines of text, white space aside; besides, what was moved, and what a formatter broke up or
+    joined, is matched with what it was made of. Indices need not rise."""
+    bare_old, bare_new = (["".join(line.split()) for line in lines] for lines in (old, new))
+    found = matches(bare_old, bare_new)
+    if -1 in found and len(set(found) - {-1}) < len(old):
+        reformatted = [pair for gap in _gaps(found, len(old)) for pair in _reformatted(bare_old, bare_new, *gap)]
+        for to, at in [*_moved(bare_old, bare_new, found), *reformatted]:
+            if found[to] < 0:
+                found[to] = at
+    return found
+
+
+def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
+    """Where lines were replaced by others: from and to in the old text, and in the new one."""
+    low = start = 0
+    for to in range(len(found) + 1):
+        at = found[to] if to < len(found) else length
+        if at >= 0:
+            if start < to and low < at:
+                yield low, at, start, to
+            low, start = at + 1, to + 1
+
+
+def _reformatted(
+    old: Sequence[str], new: Sequence[str], low: int, high: int, start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """For lines of the new text the line of the old one that they say the same as, other than letter by letter."""
+    spans = {loosened(old[a:b]): (a, b) for a, b in _spans(old, low, high)}
+    for first, last in _spans(new, start, end):
+        text = loosened(new[first:last])
+        if len(text) >= SHORTEST and text in spans:
+            a, b = spans[text]
+            if old[a:b] != new[first:last]:
+                yield from zip(range(first, last), _by_offset(old[a:b], new[first:last], a), strict=True)
+
+
+def _spans(lines: Sequence[str], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Every line from `low` to `high`, and every bracket over several of them; the larger ones first."""
+    some = [*brackets(lines[low:high])]
+    some.sort(key=lambda span: span[0] - span[1])
+    yield from ((low + first, low + last) for first, last in some)
+    yield from ((at, at + 1) for at in range(low, high))
+
+
+def _by_offset(old: Sequence[str], new: Sequence[str], first: int) -> Iterator[int]:
+    ends = [*accumulate(map(len, old))]
+    offset = 0
+    for line in new:
+        yield first + min(bisect_right(ends, offset), len(old) - 1)
+        offset += len(line)
+
+
+def brackets(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where a bracket is open from one line to another, as (first, last + 1), inner ones first."""
+    opened: list[int] = []
+    for number, line in enumerate(lines):
+        for char in line:
+            if char in "([{":
+                opened.append(number)
+            elif char in ")]}" and opened:
+                first = opened.pop()
+                if 0 < number - first < MAX_SPAN:
+                    yield first, number + 1
+
+
+def loosened(lines: Sequence[str]) -> str:
+    """The lines as one, without what a formatter changes: white space, the kind of quotes, a last comma."""
+    return _COMMA.sub("", "".join("".join(lines).split()).replace("'", '"'))
+
+
+def _moved(old: Sequence[str], new: Sequence[str], found: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Lines of the new text that stood elsewhere in the old one, three and more together."""
+    kept = set(found)
+    gone = {
+        tuple(old[at : at + MOVED]): at
+        for at in range(len(old) - MOVED + 1)
+        if kept.isdisjoint(range(at, at + MOVED)) and sum(map(len, old[at : at + MOVED])) >= MOVED * SHORTEST
+    }
+    if gone:
+        for to in range(len(new) - MOVED + 1):
+            at = gone.get(tuple(new[to : to + MOVED]), -1)
+            if at >= 0 and all(found[to + step] < 0 for step in range(MOVED)):
+                yield from ((to + step, at + step) for step in range(MOVED))

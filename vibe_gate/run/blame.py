@@ -1,0 +1,389 @@
+"""Whose each line of a file is: git says which commit brought it, its content which write of a captured session.
+
+    line -> commit (git blame, white space aside) -> what the commit only moved, reformatted or restored: further back
+         -> the states that writes of the file found and left (`line_trace`) -> the write -> its turn and prompt
+
+A line is an agent's only if a write brought it and it is matched to that write in order. What stood in an earlier
+commit already, and came back, was typed again: it is not that write's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.blame import Author, BlamedLine, FileAt, LineOrigin
+from vibe_gate.domain.document import iso
+from vibe_gate.domain.escape import expression
+from vibe_gate.domain.matching import carried, matches
+from vibe_gate.errors import UsageError
+from vibe_gate.gate.authorship import Authorship
+from vibe_gate.git import Repository
+from vibe_gate.run.line_trace import Chain, SessionWrite, Version, is_untold, written
+from vibe_gate.store import State, captured, open_state
+
+WORKING_TREE = ""
+"""The revision of the files as they lie there."""
+
+SAME_SECOND = 1.0
+"""Commits tell whole seconds, writes thousandths."""
+
+MAX_STEPS = 20
+"""Commits that only moved or restored a line, one before the other."""
+
+MAX_EARLIER = 40
+"""Earlier versions in which a line is looked for that came back."""
+
+_REVERTS = expression(r"\bThis reverts commit ([0-9a-f]{40})\b")
+_WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
+_FULL_ID = expression(r"[0-9a-f]{40}\Z")
+
+
+def line_origins(
+    repository: Repository, roots: Iterable[Path], revision: str, path: str, lines: Sequence[int] = (), base: str = ""
+) -> tuple[LineOrigin, ...]:
+    """Who wrote the lines (from 1; all if there are none) of a file, in order.
+
+    `roots` are the working trees whose stores may keep captured sessions. `revision`: "" for the working tree, or what
+    git takes for a commit, or the id of a tree, which was made on the commit `base` (HEAD if ""). UsageError: no such
+    file or line, a binary file. RevisionError.
+    """
+    with open_state(repository.common_dir) as state:
+        return _Blame(repository, tuple(roots), state).origins(revision, path, lines, base)
+
+
+class _LineSource(Struct, frozen=True):
+    """Where a line comes from: the commit, and the write if there is one. `untold`: a write is known that it may be."""
+
+    commit: str
+    write: SessionWrite | None = None
+    untold: bool = False
+
+
+class _FileText(Struct, frozen=True):
+    """A file in a commit."""
+
+    lines: tuple[str, ...]
+    state: captured.FileState
+    blob: str
+
+
+class _Blame:
+    """What the questions about one file share."""
+
+    def __init__(self, repository: Repository, roots: tuple[Path, ...], state: State) -> None:
+        self._repository = repository
+        self._roots = roots
+        self._digests = captured.digests_of(state)
+        self._authorship = Authorship(repository, {}, state)
+        self._uncommitted = ""
+        self._texts: dict[tuple[str, str], _FileText | None] = {}
+        self._signs: dict[str, tuple[str, ...]] = {}
+        self._asked: dict[str, tuple[captured.CapturedPrompt, ...]] = {}
+
+    def origins(self, revision: str, path: str, lines: Sequence[int], base: str) -> tuple[LineOrigin, ...]:
+        commit = self._commit(revision, base)
+        text = self._text(commit, path)
+        if text is None:
+            raise UsageError(_no_file(self._repository, revision, path))
+        if last := next((line for line in lines if not 0 < line <= len(text.lines)), 0):
+            raise UsageError(f"{paths.quote(path)} has no line {last}: its last is {len(text.lines)}.")
+        if not text.lines:
+            return ()
+        rows = self._repository.blamed(commit, path, _spans(lines))
+        self._names = {path} | {name for row in rows for name in (row.path, row.before_path) if name}
+        self._history_from = (commit, path)
+        sources = self._sources(rows, 0)
+        return tuple(self._origin(row, sources[row.line]) for row in rows)
+
+    def _commit(self, revision: str, base: str) -> str:
+        """The commit that is looked at; of files without one, one that is made for it."""
+        repository = self._repository
+        is_tree = bool(_FULL_ID.match(revision)) and repository.has_tree(revision) and not repository.has(revision)
+        if revision and not is_tree:
+            return repository.resolve(revision)
+        tree, head = revision or repository.snapshot(), repository.resolve(base) if base else repository.head()
+        if head and repository.tree_of(head) == tree:
+            return head
+        self._uncommitted = repository.commit_on(tree, head)
+        return self._uncommitted
+
+    # From lines to sources
+
+    def _sources(self, rows: Iterable[BlamedLine], steps: int) -> dict[int, _LineSource]:
+        """By line of the rows where it comes from."""
+        groups: dict[tuple[str, str], list[BlamedLine]] = defaultdict(list)
+        for row in rows:
+            groups[row.commit, row.path].append(row)
+        found: dict[int, _LineSource] = {}
+        for some in groups.values():
+            of_number = self._brought(some[0], {row.number - 1 for row in some}, steps)
+            found |= {row.line: of_number[row.number - 1] for row in some}
+        return found
+
+    def _brought(self, row: BlamedLine, wanted: set[int], steps: int) -> dict[int, _LineSource]:
+        """The sources of the lines (from 0) that a commit brought into a file."""
+        version = self._text(row.commit, row.path)
+        if version is None:
+            return dict.fromkeys(wanted, _LineSource(row.commit))
+        found = self._inherited(row, version, wanted, steps) if steps < MAX_STEPS else {}
+        left = wanted - found.keys()
+        writes, untold = self._writes(row, version, left)
+        return found | {line: _LineSource(row.commit, writes.get(line), untold) for line in left}
+
+    def _inherited(self, row: BlamedLine, version: _FileText, wanted: set[int], steps: int) -> dict[int, _LineSource]:
+        """Of lines that the commit moved, reformatted or restored, the sources that they had."""
+        found: dict[int, _LineSource] = {}
+        for commit, path in self._carried_from(row):
+            old = self._text(commit, path)
+            if old is None:
+                continue
+            came = carried(old.lines, version.lines)
+            numbers = {line: came[line] for line in wanted - found.keys() if came[line] >= 0}
+            if numbers:
+                spans = _spans([number + 1 for number in numbers.values()])
+                sources = self._sources(self._repository.blamed(commit, path, spans), steps + 1)
+                found |= {line: sources[number + 1] for line, number in numbers.items()}
+        return found
+
+    def _carried_from(self, row: BlamedLine) -> Iterator[tuple[str, str]]:
+        """Versions from which the commit may have carried lines: the one before, and what it restored."""
+        if row.before:
+            yield row.before, row.before_path
+        if row.commit != self._uncommitted:
+            for name in _REVERTS.findall(self._repository.commit(row.commit).message):
+                parent = next(iter(self._repository.parents(name)), "") if self._repository.has(name) else ""
+                if parent and self._repository.has(parent):
+                    yield parent, row.path
+
+    # From a commit's lines to writes
+
+    def _writes(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, SessionWrite], bool]:
+        """The writes that brought these lines, by line, and whether one is known of which that cannot be told."""
+        chains = self._chains({row.path, row.before_path} - {""})
+        if not row.before and (other := self._like(version, wanted)):
+            chains = [*chains, other]
+        if not chains or not wanted:
+            return {}, False
+        moments = self._moments(row.commit)
+        loose = self._digests.loose(version.lines, wanted)
+        made = Version(version.state, version.blob, moments, loose)
+        found: dict[int, SessionWrite] = {}
+        for chain in sorted(chains, key=lambda chain: _closeness(chain, made), reverse=True):
+            found |= written(chain, made, wanted - found.keys())
+        since = self._committed(row.before) if row.before else 0.0
+        untold = any(is_untold(chain, since, made.latest) for chain in chains)
+        return self._not_typed_again(row, version, found), untold
+
+    def _moments(self, commit: str) -> tuple[float, ...]:
+        """When the commit may have been made: by its author's clock, as what it was rewritten from, at last."""
+        if commit == self._uncommitted:
+            return (math.inf,)
+        earlier = self._authorship.earlier(commit)[1:]
+        known = sorted(self._committed(name) for name in earlier if self._repository.has(name))
+        return (self._repository.authored_at(commit) + SAME_SECOND, *known, self._committed(commit))
+
+    def _committed(self, commit: str) -> float:
+        return self._repository.committed_at(commit) + SAME_SECOND
+
+    def _not_typed_again(
+        self, row: BlamedLine, version: _FileText, found: dict[int, SessionWrite]
+    ) -> dict[int, SessionWrite]:
+        """Without the runs of lines of one write that stood in a commit after it, and were gone before this one."""
+        for each in self._versions_between(row, min((write.at for write in found.values()), default=math.inf)):
+            old = self._text(each.commit, each.path)
+            came = matches(old.state, version.state) if old else ()
+            for run in _runs(found):
+                later = found[run[0]].at < each.committed + SAME_SECOND
+                if old and later and all(came[line] >= 0 for line in run):
+                    found = {line: write for line, write in found.items() if line not in run}
+        return found
+
+    def _versions_between(self, row: BlamedLine, since: float) -> Iterator[FileAt]:
+        """Earlier versions of the file, committed since then, the newest first."""
+        if since == math.inf:
+            return
+        places = [number for number, each in enumerate(self._history) if each.commit == row.commit]
+        later = self._history[places[0] + 1 if places else 0 :]
+        some = [each for each in later if each.committed + SAME_SECOND > since and each.commit != row.commit]
+        for each in some[:MAX_EARLIER]:
+            if self._repository.is_ancestor(each.commit, row.before or row.commit):
+                yield each
+
+    @cached_property
+    def _history(self) -> list[FileAt]:
+        return self._repository.history_of(*self._history_from)
+
+    # Captured writes
+
+    @cached_property
+    def _sessions(self) -> tuple[captured.SessionWrites, ...]:
+        bases = {os.path.basename(name) for name in self._names}  # noqa: PTH119  text only
+        return captured.session_writes(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
+
+    @cached_property
+    def _all_chains(self) -> dict[str, list[SessionWrite]]:
+        """By path as agents gave it the writes there, oldest first."""
+        return _by_path(self._sessions)
+
+    def _chains(self, names: Collection[str]) -> list[Chain]:
+        return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
+
+    def _names_of(self, place: str) -> set[str]:
+        """What the path may be in the repository."""
+        for root in self._root_paths:
+            if place.startswith(root + "/"):
+                inside = place[len(root) + 1 :]
+                return {inside, _WORKTREE.split(inside)[-1]}
+        # In a working tree that is gone: any end of the path.
+        parts = place.split("/")
+        return {"/".join(parts[start:]) for start in range(len(parts))}
+
+    @cached_property
+    def _root_paths(self) -> list[str]:
+        both = {os.fspath(root) for root in self._roots} | {os.path.realpath(root) for root in self._roots}
+        return sorted(both, key=len, reverse=True)
+
+    def _like(self, version: _FileText, wanted: set[int]) -> Chain:
+        """The writes of the file that has most of these lines, by another name; () if none has half of them."""
+        lines = {version.state[line] for line in wanted if len("".join(version.lines[line].split())) > 8}
+        if not lines:
+            return ()
+        known = [(len(lines.intersection(chain[-1].write.left or ())), chain) for chain in self._other_chains.values()]
+        most, best = max(known, key=lambda each: each[0], default=(0, []))
+        return best if most > len(lines) / 2 else ()
+
+    @cached_property
+    def _other_chains(self) -> dict[str, list[SessionWrite]]:
+        own = {place for place in self._all_chains if self._names_of(place) & self._names}
+        every = captured.session_writes(self._roots, self._digests, lambda path: path not in own)
+        return _by_path(every)
+
+    # Words
+
+    def _origin(self, row: BlamedLine, source: _LineSource) -> LineOrigin:
+        commit = "" if row.commit == self._uncommitted else row.commit
+        if source.write is not None:
+            return self._of_agent(row.line, commit, source.write)
+        signs = self._signs_of(source.commit)
+        when = "" if not commit else iso(datetime.fromtimestamp(self._repository.authored_at(commit), UTC))
+        if signs or source.untold:
+            why = signs[0] if signs else "a captured write of the file cannot be read"
+            return LineOrigin(line=row.line, commit=commit, by="unknown", at=when, why=why)
+        by: Author = "person" if self._is_watched(source.commit) else "unknown"
+        return LineOrigin(line=row.line, commit=commit, by=by, at=when)
+
+    def _of_agent(self, line: int, commit: str, source: SessionWrite) -> LineOrigin:
+        write = source.write
+        turn, asked = self._turn(source.session, write.at)
+        return LineOrigin(
+            line=line,
+            commit=commit,
+            by="agent",
+            agent=source.agent,
+            session=source.session,
+            turn=turn,
+            asked=asked,
+            tool=write.tool,
+            tool_use_id=write.tool_use_id,
+            at=iso(write.at),
+            source="captured",
+        )
+
+    def _turn(self, session: str, at: datetime) -> tuple[int, str]:
+        """The turn within which that was, and the first line of its prompt."""
+        begun = [prompt for prompt in self._prompts(session) if prompt.at <= at]
+        return (begun[-1].turn, begun[-1].text.strip().split("\n")[0].strip()) if begun else (0, "")
+
+    def _prompts(self, session: str) -> tuple[captured.CapturedPrompt, ...]:
+        if session not in self._asked:
+            self._asked[session] = captured.prompts_of(self._roots, session)
+        return self._asked[session]
+
+    def _signs_of(self, commit: str) -> tuple[str, ...]:
+        if commit == self._uncommitted:
+            return ()
+        if commit not in self._signs:
+            self._signs[commit] = self._authorship.signs_of(self._repository.commit(commit))
+        return self._signs[commit]
+
+    def _is_watched(self, commit: str) -> bool:
+        """Whether sessions were captured when the commit was made."""
+        since = min((session.started_at.timestamp() for session in self._sessions), default=math.inf)
+        if commit == self._uncommitted:
+            return since < math.inf
+        return since <= self._repository.authored_at(commit) + SAME_SECOND
+
+    # Files
+
+    def _text(self, commit: str, path: str) -> _FileText | None:
+        """The file in the commit; None if it is not there, or binary."""
+        if (commit, path) not in self._texts:
+            self._texts[commit, path] = self._read(commit, path)
+        return self._texts[commit, path]
+
+    def _read(self, commit: str, path: str) -> _FileText | None:
+        found = self._repository.tree(commit).entry(paths.encode(path))
+        content = self._repository.tree(commit).read(path)
+        if found is None or content is None or b"\0" in content[:8000]:
+            return None
+        lines = tuple(captured.text_lines(content.decode("utf-8", "replace")))
+        return _FileText(lines, self._digests.of(lines), found.id)
+
+
+def _spans(lines: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as runs of neighbours, each by its first and last."""
+    spans: list[tuple[int, int]] = []
+    for line in sorted(set(lines)):
+        if spans and spans[-1][1] == line - 1:
+            spans[-1] = (spans[-1][0], line)
+        else:
+            spans.append((line, line))
+    return spans
+
+
+def _runs(found: dict[int, SessionWrite]) -> list[list[int]]:
+    """Lines that follow each other and have one write."""
+    runs: list[list[int]] = []
+    for line in sorted(found):
+        if runs and runs[-1][-1] == line - 1 and found[line] is found[line - 1]:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return runs
+
+
+def _by_path(sessions: Iterable[captured.SessionWrites]) -> dict[str, list[SessionWrite]]:
+    chains: dict[str, list[SessionWrite]] = defaultdict(list)
+    for session in sessions:
+        for write in session.writes:
+            chains[write.path].append(SessionWrite(session.agent, session.session, write))
+    return {place: sorted(chain, key=lambda each: each.at) for place, chain in chains.items()}
+
+
+def _closeness(chain: Chain, version: Version) -> tuple[bool, int]:
+    """How near the states of a chain come to a version: whether it is one of them, and lines in common."""
+    known = [each for each in chain if each.at < version.latest]
+    is_exact = any(version.blob in each.write.blobs for each in known)
+    return is_exact, len(set(version.lines).intersection(known[-1].write.left or ())) if known else 0
+
+
+def _no_file(repository: Repository, revision: str, path: str) -> str:
+    """Why the file's lines cannot be told."""
+    where = paths.quote(revision) if revision else "the working tree"
+    tree = repository.tree(revision or repository.snapshot())
+    name = paths.quote(path)
+    entry = tree.entry(paths.encode(path))
+    if entry is None:
+        return f"There is no file {name} in {where}, or git ignores it."
+    if not entry.is_regular:
+        return f"{name} is not a regular file in {where}; name a file."
+    return f"{name} is binary in {where}: it has no lines."
