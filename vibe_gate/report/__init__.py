@@ -10,7 +10,7 @@ annotations  check run, review comments, workflow commands; suggestions: suggest
 round        what was said before, what is new since
 posting      all of it posted to the forge
 formats      SARIF, JUnit, GitLab
-html         the page
+html         the page of a run; markup: elements, with everything escaped; svg: figures as pictures
 graph        a run's graph as text
 listing      tables of runs; statistics: what runs come to; verified: tables of commits
 """

@@ -1,6 +1,6 @@
 """A run as one HTML page: `page(result)`. It asks nothing of the network, and its strings are data, never markup.
 
-markup     elements, with everything escaped      view     what is shown, read from the bundle
+view       what is shown, read from the bundle
 authors    which turns of captured sessions wrote the changed lines
 document   the page as it is without scripts
 app/       what scripts add, in TypeScript; built by `nox -s page` into page.js and page.css
@@ -25,8 +25,8 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
-from vibe_gate.report.html.markup import Html, joined, row, table, tag
 from vibe_gate.report.html.view import View, verdict_view, view
+from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent

@@ -16,8 +16,8 @@ from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.graph import drawn
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
-from vibe_gate.report.html.markup import Html, block, facts, joined, row, table, tag
 from vibe_gate.report.html.view import FileView, TurnView, View
+from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
 
 WIDEST = 400
 """Columns of the graph's boxes; a wider graph is listed."""

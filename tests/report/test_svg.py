@@ -1,0 +1,62 @@
+"""Pictures: what stands in the SVG of some figures."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+from written_runs import ATTACK
+
+from vibe_gate.domain.interval import Interval
+from vibe_gate.report import svg
+from vibe_gate.report.svg import Bar, Part, Range, Series
+
+SERIES = (Series("pass", "pass"), Series("fail", "fail"))
+DAYS = (
+    Bar("10-01", (Part(3, "3 runs", "#day=1"), Part(1, "1 run"))),
+    Bar("10-02", ()),
+    Bar("10-03", (Part(0, "0 runs"), Part(8, "8 runs"))),
+)
+
+
+def parsed(drawn: str) -> etree._Element:
+    return etree.fromstring(drawn)
+
+
+def boxes(drawn: str) -> list[tuple[str, float]]:
+    return [(box.get("class"), float(box.get("height"))) for box in parsed(drawn).iter("rect")]
+
+
+def test_columns_are_as_high_as_their_figures_and_lead_to_what_they_count() -> None:
+    drawn = svg.columns(DAYS, SERIES, lambda value: f"{value:.0f}")
+    (passed, three), (_, one), (failed, eight) = boxes(drawn)
+    assert (passed, failed) == ("pass", "fail")
+    assert (three / one, eight / one) == pytest.approx((3, 8), rel=0.01)
+    assert [link.get("href") for link in parsed(drawn).iter("a")] == ["#day=1"]
+    assert "10-01, pass: 3 runs" in [title.text for title in parsed(drawn).iter("title")]
+
+
+def test_rows_lines_and_ranges_have_names_and_figures() -> None:
+    rows = svg.rows([Bar("quality/types", (Part(2, "2 right"), Part(1, "1 wrong")), "3 findings", "#c=1")], SERIES)
+    widths = [float(box.get("width")) for box in parsed(rows).iter("rect")]
+    assert widths[0] == pytest.approx(2 * widths[1], rel=0.01)
+    assert "3 findings" in "".join(parsed(rows).itertext())
+    lines = parsed(svg.lines(DAYS, SERIES, str))
+    assert [len(line.get("points").split()) for line in lines.iter("polyline")] == [2, 2]
+    (reach,) = (line for line in parsed(svg.ranges([Range("a", Interval(0.5, 0.25, 0.75), "")])).iter("line")
+                if line.get("class") == "reach")  # fmt: skip
+    assert float(reach.get("x2")) - float(reach.get("x1")) == (svg.WIDTH - svg.NAME - svg.FIGURE) / 2
+
+
+@pytest.mark.parametrize(("most", "last"), [(0, 0), (0.0003, 0.0003), (1, 1), (7, 8), (999, 1000), (1e9, 1e9)])
+def test_an_axis_ends_at_a_round_figure(most: float, last: float) -> None:
+    assert svg.ticks(most)[-1] == pytest.approx(last)
+    assert len(svg.ticks(most)) <= 6
+
+
+def test_names_of_others_are_text_cut_and_visible() -> None:
+    name = ATTACK * 2_000
+    bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
+    for drawn in (svg.columns(bars, [Series(name, "s0")], lambda _: name), svg.rows(bars, [Series(name, "s0")])):
+        assert [one.tag for one in parsed(drawn).iter() if one.tag in {"script", "img"}] == []
+        assert "\u202e" not in drawn
+    assert svg.columns([], SERIES, str) == svg.columns([], SERIES, str)

@@ -1,0 +1,213 @@
+"""Figures as pictures: SVG that stands with scripts off, prints, and is the same bytes for the same figures.
+
+A picture is for the eye and the mouse; the table in its `figure` says the same to keyboards and readers of screens.
+`html/app/src/page.css` has the styles, of both themes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+from vibe_gate.domain.interval import Interval
+from vibe_gate.report.markup import Html, joined, table, tag
+
+WIDTH, HEIGHT = 640, 190
+"""Of a picture, in the units of its own that a browser scales; one of rows is as high as its rows."""
+
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
+"""Room around the plot, for ticks."""
+
+ROW, NAME, FIGURE = 24, 210, 92
+"""Of a picture of rows: its height; the columns of the names and of the figures."""
+
+NAME_CHARS, TICK_CHARS = 30, 10
+"""Characters of a row's name and below a column; a title has all of a name."""
+
+MOST_TITLE = 300
+"""Characters of a title."""
+
+STYLES = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
+"""Colours that people tell apart who do not see all; the last is for what is left over."""
+
+
+class Series(Struct, frozen=True):
+    """What one colour stands for; `style` is a class of the style sheet: one of STYLES, or an outcome."""
+
+    name: str
+    style: str
+
+
+class Part(Struct, frozen=True):
+    """A figure of a bar. `shown` is it as text, with its unit; `link` leads to what it counts, "" nowhere."""
+
+    value: float
+    shown: str
+    link: str = ""
+
+
+class Bar(Struct, frozen=True):
+    """A bar of parts, one of each series; `shown` is what they come to."""
+
+    name: str
+    parts: tuple[Part, ...]
+    shown: str = ""
+    link: str = ""
+
+
+class Range(Struct, frozen=True):
+    """A share with its interval."""
+
+    name: str
+    interval: Interval
+    shown: str
+    link: str = ""
+
+
+def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
+    """Columns side by side, each its parts one upon the other, the first at the bottom."""
+    most, drawn = _most(sum(part.value for part in bar.parts) for bar in bars), [_grid(bars, tick)]
+    step = (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
+    high = HEIGHT - TOP - BOTTOM
+    for at, bar in enumerate(bars):
+        x, width = LEFT + at * step, max(step * 0.82, 1)
+        ends = accumulate((part.value for part in bar.parts), initial=0.0)
+        for start, part, one in zip(ends, bar.parts, series, strict=False):
+            if part.value > 0:
+                length = max(part.value / most * high, 0.75)
+                box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
+                drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+    return _svg(HEIGHT, drawn)
+
+
+def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
+    """A line for each series through the middles of the columns; one without parts is a gap that the lines cross."""
+    most, drawn = _most(part.value for bar in bars for part in bar.parts), [_grid(bars, tick, stacked=False)]
+    step, high = (WIDTH - LEFT - RIGHT) / max(len(bars), 1), HEIGHT - TOP - BOTTOM
+    for number, one in enumerate(series):
+        there = [(at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number]
+        places = [(LEFT + (at + 0.5) * step, TOP + high - part.value / most * high) for at, _, part in there]
+        points = " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
+        drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
+        for (x, y), (_, bar, part) in zip(places, there, strict=True):
+            dot = tag("circle", cx=_n(x), cy=_n(y), r=3, class_=one.style)
+            drawn.append(_linked(dot, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+    return _svg(HEIGHT, drawn)
+
+
+def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
+    """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0 for the longest."""
+    whole = most or _most((sum(part.value for part in bar.parts) for bar in bars), nice=False)
+    drawn, room = list[Html](), WIDTH - NAME - FIGURE
+    for at, bar in enumerate(bars):
+        y, x = at * ROW, float(NAME)
+        drawn += _named(bar.name, bar.shown, bar.link, y)
+        for part, one in zip(bar.parts, series, strict=False):
+            if part.value > 0:
+                length = max(part.value / whole * room, 0.75)
+                box = _box(x, y + 4, length, ROW - 8, one.style)
+                drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                x += length
+    return _svg(len(bars) * ROW, drawn)
+
+
+def ranges(found: Sequence[Range]) -> Html:
+    """Shares from 0 to 1 as dots upon their intervals, one below the other."""
+    room, drawn = WIDTH - NAME - FIGURE, list[Html]()
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, base = NAME + share * room, len(found) * ROW
+        drawn.append(tag("line", x1=_n(x), x2=_n(x), y1=0, y2=base, class_="grid"))
+        drawn.append(tag("text", f"{share:.0%}", x=_n(x), y=base + 14, class_="tick middle"))
+    for at, one in enumerate(found):
+        y, (value, low, high) = at * ROW + ROW / 2, (one.interval.value, one.interval.low, one.interval.high)
+        drawn += _named(one.name, one.shown, one.link, at * ROW)
+        left, right = NAME + low * room, NAME + high * room
+        reach = tag("line", x1=_n(left), x2=_n(right), y1=_n(y), y2=_n(y), class_="reach")
+        dot = tag("circle", cx=_n(NAME + value * room), cy=_n(y), r=4.5, class_="s0")
+        drawn.append(_linked(joined([reach, dot]), f"{one.name}: {one.shown}", one.link))
+    return _svg(len(found) * ROW + BOTTOM, drawn)
+
+
+def legend(series: Iterable[Series]) -> Html:
+    """What the colours stand for."""
+    made = (tag("li", tag("span", "", class_=f"key {one.style}"), one.name) for one in series)
+    return tag("ul", *made, class_="keys-of")
+
+
+def figure(name: str, title: str, drawn: Html, told: Html | None, heads: Sequence[str], lines: Iterable[Html]) -> Html:
+    """A picture with its title, a legend or a sentence, and the same figures as a table that opens. `name`: its id."""
+    caption = tag("figcaption", tag("h3", title), told)
+    figures = tag("details", tag("summary", "Figures"), table(heads, lines, class_="figures"))
+    return tag("figure", caption, drawn, figures, id=name, aria_label=title)
+
+
+def linked(text: str, link: str) -> Html | str:
+    """A text that leads somewhere, if it does."""
+    return tag("a", text, href=link) if link else text
+
+
+def _most(values: Iterable[float], *, nice: bool = True) -> float:
+    """The upper end of an axis; 1 if there is nothing to show."""
+    most = max(values, default=0.0)
+    return (ticks(most)[-1] if nice else most) or 1.0
+
+
+def ticks(most: float) -> list[float]:
+    """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above."""
+    if most <= 0:
+        return [0.0]
+    power = 10.0 ** int(f"{most / 4:e}".partition("e")[2])
+    step = next(one * power for one in (1, 2, 5, 10) if one * power >= most / 4 - 1e-12)
+    number = 1
+    while number * step < most - 1e-9:
+        number += 1
+    return [at * step for at in range(number + 1)]
+
+
+def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = True) -> Html:
+    """Lines at round figures, and the names of some columns."""
+    sums = (sum(part.value for part in bar.parts) for bar in bars)
+    single = (part.value for bar in bars for part in bar.parts)
+    marks = ticks(max(sums if stacked else single, default=0.0))
+    high, step = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
+    drawn = []
+    for mark in marks:
+        y = TOP + high - mark / (marks[-1] or 1) * high
+        drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=_n(y), y2=_n(y), class_="grid"))
+        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=_n(y + 3.5), class_="tick end"))
+    every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
+    for at in range(0, len(bars), every):
+        x = LEFT + (at + 0.41) * step
+        drawn.append(tag("text", _cut(bars[at].name, TICK_CHARS), x=_n(x), y=HEIGHT - 6, class_="tick middle"))
+    return joined(drawn)
+
+
+def _named(name: str, shown: str, link: str, y: float) -> list[Html]:
+    text = tag("text", _cut(name, NAME_CHARS), x=NAME - 8, y=_n(y + ROW / 2 + 4), class_="end")
+    figures = tag("text", shown, x=WIDTH, y=_n(y + ROW / 2 + 4), class_="tick end")
+    return [_linked(text, name, link), figures]
+
+
+def _linked(drawn: Html, title: str, link: str) -> Html:
+    """With a title, which the mouse shows. Keyboards have the table."""
+    titled = joined([tag("title", _cut(title, MOST_TITLE)), drawn])
+    return tag("a", titled, href=link, tabindex=-1) if link else tag("g", titled)
+
+
+def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
+    return tag("rect", x=_n(x), y=_n(y), width=_n(width), height=_n(height), class_=style)
+
+
+def _svg(height: float, drawn: Iterable[Html]) -> Html:
+    return tag("svg", *drawn, viewBox=f"0 0 {WIDTH} {_n(height)}", class_="picture", aria_hidden="true")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _n(number: float) -> str:
+    """A coordinate with two digits at most behind its point."""
+    return f"{number:.2f}".rstrip("0").rstrip(".")
