@@ -23,13 +23,13 @@ def calls(*tools: ToolUse) -> list[Turn]:
 
 
 def claude(
-    where: Path, home: Path, turns: list[Turn], sources: str = "project,local", **environ: str
+    where: Path, home: Path, turns: list[Turn], sources: str = "project,local", prompt: str = "go", **environ: str
 ) -> list[dict[str, Any]]:
     """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI fails."""
     with answering(*turns) as model:
         done = subprocess.run(
             [
-                *(str(find_cli(os.environ)), "-p", "go", "--output-format", "stream-json", "--verbose"),
+                *(str(find_cli(os.environ)), "-p", prompt, "--output-format", "stream-json", "--verbose"),
                 *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources),
             ],
             cwd=where,

@@ -277,6 +277,11 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     share: ShareChoice = ShareChoice()
     mcp: Annotated[dict[Identifier, McpServer], Meta(description="By name, servers for agents.")] = {}
 
+    @property
+    def named_rubrics(self) -> frozenset[str]:
+        """The rubrics that it names, for every change or for some."""
+        return frozenset((*self.rubrics, *(name for scope in self.scope for name in scope.rubrics)))
+
 
 Origin = Literal["trusted", "bootstrap", "built-in"]
 

@@ -68,6 +68,7 @@ TURN: Own = {
 """Of a turn's summary."""
 
 ABOUT: Own = {
+    "shown": True,
     **dict.fromkeys(
         ("run_id", "key", "workflow", "mode", "change", "trusted", "rubrics", "versions", "isolation", "request"), True
     ),

@@ -199,6 +199,9 @@ def _require_known(repository: Repository, about: _About, expected: Mapping[str,
         if name not in ids:
             hint = did_you_mean(name, ids)
             raise UsageError(f"rubric '{rubric.id}' has no criterion '{paths.quote(name)}'{hint and f'; {hint}'}")
+    needing = [one.id for one in rubric.criterion if one.needs == "prompt" and (one.id in expected or "" in expected)]
+    if needing:
+        raise UsageError(f"{needing[0]} is about what an agent was asked for, which no labelled case has.")
 
 
 def _rubric(rubrics: Collection[Rubric], id: str) -> Rubric:

@@ -11,6 +11,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.fixing import FIX, FIXER, fix_workflow
+from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.trusted import WORKTREE
 
 if TYPE_CHECKING:
@@ -40,8 +41,11 @@ def refuse_code(gate: Gate, rubrics: Iterable[Rubric]) -> None:
 
 
 def rubric_named(gate: Gate, name: str) -> Rubric:
-    """The rubric of this id. UsageError: there is none."""
-    return _named("rubric", name, {rubric.id: rubric for rubric in gate.rubrics}, gate)
+    """The rubric of this id, of the gate or built in. UsageError: there is none."""
+    known = {rubric.id: rubric for rubric in gate.rubrics}
+    if name in OFFERED and name not in known:
+        return offered_rubric(name)
+    return _named("rubric", name, known, gate)
 
 
 def agent_named(gate: Gate, name: str) -> Agent:

@@ -134,6 +134,20 @@ def built_in_rubrics() -> tuple[Rubric, ...]:
     )
 
 
+OFFERED = ("asked",)
+"""Built-in rubrics that a gate takes if its gate.toml names them; its own file of that name goes first."""
+
+
+@cache
+def offered_rubric(name: str) -> Rubric:
+    """The rubric of OFFERED."""
+    return read(Rubric, tomllib.loads(_offered(name).read_text()))
+
+
+def _offered(name: str) -> Path:
+    return Path(__file__).with_name("offered") / f"{name}.toml"
+
+
 class _Read(Struct, frozen=True):
     """What a tree says; `is_whole`: it has a gate.toml or rubrics; `refused`: what no workflow needs to be right."""
 
@@ -154,19 +168,26 @@ def _read(tree: DefinitionTree, revision: str, origin: Origin) -> _Read:
     suppressions: SuppressionsFile | None = None
     for path, source in sources.items():
         if path == GATE_PATH:
-            file = _gate_file(source, names, found[path])
+            file = _gate_file(source, [*names, *OFFERED], found[path])
         elif path == SUPPRESSIONS:
             suppressions = validated(SuppressionsFile, source.tables, (), source, found[path])
         elif path.startswith(RUBRICS):
             rubrics.append(_rubric(source, found[path]))
     is_whole = GATE_PATH in files or bool(names)
+    taken = [name for name in OFFERED if file and name in file.named_rubrics and name not in names]
+    rubrics += map(offered_rubric, taken)
+    names += taken
     baselines = read_baselines(tree, wrong)
     gate = Gate(
         file or GateFile(schema=1, rubrics=tuple(names)),
         tuple(filter(None, rubrics)),
         origin,
         revision,
-        (*((path, source.digest) for path, source in sources.items()), *baselines),
+        (
+            *((path, source.digest) for path, source in sources.items()),
+            *((f"built-in/rubrics/{name}.toml", digest_of(_offered(name).read_bytes())) for name in taken),
+            *baselines,
+        ),
         suppressions.suppression if suppressions else (),
         baselines=tuple(baselines.values()),
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,6 +21,7 @@ from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import Timestamp, decode, to_json
 from vibe_gate.domain.escape import counted
 from vibe_gate.git import Repository
+from vibe_gate.store import captures
 from vibe_gate.store.captured import CapturedPrompt, prompts_of
 
 PROMPTS = "vibe-gate-prompts"
@@ -30,6 +32,11 @@ MAX_PROMPT = 8_000
 
 MAX_SESSION = 60_000
 """Letters of all prompts of a session that leave; of more, those in the middle stay."""
+
+MAX_SHOWN = 20_000
+"""Characters of all prompts that a judge is shown; of more, those in the middle are left out."""
+
+_TYPED = "  "
 
 MAX_LINES = 50
 """Lines of one note that are read."""
@@ -73,19 +80,52 @@ def sessions_behind(
 
     `writes` as `captures.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
     """
+    found = (_session(prompts_of(roots, name), ms) for name, ms in _until(files, writes).items())
+    return tuple(one for one in found if one is not None)
+
+
+def prompts_behind(
+    files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]], roots: Sequence[Path]
+) -> tuple[CapturedPrompt, ...]:
+    """The prompts of these sessions, whole, oldest first. Parameters as of `sessions_behind`."""
+    found = (_asked(prompts_of(roots, name), ms) for name, ms in _until(files, writes).items())
+    return tuple(sorted(chain.from_iterable(found), key=_place))
+
+
+def _until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The captured sessions that wrote files of the change, and when each last did, in ms; 0: that was not noted."""
     until: dict[str, int] = {}
     for file in files:
         if file.after and (not file.before or file.before.blob != file.after.blob):
             for session, ms in writes.get(file.after.blob, {}).items():
                 until[session] = max(until.get(session, 0), ms)
-    found = (_session(prompts_of(roots, name), ms) for name, ms in until.items())
-    return tuple(one for one in found if one is not None)
+    return until
+
+
+def _asked(prompts: Sequence[CapturedPrompt], until: int) -> list[CapturedPrompt]:
+    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note when it wrote."""
+    return [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
+
+
+def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
+    """What a judge is shown of the prompts, at most `MAX_SHOWN` characters and a sentence; "" if there are none.
+
+    What people typed is indented, so that it cannot be taken for a line of ours.
+    """
+    rows = []
+    for number, one in enumerate(prompts, start=1):
+        rows.append(f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}")
+        rows += [_TYPED + line for line in one.text.splitlines()]
+    text = "\n".join(rows)
+    if (left_out := len(text) - MAX_SHOWN) > 0:
+        half = MAX_SHOWN // 2
+        cut = f"==== {counted(left_out, 'character')} of the requests left out here"
+        text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
+    return redact(text)
 
 
 def _session(prompts: Sequence[CapturedPrompt], until: int) -> SharedSession | None:
-    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note when it wrote."""
-    asked = [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
-    if not asked:
+    if not (asked := _asked(prompts, until)):
         return None
     texts = json.dumps([one.text for one in asked]).encode()
     return SharedSession(

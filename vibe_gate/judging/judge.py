@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import cache
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from vibe_gate.domain import in_ci
+from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
@@ -27,7 +28,7 @@ from vibe_gate.judging.questions import (
     RubricVotes,
     asked_of,
     briefs_of,
-    keys_of,
+    named_keys_of,
     questions_of,
     settled,
 )
@@ -65,6 +66,7 @@ async def judge(
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = questions_of(facts, facts.gate.default_model(run.environ))
+    run.record.describe(shown=_prompts_in(questions))
     kept = _KeptVotes(facts.change, repository, run, wire, force=request.force)
     known = kept.known(questions)
     missing = [question for question in questions if question.key not in known]
@@ -81,7 +83,8 @@ async def judge(
         return replace(_answers(questions, known), silence=request.unasked if briefs else "")
     if not briefs:  # no need to wait for another review that asks
         return _answers(questions, known)
-    async with claimed([each.key for each in briefs] if kept.reads else [], run, tell):
+    private = [each.key for each in briefs if each.question.is_private]
+    async with claimed([each.key for each in briefs] if kept.reads else [], run, tell, private):
         known |= kept.known(missing, briefs)  # what another review was answered meanwhile
         if not (briefs := _unanswered(briefs, known)):
             return _answers(questions, known)
@@ -93,6 +96,12 @@ async def judge(
         asked = await ask(briefs, kept.cast, facts, repository, run, opened, tell)
         notes = kept.keep(asked, briefs)
     return _with_new(questions, known, asked, notes, final=kept.writes and asked.intact)
+
+
+def _prompts_in(questions: Iterable[RubricQuestion]) -> dict[str, str]:
+    """What run.json says if a judge is shown what people asked for: whether that stays in this clone."""
+    shown = [claim for each in questions for claim in each.claims if claim.kind == "prompt"]
+    return {claim.kind: PRIVATE if claim.is_private else "shared" for claim in shown}
 
 
 def _unanswered(briefs: Iterable[RubricBrief], known: Mapping[str, RubricVotes]) -> list[RubricBrief]:
@@ -125,13 +134,16 @@ def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional:
 
 
 @asynccontextmanager
-async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object]) -> AsyncIterator[None]:
+async def claimed(
+    keys: list[str], run: RunContext, tell: Callable[[str], object], private: Collection[str] = ()
+) -> AsyncIterator[None]:
     """Be the only one who asks what these keys show, as far as that can be had in half of the time that is left.
 
-    The other half is enough to ask after all if the other review gets stuck.
+    The other half is enough to ask after all if the other review gets stuck. Other machines hear nothing of `private`
+    keys.
     """
     answers, latest = run.state.answers, run.deadline.left() / 2
-    held = not keys or answers.claim(keys, run.deadline.left())
+    held = not keys or answers.claim(keys, run.deadline.left(), private)
     if not held:
         import asyncio  # few wait
 
@@ -139,7 +151,7 @@ async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
     while not held and run.deadline.left() > latest:
         await asyncio.sleep(POLL_S)
-        held = answers.claim(keys, run.deadline.left())
+        held = answers.claim(keys, run.deadline.left(), private)
     try:
         yield
     finally:
@@ -148,9 +160,9 @@ async def claimed(keys: list[str], run: RunContext, tell: Callable[[str], object
 
 
 def _vote_keys(questions: Iterable[RubricQuestion], briefs: Iterable[RubricBrief]) -> Iterator[str]:
-    """The keys under which votes on these may be kept."""
+    """The keys under which others may keep votes on these."""
     asked = [*((one, one.about) for one in questions), *((each.question, (each.about,)) for each in briefs)]
-    for question, about in asked:
+    for question, about in ((one, about) for one, about in asked if not one.is_private):
         for number in range(1, question.rubric.votes + 1):
             yield from question.vote_keys(number, about).values()
 
@@ -226,7 +238,8 @@ class _KeptVotes:
         entry = self._run.redactor.value(plain(vote))
         abouts = [shown.question.about] if vote.used_tools else [shown.question.about, (shown.about,)]
         keys = [shown.question.vote_keys(number, about)[vote.model] for about in abouts]
-        problems = [self._run.state.answers.put(key, entry, now) for key in keys]
+        private = shown.question.is_private
+        problems = [self._run.state.answers.put(key, entry, now, private=private) for key in keys]
         return next(filter(None, problems), "")
 
 
@@ -242,8 +255,9 @@ def _with_new(
     answers = replace(
         _answers(questions, known, asked.by_key), cost=asked.cost, notes=(*notes, *asked.notes), intact=asked.intact
     )
-    keys = keys_of(questions)
-    return replace(answers, questions={name: keys[name] for name in answers.answered_now}) if final else answers
+    keys = named_keys_of(questions)
+    named = {name: keys[name] for name in answers.answered_now if name in keys}
+    return replace(answers, questions=named) if final else answers
 
 
 def _answers(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from msgspec import Struct, field
@@ -138,6 +138,12 @@ class RubricBrief(Struct, frozen=True):
             change, part = brief.shuffled(change, part, f"{self.about} {number}")
         return brief.prompt(change, part, self.around.facts(piece.path for piece in part.pieces), nonce)
 
+    def texts(self) -> Iterator[str]:
+        """The words of the change and of the questions, as they are shown."""
+        yield from (piece.text for part in self.parts for piece in part.pieces)
+        yield from (file.shown_path for file in self.change.files)
+        yield from (criterion.question or "" for criterion in self.question.rubric.judge_criteria)
+
     def supports(self, vote: CastVote, read: Callable[[FileVersion], bytes]) -> bool:
         """Whether what counted as evidence in a vote, given about other trees, stands in this change, too."""
         asked = {criterion.id: criterion for criterion in self.question.rubric.judge_criteria}
@@ -257,6 +263,11 @@ def questions_of(facts: Facts, model: str, sdk: str | None = None) -> tuple[Rubr
 def keys_of(questions: Iterable[RubricQuestion]) -> dict[str, str]:
     """By rubric id, the key of both trees of the question that shows the most."""
     return {question.rubric.id: question.key for question in questions}
+
+
+def named_keys_of(questions: Iterable[RubricQuestion]) -> dict[str, str]:
+    """The same of what a receipt may name: a key would confirm a guess at what only this clone knows."""
+    return keys_of(question for question in questions if not question.is_private)
 
 
 def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Repository) -> list[RubricBrief]:

@@ -24,7 +24,7 @@ from vibe_gate.domain.context import Facts, RunContext, repeated
 from vibe_gate.domain.escape import ended, show_text
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import DETAILS, Outcome, Vote, short
+from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, Outcome, Vote, short
 from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
@@ -34,6 +34,7 @@ from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
+from vibe_gate.judging.repeats import without_repeats
 
 T = TypeVar("T")
 
@@ -203,7 +204,33 @@ async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, cont
     end, name = await with_fallback(
         hold, question.model_of(number), question.rubric.fallback, context.model, context.run.redactor.text
     )
-    return await _reply_of(part, end, name, shown.change, context)
+    return _discreet(await _reply_of(part, end, name, shown.change, context), shown)
+
+
+def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
+    """The reply without what it repeats of what people asked the agent for: answers go where that may not."""
+    private = "\n".join(claim.text for claim in shown.question.claims if claim.kind == "prompt")
+    if not private:
+        return reply
+
+    def own(text: str) -> str:
+        return without_repeats(text, private, shown.texts)
+
+    def own_line(line: CheckedEvidence) -> CheckedEvidence:
+        # A line that stands in the change is the change's.
+        return replace(line, quote=own(line.quote), path=own(line.path)) if line.standing == "void" else line
+
+    votes = {
+        name: replace(
+            vote,
+            reason=short(own(vote.reason)),
+            counterexample=vote.counterexample and short(own(vote.counterexample)),
+            changes=short(own(vote.changes)),
+            evidence=tuple(map(own_line, vote.evidence)),
+        )
+        for name, vote in reply.votes.items()
+    }
+    return replace(reply, votes=votes, detail=short(own(reply.detail)))
 
 
 async def with_fallback(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from vibe_gate.domain.change import Change
@@ -12,9 +12,10 @@ from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.guidance import guidance
+from vibe_gate.gate.shared_prompts import prompts_behind, shared_prompts, shown
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
-from vibe_gate.store import captures
+from vibe_gate.store import State, captures
 
 
 def facts_of(
@@ -33,7 +34,7 @@ def facts_of(
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
-    claims = (Claim("message", message), *_claims(change, gate, rubrics, request, repository))
+    claims = (Claim("message", message), *_claims(change, gate, rubrics, request, repository, world))
     return Facts(
         change,
         gate,
@@ -48,14 +49,36 @@ def facts_of(
 
 
 def _claims(
-    change: Change, gate: Gate, rubrics: tuple[Rubric, ...], request: ReviewRequest, repository: Repository
+    change: Change,
+    gate: Gate,
+    rubrics: tuple[Rubric, ...],
+    request: ReviewRequest,
+    repository: Repository,
+    world: World,
 ) -> Iterator[Claim]:
     """What is looked up only if a rubric sees it."""
     seen = {kind for rubric in rubrics for kind in rubric.sees}
+    if "prompt" in seen and not request.calibrating:
+        text = what_was_asked(change, gate, repository, world.state, world.redactor.text)
+        yield Claim("prompt", text, is_private=gate.shared_prompts != "redacted")
     if "guidance" in seen:
         yield Claim("guidance", guidance(change, gate, repository))
     if "issue" in seen and request.issues is not None:
         yield Claim("issue", request.issues())
+
+
+def what_was_asked(
+    change: Change, gate: Gate, repository: Repository, state: State, redact: Callable[[str], str]
+) -> str:
+    """What people asked for in the captured sessions that wrote the change, as a judge is shown it; "" if not known.
+
+    Where no session was captured: what notes say that the gate lets people share.
+    """
+    roots = (repository.root, *repository.other_worktrees())
+    prompts = prompts_behind(change.files, captures.last_writes(state), roots)
+    if not prompts and gate.shared_prompts == "redacted":
+        prompts = shared_prompts(repository, [commit.id for commit in repository.commits(change)])
+    return shown(prompts, redact)
 
 
 def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:

@@ -40,9 +40,10 @@ from vibe_gate.judging.questions import TOOLS, CastVote, RubricQuestion, questio
 from vibe_gate.judging.second_look_brief import look_key, look_prompt
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_of, is_settled
+from vibe_gate.run.facts import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store import Bundles, open_state, read_bundle
+from vibe_gate.store import Bundles, State, open_state, read_bundle
 
 
 class ReplayTask(Struct, frozen=True):
@@ -150,6 +151,7 @@ async def replay_row(
             gate = _gate(repository, change, task.request, gates)
             chosen = rubrics_for(gate, change, task.request.rubrics)
             require_message(stored, change, chosen)
+            _require_prompts(stored, change, chosen, gate, repository, state)
             left_out = {one.id for one in chosen if one.has_command and not task.request.runs_commands}
             recall = partial(recall_answers, stored, repository)
             walk = review_in(
@@ -265,6 +267,17 @@ def require_message(stored: StoredRun, change: Change, rubrics: Iterable[Rubric]
         raise UsageError(
             f"rubric {seeing} sees the commit message, which a bundle does not keep, and the commit is gone"
         )
+
+
+def _require_prompts(
+    stored: StoredRun, change: Change, rubrics: Iterable[Rubric], gate: Gate, repository: Repository, state: State
+) -> None:
+    """UsageError if a rubric sees what was asked for, which the run's judge was shown, and nothing here has it."""
+    seeing = next((rubric.id for rubric in rubrics if "prompt" in rubric.sees), "")
+    shown = stored.about.get("shown")
+    was_shown = isinstance(shown, dict) and "prompt" in shown
+    if seeing and was_shown and not what_was_asked(change, gate, repository, state, str):
+        raise UsageError(f"rubric {seeing} sees what was asked for, and no captured session here has it any more")
 
 
 # What it was answered

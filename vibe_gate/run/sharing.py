@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.domain import in_ci
-from vibe_gate.domain.bundles import STORE, is_evidence
+from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_evidence
 from vibe_gate.domain.context import ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
@@ -62,11 +62,21 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
 
 
 def unshared(summary: Summary, repository: Repository, world: World) -> UnsharedRun | None:
-    """The run as it is to be uploaded; None if no store is shared, and of checks alone about uncommitted work."""
+    """The run as it is to be uploaded; None if no store is shared, of checks alone about uncommitted work, and of one
+    that stays here."""
     shared = world.state.shared
+    if shared is not None and summary.bundle and _stays(summary, repository, world):
+        return None
     if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
         return None
     return UnsharedRun(summary, repository.root, repository.tracked(STORE), shared, world.clock)
+
+
+def _stays(summary: Summary, repository: Repository, world: World) -> bool:
+    from vibe_gate.store import Bundles  # few gates have a store
+
+    bundles = Bundles(repository.root, Provenance(world.clock(), repository.tracked(STORE)))
+    return bundles.stays(RunEntry(summary.run_id, summary.key))
 
 
 def told(world: World) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.bundles import STORE, RunEntry, is_run_id
+from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.errors import IntegrityError, StorageError
 from vibe_gate.store import names
@@ -124,6 +124,15 @@ class Bundles:
             return store is not None and is_kept(store, entry)
         except OSError as error:
             raise unreadable(error) from error
+
+    def stays(self, entry: RunEntry) -> bool:
+        """Whether the run has what people asked an agent for, which may not leave this clone."""
+        store = open_store_folder(self.root)
+        try:
+            shown = None if store is None else read_object(store.below(entry.place), names.RUN).get("shown")
+        except (OSError, ValueError):  # whoever verifies it says so
+            return False
+        return isinstance(shown, dict) and PRIVATE in shown.values()
 
     def keep(self, entry: RunEntry, off: bool = False) -> None:
         """Protect one run from cleaning, or with `off` stop to."""

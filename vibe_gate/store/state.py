@@ -25,7 +25,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -553,13 +553,14 @@ class AnswerCache(_Table):
             return None
         return answer if isinstance(answer, dict) else None
 
-    def put(self, key: str, answer: Mapping[str, Any], now: datetime) -> str:
-        """Keep an answer, and share it if there is a shared store. "", or why it could not be kept."""
+    def put(self, key: str, answer: Mapping[str, Any], now: datetime, *, private: bool = False) -> str:
+        """Keep an answer, and share it if there is a shared store, unless it is `private`. "", or why it could not be
+        kept."""
         if key in self._recalled:
             return ""
         row = (key, now.timestamp(), json.dumps(answer))
         kept = self._file.change(lambda db: db.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row))
-        if self.shared is not None and not self.shared.put(key, answer, now.timestamp()):
+        if self.shared is not None and not private and not self.shared.put(key, answer, now.timestamp()):
             self._note_unshared(key)
         return "" if kept else self._file.problem
 
@@ -600,11 +601,12 @@ class AnswerCache(_Table):
         self._file.change(action)
         return genuine
 
-    def claim(self, keys: Iterable[str], seconds: float = 0.0) -> bool:
+    def claim(self, keys: Iterable[str], seconds: float = 0.0, private: Collection[str] = ()) -> bool:
         """Be the only one who asks these questions until `release`; False if another run asks one just now.
 
         A claim is a locked file, so it ends with the process; in a shared store it ends after `seconds` at the latest.
-        Does not wait. True also if no claim can be made: then a question may be paid for twice.
+        Nothing of `private` keys goes there. Does not wait. True also if no claim can be made: then a question may be
+        paid for twice.
         """
         wanted = sorted(set(keys))
         try:
@@ -616,7 +618,7 @@ class AnswerCache(_Table):
             return False
         except OSError:
             pass
-        if self.shared is None or self.shared.claim(wanted, seconds):
+        if self.shared is None or self.shared.claim([key for key in wanted if key not in private], seconds):
             return True
         self.release(wanted)
         return False

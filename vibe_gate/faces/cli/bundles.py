@@ -335,6 +335,8 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             chosen = list(dict.fromkeys(runs.own(reference).entry for reference in args.runs or [None]))
         else:
             chosen = runs.entries(args.runs) or [runs.named(None).entry]
+        if not as_traces or args.contents:
+            chosen = _may_leave(chosen, runs, all_runs=args.all)
         if as_traces:
             from vibe_gate.faces.cli.otlp import export_traces
 
@@ -344,6 +346,17 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     target = paths.quote(output)
     document = {"file": target, "runs": len(chosen), "size": size}
     return emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
+
+
+def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
+    """The runs without those that stay in this clone, which are said. UsageError: one of them was named."""
+    staying = [entry for entry in chosen if runs.bundles.stays(entry)]
+    why = "a judge was shown what an agent was asked for, which stays in this clone ([share] prompts)"
+    if staying and not all_runs:
+        raise UsageError(f"Run {staying[0].run_id} is not exported: {why}.")
+    if staying:
+        complain(f"vibe-gate: {counted(len(staying), 'run')} left out: {why}.")
+    return [entry for entry in chosen if entry not in staying]
 
 
 def _push(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -77,6 +77,9 @@ class PushedRuns(Struct, frozen=True):
     is_sound: bool
 
 
+STAYS = "Not uploaded: {}. A judge was shown what an agent was asked for, which stays here ([share] prompts)."
+
+
 def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[str, str]) -> PushedRuns:
     """Upload these runs, or all that are evidence, and the answers that could not be shared when they were given.
 
@@ -92,8 +95,11 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[s
         store = standing_store(repository, environ, now)
         shared = store.runs(runs.root, runs.bundles.provenance)
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
-        done, wrong = list[RunEntry](), list[str]()
+        done, wrong, staying = list[RunEntry](), list[str](), list[str]()
         for run in chosen or filter(_is_evidence, reversed(runs.bundles.runs())):
+            if runs.bundles.stays(run):
+                staying.append(run.run_id)
+                continue
             try:
                 if run.place not in there and shared.upload(run):
                     done.append(run)
@@ -104,7 +110,8 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[s
             answers, left = state.answers.push(store)
             labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
             left += sum(not store.put_label(label) for label in labels)
-    return PushedRuns(store.url, tuple(done), answers, left, (*wrong, *store.told()), not wrong)
+    kept = (STAYS.format(", ".join(staying[:3]) + ", ..." * (len(staying) > 3)),) if staying else ()
+    return PushedRuns(store.url, tuple(done), answers, left, (*wrong, *kept, *store.told()), not wrong)
 
 
 def _is_evidence(run: RunEntry) -> bool:
