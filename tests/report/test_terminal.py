@@ -117,8 +117,11 @@ def test_a_whole_screen():
         "  cost    $0.0123 · 12,345 tokens in, 321 out\n"
         "  run     20260102T030405.006Z-abc123 · vibe-gate report --open\n"
         "  note    The first note.\n"
-        "  next    fix what is marked ✗, then review again"
+        "  next    fix what is marked ✗ (or: vibe-gate run --fix 20260102T030405.006Z),\n"
+        "          then review again"
     )
+    keyless = rubric(criterion("asked", "abstain", kind="judge", reason=NO_KEY, decided_by="none"))
+    assert "run --fix" not in screen(replace(made, bundle="")) + screen(replace(made, rubrics=(keyless,)))
 
 
 def test_what_failed_stays_when_passed_criteria_are_left_out():

@@ -78,6 +78,9 @@ _AT_A_TERMINAL: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """The same at a terminal, of what a second review alone cannot change."""
 
+_RANGE = re.compile(r"[^\s-]\S*\.\.\S*")
+"""A range alone: `run fix` takes no options of a review."""
+
 _THEN_APPROVE = ". Last, somebody else with write access approves the newest commit"
 
 
@@ -119,7 +122,10 @@ def _repair(report: Report) -> str:
             "there) and push"
         )
     what = counted(len(blocking), "failure") if len(blocking) > 1 else "failure" if blocking else "failed criteria"
-    return f"fix the {what} below and push. Check first with {code(f'vibe-gate review {_to_head(report)}'.rstrip())}"
+    again = _to_head(report)
+    said = f"fix the {what} below and push. Check first with {code(f'vibe-gate review {again}'.rstrip())}"
+    # The run is the job's, and not in the reader's clone: there the same is reviewed, then repaired.
+    return f"{said}, or repair with {code(f'vibe-gate run fix {again}')}" if _RANGE.fullmatch(again) else said
 
 
 def _to_head(report: Report) -> str:
@@ -150,6 +156,15 @@ def _decide(report: Report) -> str:
     if report.summary.outcome == "error":
         return "repair what failed (the criteria below have the details), then re-run this job"
     return "push what is missing (a test, a smaller change), or let a person review the change"
+
+
+def by_an_agent(summary: Summary) -> str:
+    """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model can be asked."""
+    keyless = any(one.reason == NO_KEY for one in queries.unasked(summary))
+    if not summary.bundle or summary.workflow != "review" or keyless:
+        return ""
+    moment = summary.run_id.partition("-")[0]  # enough to find it, and the command stays on one line of 80 columns
+    return f" (or: vibe-gate run --fix {moment})"
 
 
 def at_a_terminal(summary: Summary) -> str:

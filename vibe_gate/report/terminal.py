@@ -309,7 +309,7 @@ def _next(summary: Summary) -> str:
                 "a secret is in commits, and a further commit leaves it there: revoke it and rewrite them "
                 f"(git rebase -i {base}; the last one alone: git commit --amend), then review again{accept}"
             )
-        return f"fix what is marked ✗, then review again{accept}"
+        return f"fix what is marked ✗{next_step.by_an_agent(summary)}, then review again{accept}"
     if summary.exit_code == POLICY_CHANGED:
         return "ask a maintainer to approve, or run `vibe-gate override policy --reason ...`"
     if summary.exit_code == INTEGRITY:

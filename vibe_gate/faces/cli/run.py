@@ -268,7 +268,7 @@ RUN = Command(
     "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
     (_add_arguments,),
     run,
-    "vibe-gate run [WORKFLOW | --fix [RUN] | --agent ID --prompt TEXT] [REV | A..B] ...",
+    "vibe-gate run [WORKFLOW [REV | A..B] | --fix [RUN] | --agent ID ...]",
     """\
 examples:
   vibe-gate run review-and-fix          about your uncommitted work
