@@ -21,7 +21,9 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.faces.git_hook.sharing import share_prompts, without_password
 from vibe_gate.gate.shared_prompts import MAX_PROMPT, MAX_SESSION, shared_prompts
+from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
+from vibe_gate.run.facts import what_was_asked
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state, open_store
 
@@ -124,8 +126,15 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
     assert line["prompts"][0]["text"] == "Rename total"
     assert (list(shared.notes()), line["agent"], line["session"], line["turns"]) == ([commit], "claude", SESSION, 2)
     with open_repository(shared.repo.path, shared.repo.environ) as repository:
+        state, change = open_state(shared.repo.path / ".git"), repository.change(Selection("commit"))
+        gate = gate_for(repository, change, base=None, definitions=None)
+        here = what_was_asked(change, gate, repository, state, str)
+        assert (here.is_private, "Rename total" in here.text) == (True, True)
         assert [one.turn for one in shared_prompts(repository, {commit})] == [1, 2]
         assert shared_prompts(repository, {"0" * 40}) == ()
+        # Elsewhere the notes say the same.
+        there = what_was_asked(change, gate, repository, open_state(shared.repo.path.parent), str)
+        assert (there.is_private, there.text) == (False, here.text)
 
 
 def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):

@@ -59,8 +59,7 @@ def _claims(
     """What is looked up only if a rubric sees it."""
     seen = {kind for rubric in rubrics for kind in rubric.sees}
     if "prompt" in seen and not request.calibrating:
-        text = what_was_asked(change, gate, repository, world.state, world.redactor.text)
-        yield Claim("prompt", text, is_private=gate.shared_prompts != "redacted")
+        yield what_was_asked(change, gate, repository, world.state, world.redactor.text)
     if "guidance" in seen:
         yield Claim("guidance", guidance(change, gate, repository))
     if "issue" in seen and request.issues is not None:
@@ -69,16 +68,18 @@ def _claims(
 
 def what_was_asked(
     change: Change, gate: Gate, repository: Repository, state: State, redact: Callable[[str], str]
-) -> str:
+) -> Claim:
     """What people asked for in the captured sessions that wrote the change, as a judge is shown it; "" if not known.
 
-    Where no session was captured: what notes say that the gate lets people share.
+    Where no session was captured: what notes say that the gate lets people share. These alone are not private: of a
+    session that was captured here, whoever pushes decides.
     """
     roots = (repository.root, *repository.other_worktrees())
     prompts = prompts_behind(change.files, captures.last_writes(state), roots)
+    is_private = bool(prompts)
     if not prompts and gate.shared_prompts == "redacted":
         prompts = shared_prompts(repository, [commit.id for commit in repository.commits(change)])
-    return shown(prompts, redact)
+    return Claim("prompt", shown(prompts, redact), is_private)
 
 
 def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:

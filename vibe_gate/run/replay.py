@@ -276,7 +276,7 @@ def _require_prompts(
     seeing = next((rubric.id for rubric in rubrics if "prompt" in rubric.sees), "")
     shown = stored.about.get("shown")
     was_shown = isinstance(shown, dict) and "prompt" in shown
-    if seeing and was_shown and not what_was_asked(change, gate, repository, state, str):
+    if seeing and was_shown and not what_was_asked(change, gate, repository, state, str).text:
         raise UsageError(f"rubric {seeing} sees what was asked for, and no captured session here has it any more")
 
 
