@@ -150,6 +150,15 @@ def agent_title(session: str) -> str:
     return AGENTS[agent_of(session)].title
 
 
+def any_in(roots: Iterable[Path]) -> bool:
+    """Whether a captured session is kept in one of these working trees."""
+    for root in roots:
+        with contextlib.suppress(OSError):
+            if Folder.at(root).below(f"{STORE}/{names.CAPTURES}").folders():
+                return True
+    return False
+
+
 def session_title(session: str) -> str:
     """The session as people read of it: "Gemini CLI session 0f3c9a1e"."""
     return f"{agent_title(session)} session {show_text(own_id(session)[:8])}"

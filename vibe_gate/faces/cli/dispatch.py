@@ -66,6 +66,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.label import LABEL as found
         case "verify":
             from vibe_gate.faces.cli.verdicts import VERIFY as found
+        case "blame":
+            from vibe_gate.faces.cli.blame import BLAME as found
         case "doctor":
             from vibe_gate.faces.cli.doctor import DOCTOR as found
         case "demo":

@@ -18,6 +18,7 @@ COMMANDS = {
     "sessions": "list, show, copy or go on with your agents' conversations",
     "viz": "draw the graph of a run",
     "report": "write a run as one HTML page",
+    "blame": "tell which session, turn and prompt wrote a line",
     "verify": "check which commits of a range were reviewed",
     "override": "temporarily accept a finding (this clone)",
     "suppress": "permanently ignore a finding (shared)",

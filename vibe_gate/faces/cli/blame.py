@@ -1,0 +1,93 @@
+"""`vibe-gate blame`: which session, turn and prompt wrote a line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.escape import safe
+from vibe_gate.errors import PASS, UsageError
+from vibe_gate.faces.cli.command import JSON, Command, argument
+from vibe_gate.faces.cli.output import complain, emit, emit_result, now, takes_colour
+from vibe_gate.faces.cli.screen import coloured
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.report import line_owners
+from vibe_gate.run.blame import WORKING_TREE, line_origins
+from vibe_gate.run.facts import catch_up
+from vibe_gate.run.record import world_around
+from vibe_gate.store import captures
+
+_LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    file, lines = _wanted(args.file)
+    with open_repository(Path.cwd(), environ) as repository:
+        path = _path(repository, file)
+        with world_around(repository, environ, now).state as state:
+            unread = catch_up(repository, world_around(repository, environ, now, state))
+        roots = (repository.root, *repository.other_worktrees())
+        origins = line_origins(repository, roots, args.rev, path, lines)
+        commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}
+        authors = {commit: repository.commit(commit).author for commit in commits}
+    if unread:
+        complain(f"note: {safe(unread)}")
+    if not any(origin.source for origin in origins) and not captures.any_in(roots):
+        complain(f"note: {line_owners.UNCAPTURED}")
+    if args.json:
+        return emit_result(args, line_owners.document(path, args.rev, origins), ())
+    shown = line_owners.text(path, args.rev, origins, authors, captures.session_title)
+    emit(coloured(shown, 80, environ) if takes_colour(environ) else shown.plain)
+    return PASS
+
+
+def _wanted(text: str) -> tuple[str, range]:
+    """The file, and the numbers of lines (none: all of it)."""
+    match = None if os.path.lexists(text) else _LINES.match(text)
+    if match is None:
+        return text, range(0)
+    first = int(match[2])
+    last = int(match[3] or first)
+    if not 0 < first <= last:
+        raise UsageError(f"{paths.quote(text)}: lines are counted from 1, the first before the last (FILE:3-9).")
+    if last - first > 1_000_000:
+        raise UsageError(f"{paths.quote(text)} names more lines than a file has.")
+    return match[1], range(first, last + 1)
+
+
+def _path(repository: Repository, file: str) -> str:
+    """The file's path in the repository; a link in its place is not followed."""
+    place = Path(os.path.abspath(file))  # noqa: PTH100  resolve would follow the last link
+    root = Path(os.path.realpath(repository.root))
+    try:
+        inside = (Path(os.path.realpath(place.parent)) / place.name).relative_to(root)
+    except ValueError:
+        raise UsageError(
+            f"{paths.quote(file)} is not in this repository, whose top is {paths.quote(str(root))}."
+        ) from None
+    return inside.as_posix()
+
+
+BLAME = Command(
+    "Tell for each line of a file which commit brought it, and which agent, session, turn and prompt wrote it.",
+    (
+        argument("file", metavar="FILE[:LINE|:A-B]", help="a file, and of which lines (default: all)"),
+        argument(
+            "rev", nargs="?", default=WORKING_TREE, metavar="REV", help="as of this commit (default: as it is now)"
+        ),
+        JSON,
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate blame src/load.py          every line, uncommitted ones too
+  vibe-gate blame src/load.py:12       one line
+  vibe-gate blame src/load.py:12-40 v1.2
+
+Agents' lines are known from captured sessions (`vibe-gate install claude`).
+""",
+)

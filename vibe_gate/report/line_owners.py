@@ -1,0 +1,78 @@
+"""Whose the lines of a file are, for `vibe-gate blame`: neighbours of one origin together, or one document."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich.text import Text
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.blame import LineOrigin
+from vibe_gate.domain.document import plain
+from vibe_gate.domain.escape import counted, safe
+
+UNCAPTURED = (
+    "No captured session is here, so no line is told to be an agent's: `vibe-gate install claude` records them."
+)
+
+_STYLES = {"agent": "cyan", "person": "green", "unknown": "yellow"}
+
+
+def document(path: str, revision: str, origins: Sequence[LineOrigin]) -> dict[str, Any]:
+    """The document of `--json`. `revision` is "" of the working tree."""
+    return {"file": paths.quote(path), "revision": revision, "lines": [plain(origin) for origin in origins]}
+
+
+def text(
+    path: str, revision: str, origins: Sequence[LineOrigin], authors: Mapping[str, str], title: Callable[[str], str]
+) -> Text:
+    """The lines of one origin as one row, in 80 columns. `authors`: by commit its author; `title` of a session."""
+    shown = Text()
+    where = f" at {safe(revision)}" if revision else ""
+    shown.append(f"{paths.quote(path)}{where}: {_counts(origins)}\n")
+    groups = [list(some) for _, some in groupby(origins, key=_origin)]
+    width = max((len(_span(some)) for some in groups), default=0)
+    for some in groups:
+        first = some[0]
+        shown.append(f"{_span(some):>{width}}  {first.commit[:8] or 'not yet':8}  ", style="dim")
+        head, *more = _words(first, authors, title)
+        shown.append(f"{textwrap.shorten(head, 78 - width - 12, placeholder='…')}\n", style=_STYLES[first.by])
+        for line in more:
+            shown.append(f"{'':{width + 12}}{textwrap.shorten(line, 78 - width - 12, placeholder='…')}\n")
+    return shown
+
+
+def _origin(origin: LineOrigin) -> tuple[str, ...]:
+    return (origin.commit, origin.by, origin.session, str(origin.turn), origin.tool_use_id, origin.at, origin.why)
+
+
+def _span(some: Sequence[LineOrigin]) -> str:
+    first, last = some[0].line, some[-1].line
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _counts(origins: Sequence[LineOrigin]) -> str:
+    by: Counter[str] = Counter(origin.by for origin in origins)
+    parts = [("agent", "by agents"), ("person", "by people"), ("unknown", "unknown")]
+    told = [f"{by[name]:,} {words}" for name, words in parts if by[name]]
+    return f"{counted(len(origins), 'line')}{', ' if told else ''}{', '.join(told)}"
+
+
+def _words(origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]) -> Iterator[str]:
+    author = safe(authors.get(origin.commit, ""))
+    if origin.by == "agent":
+        turn = f", turn {origin.turn}" if origin.turn else ""
+        named = title(origin.session) if origin.source == "captured" else safe(f"{origin.agent} (says {origin.source})")
+        yield f"{named}{turn}{f', {safe(origin.tool)}' if origin.tool else ''}"
+        if origin.asked:
+            yield f'"{safe(origin.asked)}"'
+    elif origin.by == "person":
+        yield f"person{f' ({author})' if author else ''}"
+    else:
+        yield f"unknown{f' (commit by {author})' if author else ''}"
+        if origin.why:
+            yield safe(origin.why)
