@@ -78,15 +78,15 @@ class Shared:
         captures.fold(open_state(self.repo.path / ".git"), shelf, Redactor({}), NOW)
         return self.repo.commit("Change", **files)
 
-    def push(self, terminal: Typed | None = None, **environ: str) -> str:
+    def push(self, terminal: Typed | None = None, since: str = "origin/main", **environ: str) -> str:
         """What the hook says of a push of main, and nothing else is pushed."""
         said: list[str] = []
         hook = Hook(
             "pre-push", ("origin", self.remote), {**self.repo.environ, **environ}, self.repo.path, lambda: NOW, 1,
             lambda: "", said.append, open_state, terminal=lambda: nullcontext(terminal),  # type: ignore[arg-type,return-value]
         )  # fmt: skip
-        commits = tuple(self.repo.git("rev-list", "--reverse", "origin/main..main").split())
-        share_prompts(hook, {Selection("range", "origin/main", "main"): commits}, self.remote)
+        commits = tuple(self.repo.git("rev-list", "--reverse", f"{since}..main").split())
+        share_prompts(hook, {Selection("range", since, "main"): commits}, self.remote)
         return "\n".join(said)
 
     def notes(self) -> dict[str, list[dict[str, Any]]]:
@@ -154,8 +154,18 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     shared.repo.git("config", setting, "digest")  # to less than would leave
     shared.asked("More", files={"c": "c\n"}, session="3" * 8)
     assert "stay here" in shared.push()
+    # Where the default branch is not known, the trusted revision may be the change's own.
+    shared.repo.git("config", setting, "redacted")
+    shared.repo.git("remote", "set-head", "origin", "--delete")
+    shared.repo.git("update-ref", "refs/remotes/origin/other", "origin/main")
+    shared.repo.git("update-ref", "-d", "refs/remotes/origin/main")
+    before = shared.notes()
+    said = shared.push(since="origin/other")
+    assert "stay here: " in said
+    assert "remote set-head" in said
+    assert shared.notes() == before
     shared.repo.git("config", "vibe-gate.sharePrompts", "never")
-    assert shared.push(Typed()) == ""
+    assert shared.push(Typed(), since="origin/other") == ""
 
 
 @pytest.mark.parametrize("prompts", ["never", "digest"])

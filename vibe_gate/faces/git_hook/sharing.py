@@ -54,7 +54,9 @@ vibe-gate: this push can take along what the agents were asked for
   prompts   {count}, on {commits}
 
 {listed}
+
 {limits}
+
 """
 
 QUESTION = "Share this? y: yes, a: always with this remote, s: show all of it, n: no [n] "
