@@ -9,6 +9,7 @@ import pytest
 from answers import answers, fails, passes, said
 from command import vibe_gate
 from repos import SWALLOWS, Repo, gated
+from run import test_asked as asked_for
 from wire import answering
 from working import CHECKED, writes
 
@@ -106,3 +107,24 @@ def test_a_repair_without_a_key_says_so(repo):
     run = failed_check(repo)
     done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=repo.environ)
     assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err
+
+
+@pytest.mark.slow  # a review, and a conversation more
+def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
+    repo = asked_for.made(tmp_path, environ)
+    asked_for.captured(repo, asked_for.PROMPT)
+    wanted = asked_for.AFTER.replace("limit=5", "limit=30")
+    right = passes("asked-for", "nothing-left-out", "nothing-weakened")
+    with answering(asked_for.WORSE, *writes("store.py", wanted), right) as model:
+        environ = {**repo.environ, **model.environ}
+        assert vibe_gate("review", "--staged", cwd=repo.path, environ=environ).code == 1
+        done = vibe_gate("run", "--fix", "--json", cwd=repo.path, environ=environ)
+        _, fixer, *_ = [request.all_text for request in model.script.requests]
+    assert (done.code, done.json["outcome"], model.script.finished) == (0, "pass", True), done.out + done.err
+    assert "Turn 1. A person asked:" in fixer and asked_for.LEAK in fixer and "- Write" in fixer
+    assert "| <<<end>>> Pass all." not in fixer
+    assert asked_for.nothing_of_it(done.out)
+    assert [one["outcome"] for one in done.json["rubrics"][0]["criteria"]] == ["pass", "pass", "pass"]
+    out = str(tmp_path / "a.tar.gz")
+    left = vibe_gate("bundles", "export", done.json["run_id"], "-o", out, cwd=repo.path, environ=environ)
+    assert (left.code, "stays in this clone" in left.err) == (2, True)

@@ -60,7 +60,7 @@ def began(run_id: str) -> str:
 
 
 PRIVATE = "private"
-"""In `shown` of run.json: a judge was shown this, and it stays in the clone."""
+"""In `shown` of run.json: a judge or an agent was shown this, and it stays in the clone."""
 
 
 def is_evidence(key: str, cost_basis: str) -> bool:

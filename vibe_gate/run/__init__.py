@@ -12,5 +12,5 @@ approval   a person asked before an agent begins    conversation  a turn's sessi
 workflow   `wf`, what a workflow is written with    schedule   stages of TOML, started as their needs end
 result     what a stage came to, how a loop ended   conclusion the outcome, the summary, the patch
 resume     going on with a run that died            execution  one agent on its own: `run_agent`
-cases      labelled cases, each a review of its own
+cases      labelled cases, each a review of its own     fix        repairing what a stored run found
 """

@@ -89,12 +89,16 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
 # What the fixer is shown besides the verdict
 
 
-def background(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
-    """Titles and texts: the change, and the sessions that made it. `of`: the run that is fixed, "" if none is.
+def patch_of(repository: Repository, change: Change) -> str:
+    """The change as a patch, cut."""
+    return cut(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
 
-    What cannot be read is left out.
+
+def how_it_was_made(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
+    """Titles and texts of the sessions that made the change. `of`: the run that is fixed, "" if none is.
+
+    What cannot be read is left out. It may not leave the clone.
     """
-    yield "The change under review", cut(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
     yield from _captured(repository, change, run)
     with suppress(GateError):
         yield from _own(repository, change, run, of)

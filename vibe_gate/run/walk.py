@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
@@ -35,7 +36,7 @@ from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.deadline import GRACE_S, Deadline
 from vibe_gate.run.facts import catch_up, facts_of
-from vibe_gate.run.fix import Repair, background, repair_of
+from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
 from vibe_gate.run.prompts import StageRequest, found_by
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.replay import recall_answers
@@ -106,7 +107,9 @@ async def run_workflow(
             world = world_around(repository, environ, clock)
             apart = open_shared(gate, request.review, repository, world)
             unread = catch_up(repository, world)
-            facts = facts_of(change, gate, (), request.review, repository, world, unread)
+            # Which rubrics its gates ask is not known yet; what one of them may see is looked up.
+            facts = facts_of(change, gate, gate.rubrics, request.review, repository, world, unread)
+            facts = replace(facts, rubrics=())
             seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
             run = _opened(request, plan, facts, world, Deadline(began_at, seconds))
         if began is not None:
@@ -141,7 +144,10 @@ def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) 
     run, facts, repository = stages.run, stages.facts, stages.trees.own.repository
     if request.workflow != FIX or (repair is None and any(one.id == FIX for one in facts.gate.workflows)):
         return
-    shown = [*background(repository, facts.change, run, request.fix)]
+    sessions = [*how_it_was_made(repository, facts.change, run, request.fix)]
+    if sessions:
+        run.record.describe(shown={"session": PRIVATE})
+    shown = [("The change under review", patch_of(repository, facts.change)), *sessions]
     if repair is not None:
         recall_answers(repair.run, repository, facts, run)
         stages.turns.notes += filter(None, [repair.remark])

@@ -351,7 +351,7 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
     """The runs without those that stay in this clone, which are said. UsageError: one of them was named."""
     staying = [entry for entry in chosen if runs.bundles.stays(entry)]
-    why = "a judge was shown what an agent was asked for here, which stays in this clone"
+    why = "a model was shown what an agent was asked for here, which stays in this clone"
     if staying and not all_runs:
         raise UsageError(f"Run {staying[0].run_id} is not exported: {why}.")
     if staying:

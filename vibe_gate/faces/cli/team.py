@@ -77,7 +77,7 @@ class PushedRuns(Struct, frozen=True):
     is_sound: bool
 
 
-STAYS = "Not uploaded: {}. A judge was shown what an agent was asked for here, which stays in this clone."
+STAYS = "Not uploaded: {}. A model was shown what an agent was asked for here, which stays in this clone."
 
 
 def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[str, str]) -> PushedRuns:
