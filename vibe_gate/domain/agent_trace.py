@@ -25,6 +25,13 @@ MAX_RECORD_BYTES = 1 << 20
 MAX_HASHED_LINES = 200_000
 """Of one file, for one record: its ranges may overlap as often as it likes."""
 
+MAX_MODEL_LETTERS = 250
+"""Of `model_id`, by the schema."""
+
+_PROVIDERS = {"claude": "anthropic", "gpt": "openai", "o": "openai", "codex": "openai", "gemini": "google"}
+_FAMILY = expression(r"(claude|gpt|o(?=[0-9])|codex|gemini)-?[A-Za-z0-9]")
+_MODEL = expression(r"[A-Za-z0-9._:@+-]+(?:/[A-Za-z0-9._:@+-]+)*\Z")
+
 _NEXT = expression(rb"\n(?=\{)")
 _LF = b"\n"
 _READABLE = r"^[01]\.[0-9]{1,9}(\.[0-9]{1,9})?\Z"
@@ -182,3 +189,12 @@ def hash_of(rows: Sequence[bytes]) -> str:
     The specification leaves open which hash it is, and of which bytes; those of other tools may match none.
     """
     return f"sha256:{hashlib.sha256(_LF.join(rows)).hexdigest()}"
+
+
+def model_id(name: str) -> str:
+    """The model as records name it, "provider/model"; "" of a name that does not say whose model it is."""
+    bare = name.partition("[")[0]  # "[1m]": a longer context of the same model
+    if not _MODEL.match(bare) or len(bare) > MAX_MODEL_LETTERS - 10:
+        return ""
+    family = _FAMILY.match(bare)
+    return bare if "/" in bare else f"{_PROVIDERS[family[1]]}/{bare}" if family else ""

@@ -102,8 +102,8 @@ def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[
     return tuple(f"{captures.session_title(name)} wrote {count} {of}" for name, count in counts.items())
 
 
-_WROTE = expression(r" session \S+ wrote \d+ of ")
-"""In a hint of `written_hints`."""
+_WROTE = expression(r" session \S+ wrote \d+ of | an Agent Trace record of ")
+"""In a hint of `written_hints`, and of `Traces`."""
 
 MAX_HINTS = 20
 """Recorded hints that are told of one commit: one is enough to be strict."""

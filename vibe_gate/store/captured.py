@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _SHELF = f"{STORE}/{names.CAPTURES}"
 
 __all__ = [
-    "CapturedHead", "CapturedPrompt", "CapturedTurn", "FileState", "KeptWrite", "LineDigests", "SessionCall",
-    "SessionWrites", "delete", "digests_of", "first_line", "heads", "matching", "prompts_of", "session_writes",
-    "text_lines", "turns_of",
+    "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedTurn", "FileState", "KeptWrite", "LineDigests",
+    "SessionCall", "SessionWrites", "delete", "digests_of", "first_line", "heads", "matching", "models_of",
+    "prompts_of", "session_writes", "text_lines", "turns_of",
 ]  # fmt: skip
 
 _KIND_WITHIN = 200
@@ -96,6 +96,13 @@ class CapturedHead(Struct, frozen=True):
         return own_id(self.session)
 
 
+class CapturedModel(Struct, frozen=True, order=True):
+    """The model that an event of a captured session names, by the agent's own name for it."""
+
+    at: datetime
+    model: str
+
+
 class _Asked(Struct, frozen=True, order=True):
     at: datetime
     text: str
@@ -144,6 +151,23 @@ def _asked_by(line: bytes, agent: str) -> Iterator[_Asked]:
             text = prompt_of(CapturedEvent(event.ts, event.data, agent))
             if text and text.strip():
                 yield _Asked(event.ts, text, agent)
+
+
+def models_of(roots: Iterable[Path], session: str) -> tuple[CapturedModel, ...]:
+    """The models that events of the session name, oldest first; few agents tell theirs, and not at every event."""
+    return tuple(sorted({one for root in roots for one in _models_in(root, session)}))
+
+
+def _models_in(root: Path, session: str) -> Iterator[CapturedModel]:
+    with contextlib.suppress(OSError, ValueError):
+        for place, meta in kept_sessions(Folder.at(root).below(_SHELF), session):
+            with contextlib.suppress(OSError, ValueError):
+                # Within a JSON text the quotes would be escaped.
+                for line in (line for line in _finished(place, meta) if b'"model":"' in line):
+                    with contextlib.suppress(ValueError):
+                        event = read(_KeptEvent, parse_object(line))
+                        if isinstance(model := event.data.get("model"), str):
+                            yield CapturedModel(event.ts, model)
 
 
 def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:

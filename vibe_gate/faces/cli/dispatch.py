@@ -78,6 +78,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.sessions import SESSIONS as found
         case "action":
             from vibe_gate.faces.cli.post import ACTION as found
+        case "trace":
+            from vibe_gate.faces.cli.trace import TRACE as found
         case "install":
             from vibe_gate.faces.cli.install import INSTALL as found
         case "uninstall":

@@ -20,6 +20,7 @@ COMMANDS = {
     "report": "write a run as one HTML page",
     "blame": "tell which session, turn and prompt wrote a line",
     "verify": "check which commits of a range were reviewed",
+    "trace": "write Agent Trace records of what captured sessions wrote",
     "override": "temporarily accept a finding (this clone)",
     "suppress": "permanently ignore a finding (shared)",
     "label": "say whether a finding is right or wrong, to measure the judge",

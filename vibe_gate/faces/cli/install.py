@@ -24,6 +24,10 @@ GIT = "git's own hooks, for repositories without a hook framework; those that ar
 
 CAPTURED = "{0}: capture its sessions, and refuse commits that go around the gate."
 
+TRACED = argument(
+    "--trace", action="store_true", help="also keep Agent Trace records of captured sessions in git notes"
+)
+
 SHARED = argument("--shared", action="store_true", help="settings.json: for everyone who works here")
 USER = argument("--user", action="store_true", help="your own settings: for every repository with a gate")
 
@@ -148,7 +152,9 @@ def _settings(repository: Repository, agent: HookedAgent, args: argparse.Namespa
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
-        emit("\n".join(git_hooks.install(repository, __version__)) + "\n")
+        lines = git_hooks.install(repository, __version__)
+        lines += git_hooks.trace(repository) if args.trace else []
+    emit("\n".join(lines) + "\n")
     return PASS
 
 
@@ -159,7 +165,7 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if agent := AGENTS.get(args.subcommand):
         return _uninstall_agent(agent, args, environ)
     with open_repository(Path.cwd(), environ) as repository:
-        lines = git_hooks.uninstall(repository)
+        lines = [*git_hooks.uninstall(repository), *git_hooks.untrace(repository)]
         records = repository.common_dir / "vibe-gate"
     if records.is_dir() and any(records.iterdir()):
         kept = "Review records, overrides, paid answers and spending"
@@ -173,6 +179,7 @@ INSTALL = group(
     """\
 examples:
   vibe-gate install git               hooks for commit, merge and push
+  vibe-gate install git --trace       and records of who wrote which lines
   vibe-gate install claude            for you, in .claude/settings.local.json
   vibe-gate install claude --shared   for everyone, in .claude/settings.json
   vibe-gate install claude --user     in your own settings, for every repository
@@ -180,7 +187,7 @@ examples:
   vibe-gate install codex             for you, in .codex/hooks.json
 """,
     {
-        "git": Command(GIT, (), _install),
+        "git": Command(GIT, (TRACED,), _install),
         **{
             name: Command(CAPTURED.format(agent.title), (SHARED, USER), partial(_install_agent, agent))
             for name, agent in AGENTS.items()

@@ -27,6 +27,9 @@ PASSED = "vibe-gate/passed"
 The scripts of `install git` compare the process; those of the manifest, whose parent is a framework, the tree.
 """
 
+TRACED = "trace"
+"""File in the state's folder: the hooks keep Agent Trace records (`install git --trace`)."""
+
 REFUSED = 10
 """The exit code by which Python refuses: it ends with 1 or 2 when it cannot start, and that must not stop git."""
 

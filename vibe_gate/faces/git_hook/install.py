@@ -23,7 +23,8 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.known_agents import TRAILERS
 from vibe_gate.domain.provenance import AGENT_COMMANDS, AGENT_VARIABLES
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.faces.git_hook.call import REFUSED
+from vibe_gate.faces.git_hook.call import REFUSED, TRACED
+from vibe_gate.gate.traces import NOTES
 from vibe_gate.git import Repository
 
 HEAD = """\
@@ -39,6 +40,8 @@ KEPT = ".before-vibe-gate"
 """Suffix of a hook that was there before; vibe-gate's runs it first."""
 
 TRANSACTION = "reference-transaction"
+
+TRACES = f"refs/notes/{NOTES}"
 
 HOOKS = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
          TRANSACTION)  # fmt: skip
@@ -92,6 +95,15 @@ if [ "$tree" ]; then
 fi
 """
 
+_TRACED = """\
+traced=
+if [ -f "$state/{traced}" ]; then
+  for session in "$state"/captures/*/; do if [ -d "$session" ]; then traced=yes; fi; break; done
+fi
+"""
+"""Whether Agent Trace records are kept here, and a session was captured in the last 30 days: then Python looks at every
+commit, for it may have lines of that session."""
+
 _MARKS = """\
 marks=$state/unrecorded
 mark() {{
@@ -103,7 +115,7 @@ mark() {{
 (`receipts/committed.py`) before anything reads the records."""
 
 _PICKED = """\
-if [ -f "$git_dir/CHERRY_PICK_HEAD" ]; then
+if [ -z "$traced" ] && [ -f "$git_dir/CHERRY_PICK_HEAD" ]; then
   read -r old <"$git_dir/CHERRY_PICK_HEAD"
   read -r new <"$git_dir/HEAD"
   ref="${{state%/*}}/${{new#ref: }}"
@@ -139,7 +151,7 @@ is_by_git() {{
     case $step in pick | p | "#") ;; *) return 1 ;; esac
   done <"$git_dir/rebase-merge/done"
 }}
-if [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null; then
+if [ -z "$traced$input" ] && [ ! -x "$before" ] && is_by_git "$1" 2>/dev/null; then
   while read -r old new rest; do
     mark "$1.$old.$new" || input="$input$old $new
 "
@@ -151,6 +163,7 @@ fi
 
 _SETTLED = """\
 set -- $(git --no-replace-objects rev-parse 'HEAD^{{tree}}' 'HEAD@{{1}}^{{tree}}' 'HEAD^@' 2>/dev/null)
+if [ "$traced" ]; then set --; fi
 if [ "$tree" ] && [ "$1" = "$tree" ]; then exit 0; fi
 if [ $# -eq 3 ] && [ "$1" = "$2" ]; then exit 0; fi
 """
@@ -278,6 +291,33 @@ def has_gate(repository: Repository) -> bool:
     return owner(repository.hooks_folder() / "pre-commit") == "vibe-gate"
 
 
+def trace(repository: Repository) -> list[str]:
+    """Have the hooks keep Agent Trace records, too; returns lines to print. StorageError."""
+    mark = repository.common_dir / "vibe-gate" / TRACED
+    if mark.exists():
+        return []
+    try:
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
+        mark.touch()
+    except OSError as error:
+        raise StorageError(f"{mark} could not be written: {error.strerror}.") from error
+    return [f"Agent Trace records of captured sessions go to {TRACES}; `git push origin {TRACES}` shares them."]
+
+
+def untrace(repository: Repository) -> list[str]:
+    """Take back what `trace` did; returns lines to print."""
+    mark = repository.common_dir / "vibe-gate" / TRACED
+    try:
+        mark.unlink()
+        with contextlib.suppress(OSError):  # there is more in it
+            mark.parent.rmdir()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageError(f"{mark} could not be removed: {error.strerror}.") from error
+    return [f"No more Agent Trace records are kept; `git update-ref -d {TRACES}` deletes those that are there."]
+
+
 def uninstall(repository: Repository, names: tuple[str, ...] = HOOKS) -> list[str]:
     """Remove the hooks and restore what was there before; returns lines to print."""
     folder = _folder(repository)
@@ -382,9 +422,9 @@ def script(name: str, state: str) -> bytes:
         "pre-commit": [_CHAIN, _STATE, _IDLE, _FIND, _RUN],
         "pre-merge-commit": [_CHAIN, _FIND, _RUN],
         "commit-msg": [_CHAIN, _STATE, _PASSED, _MESSAGE, _IDLE, _FIND, _RUN],
-        "post-commit": [_CHAIN, _STATE, _REBASING, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
+        "post-commit": [_CHAIN, _STATE, _REBASING, _TRACED, _MARKS, _PICKED, _PASSED, _SETTLED, _FIND, _RUN],
         "pre-push": [_CHAIN_WITH_INPUT, _FIND, _RUN_WITH_INPUT],
-        "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
+        "post-rewrite": [_CHAIN_WITH_INPUT, _STATE, _TRACED, _MARKS, _REWRITTEN, _FIND, _RUN_WITH_INPUT],
         TRANSACTION: [_CHAIN_WITH_INPUT, _TRANSACTION],
     }[name]
     text = "".join([HEAD, *parts, END]).format(
@@ -395,6 +435,7 @@ def script(name: str, state: str) -> bytes:
         agents="".join(f"${name}" for name in AGENT_COMMANDS),
         signs=" ".join(f'{name}="${name}"' for name in AGENT_VARIABLES),
         refused=REFUSED,
+        traced=TRACED,
         python=shlex.quote(sys.executable),
         package=shlex.quote(str(PACKAGE)),
         flags="-EP" if PACKAGE.is_relative_to(site.getusersitepackages()) else "-I",

@@ -9,7 +9,7 @@ Python only where an agent moves a branch to a commit that no ref has yet. It mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
-from vibe_gate.faces.git_hook.call import REFUSED, Hook
+from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook
 from vibe_gate.git import Repository, Updates, open_repository
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.let_through import changes_let_through, trees_before
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from vibe_gate.git import NewCommit
+
+MAX_TRACED = 100
+"""Rewritten commits of which records are kept: each costs a `git blame` of its files, and git waits."""
 
 MAX_NAMED = 5
 """Commits that a refusal names."""
@@ -57,7 +60,9 @@ def after_commit(hook: Hook) -> int:
     """Link the commit to the review of its tree, or record that no hook let it through."""
     with _said(hook), open_repository(hook.start, hook.environ) as repository:
         settle_marks(hook, repository)
-        commit_records(hook, repository).settle([repository.head_commit()])
+        with _said(hook):
+            commit_records(hook, repository).settle([repository.head_commit()])
+        _keep_traces(hook, repository, [("", "HEAD")])
     return PASS
 
 
@@ -74,9 +79,32 @@ def after_rewrite(hook: Hook) -> int:
         # Our post-commit leaves a person's rebase to this hook. In a framework only a variable tells one from the
         # other, so that the work of post-commit may not be done yet.
         made = repository.rebased() or ([] if hook.words else [repository.head_commit()])
-        records.settle(records.unrecorded(made))
-        records.rewritten(pairs, _command(hook))
+        with _said(hook):
+            records.settle(records.unrecorded(made))
+            records.rewritten(pairs, _command(hook))
+        _keep_traces(hook, repository, pairs)
     return PASS
+
+
+def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, str]]) -> None:
+    """Keep the Agent Trace records of new commits, if that is wanted: (what it was rewritten from or "", commit).
+
+    A rewritten commit has one only if the one before it had. Whatever fails is said, and stops nothing.
+    """
+    if not (repository.common_dir / "vibe-gate" / TRACED).is_file():
+        return
+    try:
+        from vibe_gate.run import trace  # what a review loads (60 ms), for those who want it
+
+        made = [new for old, new in pairs if not old or trace.has_own(repository, old)]
+        commits = [repository.resolve(one) for one in dict.fromkeys(made)]
+        if len(commits) > MAX_TRACED:
+            hook.say(f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept.")
+        roots = trace.up_to_date(repository, hook.environ, hook.clock) if commits else ()
+        for record in trace.records_of(repository, roots, commits[-MAX_TRACED:]):
+            trace.keep(repository, record)
+    except Exception as error:  # noqa: BLE001  the commit is made, and its review has nothing to do with this
+        hook.say(f"vibe-gate: its Agent Trace record was not kept: {safe(str(error) or type(error).__name__)}")
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
+from vibe_gate.gate import traces
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository, open_repository
@@ -49,8 +50,8 @@ _GRAVITY = {PASS: 0, POLICY_CHANGED: 1, INTEGRITY: 3}
 
 _NO_COMMIT = "0" * 40
 
-_NOTES = {f"refs/notes/{NOTES}", f"refs/notes/{PROMPTS}"}
-"""Receipts and prompts pushed to the ref of the same name are not reviewed."""
+_NOTES = {f"refs/notes/{name}" for name in (NOTES, PROMPTS, traces.NOTES)}
+"""Receipts, prompts and Agent Trace records pushed to the ref of the same name are not reviewed."""
 
 _LINE = re.compile(r"(.+) ([0-9a-f]{40}) (\S+) ([0-9a-f]{40})")
 """What git writes of each ref: its name here, the commit, its name there, and the commit that is there now.

@@ -1,0 +1,66 @@
+"""`vibe-gate trace`: Agent Trace records of commits, as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.errors import PASS
+from vibe_gate.faces.cli.command import Command, argument
+from vibe_gate.faces.cli.formats import check, put, warn_of_next
+from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
+from vibe_gate.faces.cli.request import selection
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.each import commits_of, reversed_range
+from vibe_gate.run.trace import records_of, up_to_date
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.output != STDOUT:
+        check("output", args.output)
+    with open_repository(Path.cwd(), environ) as repository:
+        commits = _commits(repository, args.revision)
+        roots = up_to_date(repository, environ, now)
+        records = [*records_of(repository, roots, commits)]
+    text = "".join(record.to_line().decode() for record in records)
+    if args.output == STDOUT:
+        emit(text)
+    else:
+        is_new = not Path(args.output).exists()
+        put("output", args.output, text)
+        warn_of_next([Path(args.output)] if is_new else [], environ)
+    if len(records) < len(commits):
+        without = f"{len(commits) - len(records):,} of {counted(len(commits), 'commit')}"
+        complain(f"No line is known to be a captured session's: {without}.")
+    return PASS
+
+
+def _commits(repository: Repository, revision: str) -> list[str]:
+    """The commit, or the commits of the range, oldest first. UsageError, RevisionError."""
+    if ".." not in revision:
+        return [repository.resolve(revision)]
+    wanted = selection(revision)
+    commits = commits_of(repository, wanted)
+    if not commits and (hint := reversed_range(repository, wanted)):
+        complain(hint)
+    return commits
+
+
+TRACE = Command(
+    "Write an Agent Trace record (agent-trace.dev, 0.1) of each commit in which a captured session wrote lines. "
+    "It holds no prompt.",
+    (
+        argument("revision", nargs="?", default="HEAD", metavar="REV|A..B", help="a commit or a range (default: HEAD)"),
+        argument("-o", "--output", default=STDOUT, metavar="FILE", help="write FILE (default: -, which is stdout)"),
+    ),
+    _run,
+    examples="""\
+examples:
+  vibe-gate trace                             the last commit
+  vibe-gate trace main..HEAD -o traces.jsonl  one record a line
+
+`vibe-gate install git --trace` keeps them in refs/notes/agent-trace.
+""",
+)
