@@ -25,8 +25,8 @@ def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -
     assert [(turn.turn, turn.prompt, len(turn.calls)) for turn in (before, first, second)] == [
         (0, "", 1), (1, "first\nmore", 2), (2, "second", 1),
     ]  # fmt: skip
-    assert [(call.tool, call.path, call.failed) for call in first.calls] == [
-        ("Write", "/r/a", False), ("Bash", "", True),
+    assert [(call.tool, call.paths, call.failed) for call in first.calls] == [
+        ("Write", ("/r/a",), False), ("Bash", (), True),
     ]  # fmt: skip
     assert captured.turns_of([one], "unknown") == ()
 

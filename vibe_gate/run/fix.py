@@ -8,7 +8,6 @@ that they wrote, and those of our own agents.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -131,8 +130,7 @@ def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
 
 
 def _call(call: captured.SessionCall) -> str:
-    about = call.path or json.dumps(call.input, ensure_ascii=False)
-    return f"- {call.tool} {about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
+    return f"- {call.tool} {call.about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
 
 
 def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ spread over several stores.
 from __future__ import annotations
 
 import contextlib
+import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -24,7 +25,7 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.kept_writes import FileState, KeptWrite, LineDigests, text_lines
 from vibe_gate.store.log import lines
 from vibe_gate.store.session_writes import SessionWrites, digests_of, session_writes
-from vibe_gate.store.writes import AGENTS, CapturedEvent, path_written, prompt_of
+from vibe_gate.store.writes import AGENTS, CapturedEvent, paths_written, prompt_of
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import RunIndex
@@ -52,14 +53,19 @@ class CapturedPrompt(Struct, frozen=True):
 
 
 class SessionCall(Struct, frozen=True):
-    """A tool call of a captured session, redacted: `path` is that of the file which it wrote, or ""."""
+    """A tool call of a captured session, redacted, and the paths of the files that it wrote."""
 
     at: datetime
     tool: str
     tool_use_id: str
     input: dict[str, Any]
-    path: str = ""
+    paths: tuple[str, ...] = ()
     failed: bool = False
+
+    @property
+    def about(self) -> str:
+        """The files that it wrote; of a call that wrote none its input, as JSON."""
+        return " ".join(self.paths) or json.dumps(self.input, ensure_ascii=False)
 
 
 class CapturedTurn(Struct, frozen=True):
@@ -231,7 +237,7 @@ def _head(name: str, place: Folder) -> CapturedHead:
     meta = read_meta(place)
     agent = agent_of(meta.session_id)
     prompts = sorted(asked for line in _finished(place, meta) for asked in _asked_by(line, agent))
-    files = {call.path for line in _finished(place, meta) for call in _call_by(line, agent) if call.path}
+    files = {path for line in _finished(place, meta) for call in _call_by(line, agent) for path in call.paths}
     return CapturedHead(
         name,
         agent,
@@ -271,6 +277,6 @@ def _call_by(line: bytes, agent: str) -> Iterator[SessionCall]:
                 text_of(event.data, "tool_name"),
                 text_of(event.data, "tool_use_id"),
                 asked if isinstance(asked, dict) else {},
-                path_written(CapturedEvent(event.ts, event.data, agent)),
+                paths_written(CapturedEvent(event.ts, event.data, agent)),
                 text_of(event.data, "hook_event_name") != AGENTS[agent].ended,
             )

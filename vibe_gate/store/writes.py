@@ -106,9 +106,9 @@ def _told_by(event: CapturedEvent) -> tuple[_Told, ...]:
     return read(asked, answer if isinstance(answer, dict) else {}) if read else ()
 
 
-def path_written(event: CapturedEvent) -> str:
-    """The path of the first file that the call wrote, as the agent gave it; "" if it wrote none. Reads no file."""
-    return next((told.path for told in _told_by(event)), "")
+def paths_written(event: CapturedEvent) -> tuple[str, ...]:
+    """The absolute paths of the files that the call wrote. Reads none of them."""
+    return tuple(str(_path_of(told, event)) for told in _told_by(event))
 
 
 def blobs_of(event: CapturedEvent) -> set[str]:
@@ -127,12 +127,16 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _write(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
-    path = Path(_text(event.data, "cwd") or "/", told.path)
+    path = _path_of(told, event)
     settled = _on_disk(path, event.at)
     every = {settled, *(_as_stored(told.after) if told.after else ())}
     blobs = frozenset(blob_id(data) for data in every if data)  # whoever makes an empty file makes the same one
     call = _text(event.data, "tool_use_id") or ""
     return FileWrite(str(path), tool, call, told.before, told.after, blobs, settled)
+
+
+def _path_of(told: _Told, event: CapturedEvent) -> Path:
+    return Path(_text(event.data, "cwd") or "/", told.path)
 
 
 def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:

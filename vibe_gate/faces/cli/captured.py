@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.blame import LineOrigin
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
-from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.git import Repository
+from vibe_gate.run.blame import line_origins
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import State, captured, captures, open_state, open_store
 
 MAX_CALLS = 50
 """Tool calls of a turn that `sessions show` prints; `--json` has all of them."""
+
+MAX_LINES = 50
+"""Places of a turn's lines that it prints."""
+
+MAX_FILES = 300
+"""Files of a session whose lines are looked up: git takes a moment for each."""
 
 MAX_PROMPT = 4_000
 """Characters of a prompt that it prints."""
@@ -27,6 +42,16 @@ SHOWN_CHARACTERS = 200
 
 _RESUMED = {"claude": "claude --resume {0}"}
 """How an agent's own program goes on with a session, where that is known."""
+
+
+class SessionLines(Struct, frozen=True):
+    """Lines of a file of HEAD that a turn wrote, both ends included, and the commit that brought them."""
+
+    turn: int
+    path: str
+    line: int
+    end_line: int
+    commit: str
 
 
 class CapturedSessions:
@@ -61,6 +86,20 @@ class CapturedSessions:
         """The session turn by turn, out of the stores of all working trees. GateError."""
         return captured.turns_of(self.roots(), head.session)
 
+    def lines(self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]) -> list[SessionLines]:
+        """The lines of HEAD that the session wrote, in the files that it named. GateError."""
+        roots = self.roots()
+        with self._runs.repository() as repository:
+            if repository is None or not repository.head():
+                return []
+            named = (path for turn in turns for call in turn.calls for path in call.paths)
+            files = dict.fromkeys(path for name in named if (path := _inside(name, roots)))
+            return [
+                lines
+                for path in list(files)[:MAX_FILES]
+                for lines in _runs(path, _origins(repository, roots, path), head.session)
+            ]
+
     def delete(self, head: captured.CapturedHead) -> None:
         """Delete what is kept of the session's events, in all working trees. GateError."""
         try:
@@ -79,14 +118,57 @@ class CapturedSessions:
         captures.fold(state, store.captures(), redact, now())
 
 
+def _inside(name: str, roots: Iterable[Path]) -> str:
+    """The path in the repository of a file that an agent named; "" if it is none."""
+    tops = {os.fspath(top) for root in roots for top in (root, root.resolve())}
+    return next((name[len(top) + 1 :] for top in sorted(tops, key=len, reverse=True) if name.startswith(f"{top}/")), "")
+
+
+def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[LineOrigin, ...]:
+    with suppress(GateError):  # the file is gone, or binary
+        return line_origins(repository, roots, "HEAD", path)
+    return ()
+
+
+def _runs(path: str, origins: Iterable[LineOrigin], session: str) -> Iterator[SessionLines]:
+    """The session's lines, those of one turn and commit that follow each other as one."""
+    own = (origin for origin in origins if origin.session == session)
+    for (turn, commit, _), some in groupby(enumerate(own), key=lambda each: _run_of(*each)):
+        lines = [origin.line for _, origin in some]
+        yield SessionLines(turn, paths.quote(path), lines[0], lines[-1], commit)
+
+
+def _run_of(number: int, origin: LineOrigin) -> tuple[int, str, int]:
+    """Equal for lines of one turn and commit that follow each other."""
+    return origin.turn, origin.commit, origin.line - number
+
+
 def line(head: captured.CapturedHead) -> str:
     """A session in a list."""
     size = f"{head.title:<12}  {counted(head.turns, 'turn'):>8}  {counted(head.files, 'file'):>8}"
     return f"{head.updated_at:%Y-%m-%d %H:%M}  {head.id}  {size}  {head.asked}".rstrip()
 
 
-def shown(head: captured.CapturedHead, turns: tuple[captured.CapturedTurn, ...]) -> Iterator[str]:
-    """A session for people, turn by turn."""
+def document(
+    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[SessionLines]
+) -> dict[str, Any]:
+    """A session as `--json` shows it."""
+    by_turn = _by_turn(lines)
+    return {**plain(head), "turns": [{**plain(turn), "lines": plain(by_turn[turn.turn])} for turn in turns]}
+
+
+def _by_turn(lines: Iterable[SessionLines]) -> dict[int, list[SessionLines]]:
+    found: dict[int, list[SessionLines]] = defaultdict(list)
+    for each in lines:
+        found[each.turn].append(each)
+    return found
+
+
+def shown(
+    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[SessionLines]
+) -> Iterator[str]:
+    """A session for people, turn by turn, with the lines that are still there."""
+    by_turn = _by_turn(lines)
     yield f"{head.id}  {head.asked}".rstrip()
     yield ""
     yield f"{'agent':<9} {head.title}, recorded by its hooks"
@@ -96,6 +178,7 @@ def shown(head: captured.CapturedHead, turns: tuple[captured.CapturedTurn, ...])
         yield f"{'damaged':<9} {counted(head.damaged, 'event')} could not be kept"
     for turn in turns:
         yield from _turn(turn)
+        yield from _lines(by_turn[turn.turn])
 
 
 def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
@@ -105,9 +188,17 @@ def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
         yield from f"you: {_cut(turn.prompt, MAX_PROMPT)}".splitlines()
     for call in turn.calls[:MAX_CALLS]:
         failed = " failed" if call.failed else ""
-        yield f"  {call.tool}{failed} {_cut(call.path or json.dumps(call.input), SHOWN_CHARACTERS)}"
+        yield f"  {call.tool}{failed} {_cut(call.about, SHOWN_CHARACTERS)}"
     if len(turn.calls) > MAX_CALLS:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
+
+
+def _lines(lines: Sequence[SessionLines]) -> Iterator[str]:
+    for each in lines[:MAX_LINES]:
+        many = f"-{each.end_line}" if each.end_line > each.line else ""
+        yield f"  at HEAD: {each.path}:{each.line}{many}  {each.commit[:12]}"
+    if len(lines) > MAX_LINES:
+        yield f"  and {counted(len(lines) - MAX_LINES, 'more place')}; --json has them."
 
 
 def _cut(text: str, most: int) -> str:

@@ -12,28 +12,27 @@ from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
-from vibe_gate.faces import progress
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
+from vibe_gate.faces.authors import page_of
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
-from vibe_gate.report.html import page, verdict_page
+from vibe_gate.report.html import verdict_page
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
 from vibe_gate.store import Bundles, read_bundle
 
-WRITERS: dict[str, Callable[[Report, Path | None], str]] = {
-    "sarif": lambda report, bundle: sarif(report.summary, report.links),
-    "junit": lambda report, bundle: junit(report.summary),
-    "gitlab": lambda report, bundle: gitlab(report.summary),
-    "html": lambda report, bundle: progress.run(page(read_bundle(bundle))) if bundle else verdict_page(report.summary),
-    "markdown": lambda report, bundle: job_summary(report),
+WRITERS: dict[str, Callable[[Report], str]] = {
+    "sarif": lambda report: sarif(report.summary, report.links),
+    "junit": lambda report: junit(report.summary),
+    "gitlab": lambda report: gitlab(report.summary),
+    "markdown": job_summary,
 }
-"""By option; each is given the report, and the bundle if there is one."""
+"""By option, but for `--html`, which shows the bundle."""
 
 
 def check_all(targets: Mapping[str, str], environ: Mapping[str, str], *, as_json: bool) -> list[Path]:
@@ -87,7 +86,7 @@ def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) 
         try:
             if file == IN_STORE and not summary.run_id:
                 continue  # there was nothing to review
-            text = WRITERS[name](report, bundle)
+            text = _page(report, bundle, environ, file) if name == "html" else WRITERS[name](report)
             if file == STDOUT:
                 emit(text)
             elif file == IN_STORE:
@@ -97,6 +96,14 @@ def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) 
         except (StorageError, IntegrityError) as error:
             failed.append(str(error))
     return failed, kept
+
+
+def _page(report: Report, bundle: Path | None, environ: Mapping[str, str], file: str) -> str:
+    """The page of the run, without prompts if it leaves the clone. GateError."""
+    if bundle is None:
+        return verdict_page(report.summary)
+    with open_repository(Path.cwd(), environ) as repository:
+        return page_of(read_bundle(bundle), repository, prompts=True if file == IN_STORE else None)
 
 
 def check(option: str, file: str) -> None:

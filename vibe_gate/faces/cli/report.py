@@ -9,13 +9,12 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
-from vibe_gate.faces import progress
+from vibe_gate.faces.authors import page_of
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns
 from vibe_gate.faces.cli.team import runs_of
-from vibe_gate.report.html import page
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -26,7 +25,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     here = StoredRuns(environ)
     with runs_of(args, environ) as stored:
         runs, meant = stored.opened(args.run)
-        text = progress.run(page(runs.read(meant)))
+        with here.repository() as repository:
+            # What stays in the clone has the prompts; what leaves it, if somebody says so.
+            text = page_of(runs.read(meant), repository, prompts=args.output is None or args.prompts or None)
     if args.output == STDOUT:
         emit(text)
         return PASS
@@ -53,6 +54,11 @@ REPORT = Command(
         STORE_OPTION,
         argument(
             "-o", "--output", metavar="FILE", help="write FILE (default: below .vibe-artifacts/reports), - stdout"
+        ),
+        argument(
+            "--prompts",
+            action="store_true",
+            help="with -o: also what was asked in captured sessions (default: as [share] prompts in gate.toml)",
         ),
         argument("--open", action="store_true", help="show the page in the browser"),
     ),

@@ -95,9 +95,10 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _show_captured(args: argparse.Namespace, head: captures_kept.CapturedHead, environ: Mapping[str, str]) -> int:
-    turns = CapturedSessions(environ).turns(head)
-    told = {**plain(head), "turns": [plain(turn) for turn in turns]}
-    return emit_result(args, told, captured.shown(head, turns))
+    sessions = CapturedSessions(environ)
+    turns = sessions.turns(head)
+    told = head, turns, sessions.lines(head, turns)
+    return emit_result(args, captured.document(*told), captured.shown(*told))
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:

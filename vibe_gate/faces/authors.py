@@ -1,0 +1,140 @@
+"""Who wrote the lines of a reviewed change, for the run's page: line origins as the turns that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.blame import LineOrigin
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.summary import ChangeSummary
+from vibe_gate.errors import GateError
+from vibe_gate.faces import progress
+from vibe_gate.gate import traces
+from vibe_gate.gate.trusted import standing_gate
+from vibe_gate.git import Repository
+from vibe_gate.report.html import page
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
+from vibe_gate.run.blame import line_origins
+from vibe_gate.store import RunResult, captured, captures
+
+MAX_FILES = 300
+"""Changed files whose lines are looked up: git takes a moment for each."""
+
+
+def page_of(result: RunResult, repository: Repository | None, *, prompts: bool | None) -> str:
+    """The page of a run, with who wrote its lines if the repository knows.
+
+    `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. GateError.
+    """
+    if repository is None or not result.complete:
+        return progress.run(page(result))
+    return progress.run(page(result, LineAuthors(repository, result.summary.change, prompts=prompts)))
+
+
+class LineAuthors:
+    """Tells who wrote the lines of a change, as `report.html.authors.WhoWrote`."""
+
+    def __init__(self, repository: Repository, change: ChangeSummary, *, prompts: bool | None) -> None:
+        """`prompts`: whether those may stand in the page; None: as the gate says."""
+        self._repository = repository
+        self._change = change
+        self._prompts = prompts
+
+    def __call__(self, added: Mapping[str, Sequence[int]]) -> Authors:
+        """Nobody if no session was captured here, or the reviewed files are not in the repository any more."""
+        origins = [
+            (path, origin)
+            for path, lines in list(added.items())[:MAX_FILES]
+            for origin in self._origins(path, lines)
+            if origin.by == "agent"
+        ]
+        authors = authors_of(origins, self._roots)
+        if not authors.turns or self._prompts or (self._prompts is None and shares_prompts(self._repository)):
+            return authors
+        return authors.without_prompts()
+
+    def _origins(self, path: str, lines: Sequence[int]) -> tuple[LineOrigin, ...]:
+        revision = self._revision
+        if not revision:
+            return ()
+        with suppress(GateError):
+            base = self._change.base_commit
+            return line_origins(self._repository, self._roots, revision, paths.unquote(path), lines, base)
+        return ()
+
+    @cached_property
+    def _roots(self) -> list[Path]:
+        return [self._repository.root, *self._repository.other_worktrees()]
+
+    @cached_property
+    def _revision(self) -> str:
+        """The commit or the tree of the reviewed files; "" if nobody is known to have written any."""
+        repository, change = self._repository, self._change
+        folders = [root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)]
+        if not any(folder.is_dir() for folder in folders) and not repository.note_ids(traces.NOTES):
+            return ""
+        if change.head_commit and repository.has(change.head_commit):
+            return change.head_commit
+        # Trees of files that nobody committed are made again of the files as they are.
+        for make in (repository.snapshot, repository.index_tree):
+            if repository.has_tree(change.after):
+                return change.after
+            with suppress(GateError):
+                make()
+        return change.after if repository.has_tree(change.after) else ""
+
+
+def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path]) -> Authors:
+    """The turns of agents' lines, given with their paths, in order, and the lines of each call."""
+    numbers: dict[tuple[str, ...], int] = {}
+    turns: list[WritingTurn] = []
+    prompts: dict[str, dict[int, captured.CapturedPrompt]] = {}
+    lines: list[WrittenLines] = []
+    for path, origin in origins:
+        own = (origin.source, origin.agent, origin.session, str(origin.turn))
+        if own not in numbers:
+            numbers[own] = len(turns)
+            if origin.session not in prompts:
+                known = captured.prompts_of(roots, origin.session) if origin.source == "captured" else ()
+                prompts[origin.session] = {prompt.turn: prompt for prompt in known}
+            turns.append(_turn(origin, prompts[origin.session].get(origin.turn)))
+        lines.append(WrittenLines(path, origin.line, origin.line, numbers[own], origin.tool, origin.tool_use_id))
+    return Authors(tuple(turns), tuple(_joined(lines)))
+
+
+def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> WritingTurn:
+    if origin.source != "captured":
+        return WritingTurn(origin.agent or origin.source, origin.session, None, source=origin.source)
+    agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)
+    at, text = (prompt.at, prompt.text) if prompt else (None, "")
+    return WritingTurn(agent, session, origin.turn, at, captured.first_line(text), text)
+
+
+def _joined(lines: Iterable[WrittenLines]) -> Iterator[WrittenLines]:
+    """Lines of one call that follow each other as one."""
+    last: WrittenLines | None = None
+    for each in lines:
+        if last and (last.path, last.end_line + 1, *_call(last)) == (each.path, each.line, *_call(each)):
+            last = WrittenLines(last.path, last.line, each.line, *_call(each))
+            continue
+        if last:
+            yield last
+        last = each
+    if last:
+        yield last
+
+
+def _call(lines: WrittenLines) -> tuple[int, str, str]:
+    return lines.writer, lines.tool, lines.tool_use_id
+
+
+def shares_prompts(repository: Repository) -> bool:
+    """Whether the definitions in force let prompts leave the clone."""
+    with suppress(GateError):
+        gate = standing_gate(repository)
+        return gate is not None and gate.shared_prompts == "redacted"
+    return False
