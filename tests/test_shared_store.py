@@ -63,6 +63,39 @@ class Team:
         return sorted(path for path in (self.folder / folder).rglob("*") if path.is_file())
 
 
+ASKED = """\
+schema = 1
+id = "quality"
+sees = ["prompt"]
+second_look = "never"
+[[criterion]]
+id = "asked-for"
+kind = "judge"
+needs = "prompt"
+question = "Is everything asked for?"
+"""
+
+
+@pytest.mark.slow  # a team, and a walk
+def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
+    team = Team(tmp_path, environ, ASKED)
+    repo = team.clone("one")
+    tool = {"tool_name": "Write", "tool_input": {"file_path": "/x/load.py", "content": SWALLOWS}, "tool_response": {}}
+    told = [
+        {"hook_event_name": "UserPromptSubmit", "prompt": "make it robust"},
+        {"hook_event_name": "PostToolUse", **tool},
+    ]
+    folder = repo.path / ".git/vibe-gate/captures/0f3c9a1e-1111"
+    folder.mkdir(parents=True)
+    ms = int(datetime.now(UTC).timestamp() * 1000)
+    (folder / "events.ndjson").write_text("".join(json.dumps({"ts": ms, "event": one}) + "\n" for one in told))
+    done = team.review(repo, passes("asked-for"))
+    assert (done.exit_code, done.unshared, team.objects()) == (0, None, [])
+    pushed = vibe_gate("bundles", "push", cwd=repo.path, environ=team.environ)
+    assert "A judge was shown what an agent was asked for" in pushed.err
+    assert [path for path in team.objects() if "runs" in path.parts or "answers" in path.parts] == []
+
+
 @pytest.fixture
 def team(tmp_path: Path, environ: dict[str, str]) -> Team:
     return Team(tmp_path, environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from walks import walked
 from wire import answer, answering
 
 from vibe_gate.domain.change import Selection
+from vibe_gate.errors import UsageError
 from vibe_gate.report.annotations import check_run
 from vibe_gate.report.comment import comment
 from vibe_gate.report.report import Report
@@ -103,6 +105,20 @@ def test_what_a_session_does_besides_what_it_was_asked_fails_and_the_prompt_stay
 
 @pytest.mark.slow  # a walk, with an agent's program
 @pytest.mark.usefixtures("quick_agents")
+def test_a_stage_of_a_workflow_is_shown_the_prompt_too(tmp_path: Path, environ: dict[str, str]) -> None:
+    repo = made(tmp_path, environ)
+    stage = 'schema = 1\nid = "gated"\n[[stage]]\nid = "review"\nrubrics = ["asked"]\n'
+    repo.commit("Workflow", **{".vibe-gate/workflows/gated.toml": stage})
+    captured(repo, PROMPT)
+    with answering(WORSE) as model:
+        done = vibe_gate("run", "gated", "--staged", cwd=repo.path, environ=environ | model.environ)
+    assert (done.code, len(model.script.requests)) == (1, 1), done.err
+    (about,) = repo.path.glob(".vibe-artifacts/*/*/run.json")
+    assert json.loads(about.read_text())["shown"] == {"prompt": "private"}
+
+
+@pytest.mark.slow  # a walk, with an agent's program
+@pytest.mark.usefixtures("quick_agents")
 def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_exported(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -127,6 +143,25 @@ def test_a_prompt_never_leaves_the_clone_in_what_is_posted_kept_shared_or_export
         "bundles", "export", done.summary.run_id, "-o", str(tmp_path / "a.tar.gz"), cwd=repo.path, environ=environ
     )
     assert (one.code, "stays in this clone" in one.err) == (2, True)
+    every = vibe_gate(
+        "bundles", "export", "--all", "--otlp", str(tmp_path / "t.json"), "--contents", cwd=repo.path, environ=environ
+    )
+    assert "2 runs left out" in every.err
+    with pytest.raises(UsageError, match="A cassette would keep what an agent was asked for"):
+        recording = {"wire": "record", "cassette": tmp_path / "cassette"}
+        walked(repo.path, environ | model.environ, Selection("staged"), **recording)
+    assert not list(tmp_path.glob("cassette/*"))
+
+    repo.git("config", "user.name", "Ada")
+    repo.git("config", "user.email", "ada@example.org")
+    fingerprint = done.summary.findings[0].fingerprint
+    case = vibe_gate("cases", "add", fingerprint, "--expect", "fail", "--patch", cwd=repo.path, environ=environ)
+    assert (case.code, "asked-for is about what an agent was asked for" in case.err) == (2, True), case.err
+    shutil.rmtree(repo.path / ".vibe-artifacts" / "captures")
+    replayed = vibe_gate(
+        "replay", done.summary.run_id, "--definitions", "worktree", "--json", cwd=repo.path, environ=environ
+    )
+    assert "no captured session here has it any more" in replayed.out
 
 
 @pytest.mark.slow  # walks, with an agent's program

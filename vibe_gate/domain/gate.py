@@ -262,7 +262,9 @@ class GateFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`gate.toml` as written."""
 
     schema: Schema
-    rubrics: Annotated[tuple[Identifier, ...], Meta(description="Rubrics for every change, in this order.")] = ()
+    rubrics: Annotated[
+        tuple[Identifier, ...], Meta(description="Rubrics for every change, in this order; `asked` is built in.")
+    ] = ()
     scope: Annotated[tuple[Scope, ...], Meta(description="More rubrics for changes of matching paths.")] = ()
     budget: Budget = Budget()
     hooks: Annotated[dict[HookName, HookRule], Meta(description="By stage, what a git hook does.")] = {}

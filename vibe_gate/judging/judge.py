@@ -18,6 +18,7 @@ from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.errors import UsageError
 from vibe_gate.gateway import Wire, find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
@@ -43,6 +44,11 @@ POLL_S = 0.1
 MANY_CONVERSATIONS, MANY_USD = 10, 1.0
 """More than this is said before it is paid."""
 
+NO_CASSETTE = (
+    "A cassette would keep what an agent was asked for, which stays in this clone ([share] prompts): review without "
+    "--wire record, or name rubrics that do not see prompts with --rubric."
+)
+
 ADVICE = (
     "No API key: {questions} skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
     "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
@@ -62,10 +68,13 @@ async def judge(
     The same: about the same trees, or about others if the judge was shown the same then and looked at nothing else. If
     another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked. `shared`
     opens the way to the model, or gives what is open.
-    Raises GatewayError for a wire that is set up wrongly (a cassette that is not there).
+    Raises GatewayError for a wire that is set up wrongly (a cassette that is not there), UsageError if a cassette would
+    keep what stays in this clone.
     """
     wire = wire_from(run.environ, request.wire, request.cassette)
     questions = questions_of(facts, facts.gate.default_model(run.environ))
+    if wire.mode == "record" and any(each.is_private for each in questions):
+        raise UsageError(NO_CASSETTE)
     run.record.describe(shown=_prompts_in(questions))
     kept = _KeptVotes(facts.change, repository, run, wire, force=request.force)
     known = kept.known(questions)

@@ -12,6 +12,7 @@ from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.guidance import guidance
+from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.shared_prompts import prompts_behind, shared_prompts, shown
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
@@ -56,8 +57,8 @@ def _claims(
     repository: Repository,
     world: World,
 ) -> Iterator[Claim]:
-    """What is looked up only if a rubric sees it."""
-    seen = {kind for rubric in rubrics for kind in rubric.sees}
+    """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later, any of the gate."""
+    seen = {kind for rubric in rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED)) for kind in rubric.sees}
     if "prompt" in seen and not request.calibrating:
         yield what_was_asked(change, gate, repository, world.state, world.redactor.text)
     if "guidance" in seen:
