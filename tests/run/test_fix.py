@@ -17,6 +17,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.git import open_repository
 from vibe_gate.run.fix import repair_of
+from vibe_gate.store import find_bundles
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -32,6 +33,17 @@ WORSE = SWALLOWS.replace("        pass\n", "        return None\n")
 OTHER = "names-are-clear"
 FAILS, PASSES = answers(fails(), said(OTHER)), passes("errors-not-swallowed", OTHER)
 STILL_FAILS = answers(fails(reason="It returns None now."), said(OTHER))
+
+
+OWN = """\
+schema = 1
+id = "fix"
+[[stage]]
+id = "mend"
+agent = "fixer"
+prompt = "Mend it."
+until = { rubrics = ["quality"] }
+"""
 
 
 @pytest.fixture
@@ -79,7 +91,7 @@ def test_what_a_review_found_is_repaired_in_two_rounds_and_the_patch_passes(repo
 
 def failed_check(repo: Repo) -> str:
     """Review, by a rubric that needs no model; the id of the run, which fails."""
-    repo.git("stash", "-q")
+    repo.git("stash", "-q", "--", "src")
     repo.write(".vibe-gate/rubrics/quality.toml", CHECKED.replace('"clean"', '"quality"'))
     repo.commit("A check")
     repo.write("src/load.py", "def load(path):\n    return open(path).read()  # TODO\n")
@@ -128,3 +140,35 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
     out = str(tmp_path / "a.tar.gz")
     left = vibe_gate("bundles", "export", done.json["run_id"], "-o", out, cwd=repo.path, environ=environ)
     assert (left.code, "stays in this clone" in left.err) == (2, True)
+
+
+@pytest.mark.slow  # three commands
+def test_of_commits_the_repair_begins_there_and_apply_is_refused_before_anything_is_paid(repo, environ):
+    failed_check(repo)
+    reviewed = repo.commit("Load robustly")
+    assert vibe_gate("review", "HEAD~1..HEAD", cwd=repo.path, environ=repo.environ).code == 1
+    repo.write("src/more.py", "MORE = 1\n")
+    refused = vibe_gate("run", "--fix", reviewed, "--apply", cwd=repo.path, environ=repo.environ)
+    assert (refused.code, "--apply needs the files that run" in refused.err) == (2, True), refused.err
+    with open_repository(repo.path, environ) as repository:
+        entry = find_bundles(repo.path, commit=reviewed)[0]
+        found = repair_of(repository, entry.run_id, datetime.now(UTC))
+        assert (found.change.head_commit, [file.path for file in found.change.files]) == (reviewed, ["src/load.py"])
+        assert "git apply -3" in found.remark
+
+
+@pytest.mark.slow  # two runs, and a conversation
+def test_a_repair_that_waits_is_resumed_and_agents_of_an_own_workflow_see_what_the_run_found(repo):
+    repo.write(".vibe-gate/workflows/fix.toml", OWN)
+    run = failed_check(repo)
+    with answering(*writes("src/load.py", REPAIRED)) as model:
+        environ = {**repo.environ, **model.environ}
+        waits = vibe_gate("run", "--fix", run, "--interactive", cwd=repo.path, environ=environ)
+        assert (waits.code, "blocked: mend" in waits.err) == (3, True), waits.err
+        done = vibe_gate("resume", "--approve", "mend", cwd=repo.path, environ=environ)
+        asked = model.script.requests[0].all_text
+    assert done.code == 0, done.out + done.err
+    assert f"What run {run} found" in asked and "src/load.py:2: failure" in asked
+    with open_repository(repo.path, repo.environ) as repository:
+        made = find_bundles(repo.path)[0].run_id
+        assert "is not in your files" in repair_of(repository, made, datetime.now(UTC)).remark

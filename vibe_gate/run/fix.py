@@ -81,7 +81,11 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
         change = replace(stored_change(repository, run), kind=kind, base_commit=known.base_commit)
         return Repair(run, replace(change, patch_id=known.patch_id), "")
     left = known.base_commit or ("HEAD" if known.before != EMPTY_TREE else EMPTY_TREE)
-    moved = f"Your files changed since run {run_id} reviewed them; the repair began with them as they are now."
+    began = run.about.get("change")
+    if isinstance(began, dict) and began.get("after") == today:
+        moved = f"What the agents of run {run_id} changed is not in your files; the repair began without it."
+    else:
+        moved = f"Your files changed since run {run_id} reviewed them; the repair began with them as they are now."
     return Repair(run, repository.change(Selection("worktree", left)), moved)
 
 
