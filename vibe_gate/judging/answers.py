@@ -60,7 +60,9 @@ class Answers(Struct, frozen=True):
 def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers) -> Answers | None:
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
     if not facts.rubrics_with_judge:
-        return Answers(silence="no criterion asks a judge", chosen=True)
+        asks = any(rubric.judge_criteria for rubric in facts.rubrics)
+        why = "no question to a judge applies" if asks else "no criterion asks a judge"
+        return Answers(silence=why, chosen=True)
     if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
         return Answers(silence=why, chosen=True)
     failed = blocking_check(checks, waivers)
