@@ -129,6 +129,33 @@ def test_records_of_three_commits_are_valid_by_the_schema_and_hold_no_prompt(her
     assert "No line is known to be a captured session's: 1 of 1 commit." in done.err
 
 
+def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_line_a_persons(here):
+    here.write(a="one\ntwo\nthree\n")
+    tick(here)
+    head = commit(here)
+    vcs = {"type": "git", "revision": head}
+
+    def file(who: str, first: int, last: int) -> list[dict[str, Any]]:
+        told = {"contributor": {"type": who, "model_id": "openai/gpt-6"}}
+        return [{"path": "a", "conversations": [{**told, "ranges": [{"start_line": first, "end_line": last}]}]}]
+
+    claims = [
+        OTHER | {"vcs": vcs, "files": file("human", 1, 3)},
+        OTHER | {"vcs": vcs, "files": file("ai", 2, 2)},
+        OTHER | {"vcs": vcs, "files": file("mixed", 3, 99), "tool": {"name": "captured"}},
+    ]
+    here.git("notes", "--ref=agent-trace", "add", "-F", "-", stdin="\n".join(map(json.dumps, claims)))
+    done = vibe_gate("blame", "a", "--json", cwd=here.path, environ=here.environ)
+    lines = json.loads(done.out)["lines"]
+    assert [(line["by"], line["source"], line["agent"]) for line in lines] == [
+        ("unknown", "", ""),
+        ("agent", "other", "openai/gpt-6"),
+        ("agent", "an unnamed tool", "openai/gpt-6"),
+    ]
+    assert "openai/gpt-6 (says other)" in vibe_gate("blame", "a", cwd=here.path, environ=here.environ).out
+    assert trace(here) == []
+
+
 @pytest.mark.slow  # git starts the hooks, and they Python
 def test_the_hooks_keep_records_beside_those_of_other_tools_through_amend_and_rebase(here):
     done = vibe_gate("install", "git", "--trace", cwd=here.path, environ=here.environ | here.more)

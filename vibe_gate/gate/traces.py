@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 
@@ -45,6 +46,9 @@ MAX_RECORDS = 5_000
 
 MAX_CLAIMED_BYTES = 4 << 20
 """Of a file whose lines are looked at."""
+
+MAX_CLAIMS = 1_000
+"""About the lines of one file at one commit: the first."""
 
 MAX_TOOLS = 20
 """Tools that are named of one commit."""
@@ -80,7 +84,8 @@ class Traces:
         if not (told := self._about(commit).told):
             return ()
         content = self._repository.tree(commit).read(path)
-        return tuple(claim for claim in _claims(told, path, content) if claim.first)
+        placed = (claim for claim in _claims(told, path, content) if claim.first)
+        return tuple(islice(placed, MAX_CLAIMS))
 
     def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
         """Signs of an agent in the change: of each of its `commits`, or of what is not committed yet."""

@@ -47,7 +47,8 @@ def text(
 
 
 def _origin(origin: LineOrigin) -> tuple[str, ...]:
-    return (origin.commit, origin.by, origin.session, str(origin.turn), origin.tool_use_id, origin.at, origin.why)
+    turn = (origin.session, str(origin.turn), origin.tool_use_id)
+    return (origin.commit, origin.by, *turn, origin.at, origin.why, origin.agent, origin.source)
 
 
 def _span(some: Sequence[LineOrigin]) -> str:

@@ -20,15 +20,23 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.agent_trace import TraceClaim
 from vibe_gate.domain.blame import Author, BlamedLine, FileAt, LineOrigin
 from vibe_gate.domain.document import iso
-from vibe_gate.domain.escape import expression
+from vibe_gate.domain.escape import expression, show_text
 from vibe_gate.domain.matching import carried, matches
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
+from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
 from vibe_gate.run.line_trace import Chain, SessionWrite, Version, is_untold, written
 from vibe_gate.store import State, captured, open_state
+
+CAPTURED = "captured"
+"""`source` of a line that a captured write brought."""
+
+MAX_CLAIMED_NAME = 80
+"""Letters of the names that a record gives."""
 
 WORKING_TREE = ""
 """The revision of the files as they lie there."""
@@ -48,16 +56,25 @@ _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
 def line_origins(
-    repository: Repository, roots: Iterable[Path], revision: str, path: str, lines: Sequence[int] = (), base: str = ""
+    repository: Repository,
+    roots: Iterable[Path],
+    revision: str,
+    path: str,
+    lines: Sequence[int] = (),
+    base: str = "",
+    *,
+    claims: bool = True,
 ) -> tuple[LineOrigin, ...]:
     """Who wrote the lines (from 1; all if there are none) of a file, in order.
 
     `roots` are the working trees whose stores may keep captured sessions. `revision`: "" for the working tree, or what
-    git takes for a commit, or the id of a tree, which was made on the commit `base` (HEAD if ""). UsageError: no such
-    file or line, a binary file. RevisionError.
+    git takes for a commit, or the id of a tree, which was made on the commit `base` (HEAD if ""). `claims`: of a line
+    that no captured write brought, what an Agent Trace record of its commit says. UsageError: no such file or line, a
+    binary file. RevisionError.
     """
     with open_state(repository.common_dir) as state:
-        return _Blame(repository, tuple(roots), state).origins(revision, path, lines, base)
+        traces = Traces(repository) if claims else None
+        return _Blame(repository, tuple(roots), state, traces).origins(revision, path, lines, base)
 
 
 class _LineSource(Struct, frozen=True):
@@ -79,8 +96,12 @@ class _FileText(Struct, frozen=True):
 class _Blame:
     """What the questions about one file share."""
 
-    def __init__(self, repository: Repository, roots: tuple[Path, ...], state: State) -> None:
+    def __init__(
+        self, repository: Repository, roots: tuple[Path, ...], state: State, traces: Traces | None = None
+    ) -> None:
         self._repository = repository
+        self._traces = traces
+        self._claims: dict[tuple[str, str], tuple[TraceClaim, ...]] = {}
         self._roots = roots
         self._digests = captured.digests_of(state)
         self._authorship = Authorship(repository, {}, state)
@@ -273,13 +294,27 @@ class _Blame:
         commit = "" if row.commit == self._uncommitted else row.commit
         if source.write is not None:
             return self._of_agent(row.line, commit, source.write)
-        signs = self._signs_of(source.commit)
         when = "" if not commit else iso(datetime.fromtimestamp(self._repository.authored_at(commit), UTC))
+        if claim := self._claim(row) if commit else None:
+            model, tool = (show_text(name)[:MAX_CLAIMED_NAME] for name in (claim.model, claim.tool))
+            named = tool if tool not in ("", CAPTURED) else "an unnamed tool"
+            return LineOrigin(
+                line=row.line, commit=commit, by="agent", agent=model or "an agent", at=when, source=named
+            )
+        signs = self._signs_of(source.commit)
         if signs or source.untold:
             why = signs[0] if signs else "a captured write of the file cannot be read"
             return LineOrigin(line=row.line, commit=commit, by="unknown", at=when, why=why)
         by: Author = "person" if self._is_watched(source.commit) else "unknown"
         return LineOrigin(line=row.line, commit=commit, by=by, at=when)
+
+    def _claim(self, row: BlamedLine) -> TraceClaim | None:
+        """What a record says of the line as its commit has it: the first that names it."""
+        if self._traces is None:
+            return None
+        if (row.commit, row.path) not in self._claims:
+            self._claims[row.commit, row.path] = self._traces.claims(row.commit, row.path)
+        return next((one for one in self._claims[row.commit, row.path] if one.first <= row.number <= one.last), None)
 
     def _of_agent(self, line: int, commit: str, source: SessionWrite) -> LineOrigin:
         write = source.write
@@ -295,7 +330,7 @@ class _Blame:
             tool=write.tool,
             tool_use_id=write.tool_use_id,
             at=iso(write.at),
-            source="captured",
+            source=CAPTURED,
         )
 
     def _turn(self, session: str, at: datetime) -> tuple[int, str]:

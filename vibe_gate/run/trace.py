@@ -38,13 +38,10 @@ from vibe_gate.domain.escape import lines
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.traces import NOTES
 from vibe_gate.git import Repository
-from vibe_gate.run.blame import line_origins
+from vibe_gate.run.blame import CAPTURED, line_origins
 from vibe_gate.run.facts import catch_up
 from vibe_gate.run.record import world_around
 from vibe_gate.store import captured, captures
-
-CAPTURED = "captured"
-"""`source` of a line that a session of ours wrote: what other tools claim is not passed on."""
 
 _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
 """Namespace of our records' ids."""
@@ -132,9 +129,10 @@ def _own_lines(repository: Repository, roots: tuple[Path, ...], commit: str, fil
     if not brought or (file.after and file.after.mode not in (REGULAR_MODE, EXECUTABLE_MODE)):
         return []
     try:
-        origins = line_origins(repository, roots, commit, file.path, brought)
+        origins = line_origins(repository, roots, commit, file.path, brought, claims=False)
     except UsageError:  # what it calls binary has no lines
         return []
+    # What other tools claim is not passed on.
     return [one for one in origins if one.source == CAPTURED and one.commit == commit]
 
 
