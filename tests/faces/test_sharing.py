@@ -137,6 +137,7 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
         assert (there.is_private, there.text) == (False, here.text)
 
 
+@pytest.mark.slow  # seven pushes
 def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     shared.asked("Rename total")
     assert "nobody can be asked without a terminal" in shared.push()
@@ -185,6 +186,7 @@ def test_a_digest_has_no_word_of_a_prompt_and_never_means_never(tmp_path, enviro
     assert str(line["sha256"]) in terminal.shown
 
 
+@pytest.mark.slow  # two pushes and a colleague's
 def test_an_amended_or_rebased_commit_has_what_was_asked_for_and_a_colleagues_line_stays(shared):
     first = shared.asked("Rename total")
     shared.repo.git("commit", "-q", "--amend", "-m", "Other words")
@@ -209,6 +211,7 @@ def test_an_amended_or_rebased_commit_has_what_was_asked_for_and_a_colleagues_li
     assert first not in shared.notes()
 
 
+@pytest.mark.slow  # a prompt of five megabytes, redacted
 def test_what_is_refused_or_too_long_never_stops_the_push(shared):
     shared.asked("Begin", *["y" * 500] * 60, "z" * 5_000_000, "End")
     hook = Path(shared.remote, "hooks/pre-receive")

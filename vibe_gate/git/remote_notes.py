@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import InfrastructureError, StorageError
-from vibe_gate.git.objects import Objects
+from vibe_gate.git.objects import Objects, alternates_entry
 from vibe_gate.git.program import Finished, Program, finish
 from vibe_gate.git.revisions import MAX_NOTE_BYTES
 
@@ -85,7 +85,7 @@ class _RemoteNotes:
 
     def _borrowing(self) -> dict[str, str]:
         """What lets the user's git read objects of the scratch folder."""
-        own = os.fspath(self._objects.folder / "objects")
+        own = alternates_entry(os.fspath(self._objects.folder / "objects"))
         before = self._git.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
         return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(filter(None, (own, before)))}
 
