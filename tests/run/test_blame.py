@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+import random
+from collections import Counter
+
 import pytest
 from command import vibe_gate
-from typing_history import History
+from typing_history import History, forty_commits
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
@@ -67,3 +71,105 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     ]:
         done = blame(*argv)
         assert (done.code, done.out) == (2, "") and sentence in done.err, done.err
+
+
+def test_equal_lines_stay_whose_they_are(history):
+    person = ["def one():", "    return None", "}", "", "def two():", "    return None", "}"]
+    history.put("a.py", 0, *person)
+    history.commit()
+    history.asked(A, "Add three")
+    history.put("a.py", 4, "def three():", "    return None", "}", "", by=A)
+    history.put("a.py", 11, "", "def four():", "    return None", "}")
+    history.put("a.py", 0, "import os", "", by=B)
+    history.commit()
+    # Three lines that stand above the agent's block just so: which three are the agent's nobody can tell.
+    assert history.typed["a.py"][6:10] == [A] * 4
+    history.typed["a.py"][7:10] = ["person"] * 3
+    assert history.told("a.py") == history.typed["a.py"]
+
+
+def test_a_line_that_a_person_types_again_after_it_was_deleted_is_the_persons(history):
+    history.put("a.py", 0, "first()", "last()")
+    history.commit()
+    history.put("a.py", 1, "value = compute(everything)", "return None", by=A)
+    history.commit()
+    history.put("a.py", 1, instead=2)
+    history.commit()
+    history.put("a.py", 1, "value = compute(everything)", "return None")
+    history.commit()
+    assert history.told("a.py") == ["person"] * 4
+    assert history.told("a.py", "HEAD~2") == ["person", A, A, "person"]
+
+
+def test_a_file_that_an_agent_writes_anew_keeps_the_persons_lines(history):
+    lines = [f"value_{number} = compute({number})" for number in range(30)]
+    history.edit("a.py", "\r\n".join(lines))  # CRLF, and no newline at the end
+    lines[10:12] = ["value_10 = other(10)"]
+    text = "\r\n".join([*lines, "more = 1", "no_newline = 2"])
+    history.edit("a.py", text, by=A, tool="Write")
+    history.commit()
+    assert history.told("a.py") == history.typed["a.py"]
+    assert history.told("a.py").count(A) == 3
+
+
+def test_reverts_moves_and_formatters_change_no_typist(history):
+    history.put("a.py", 0, "import os", *[f"call_{number}('some', value)" for number in range(6)], by=A)
+    history.put("a.py", 7, "mine = 'typed by hand'")
+    history.commit()
+    history.git("rm", "-q", "a.py")
+    history.git("commit", "-q", "-m", "Remove")
+    history.git("revert", "--no-edit", "HEAD")
+    whose = ["aaaaaaaa-session"] * 7 + ["person"]
+    assert history.told("a.py") == whose
+    (history.repo.path / "b").mkdir()
+    history.git("mv", "a.py", "b/c.py")
+    history.git("commit", "-q", "-m", "Move")
+    assert history.told("b/c.py") == whose
+    history.repo.write("b/c.py", history._text("b/c.py").replace("'", '"').replace("call_3(", "call_3(\n    "))
+    assert history.told("b/c.py", "") == [*whose[:5], *whose[4:]]
+    history.commit("Format")
+    assert history.told("b/c.py") == [*whose[:5], *whose[4:]]
+
+
+def test_a_formatter_that_runs_before_the_commit_changes_no_typist(history):
+    history.put("a.py", 0, "x = 1")
+    history.commit()
+    history.put("a.py", 1, "result = call('some', value, another, third)", "def f( ):", "    return  result", by=A)
+    call = 'result = call(\n    "some",\n    value,\n    another,\n    third,\n)\n'
+    history.repo.write("a.py", f"x = 1\n{call}def f():\n    return result\n")
+    history.commit()
+    assert history.told("a.py") == ["person", *[A] * 8]
+
+
+def test_what_is_not_known_is_unknown(history):
+    history.put("a.py", 0, "typed()")
+    history.commit("Change\n\nCo-Authored-By: Claude <noreply@anthropic.com>")
+    (line,) = history.origins("a.py")
+    assert (line.by, line.why) == ("unknown", f"commit {line.commit[:12]}: trailer Co-Authored-By: Claude")
+    history.now -= 10 * 86_400
+    history.put("a.py", 1, "older()")
+    history.commit("Before any session")
+    assert [one.by for one in history.origins("a.py")] == ["unknown", "unknown"]
+
+
+@pytest.mark.slow  # 40 commits by the git program
+def test_forty_commits_of_two_agents_and_a_person(history):
+    """With amend, squash, rebase, a formatter, a moved file, equal lines, lines typed again, and a revert."""
+    chance = random.Random(28)
+    rewritten = forty_commits(history, chance)
+    right = stolen = lines = 0
+    for path, typed in history.typed.items():
+        told = history.told(path)
+        assert len(told) == len(typed)
+        lines += len(typed)
+        right += sum(map(operator.eq, told, typed))
+        stolen += sum(
+            one == "person" and other not in ("person", "unknown") for one, other in zip(typed, told, strict=True)
+        )
+    share = Counter(by for typed in history.typed.values() for by in typed)
+    figures = f"{right / lines:.1%} right, {stolen} taken from a person"
+    print(f"{history.commits} commits, {lines} lines {dict(share)}: {figures}")
+    assert history.commits >= 40 and rewritten
+    assert int(history.repo.git("rev-list", "--count", "HEAD")) >= 35
+    assert right / lines >= 0.98
+    assert stolen == 0

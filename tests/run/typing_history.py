@@ -32,7 +32,7 @@ class History:
     def lines(self, path: str) -> list[str]:
         file = self.repo.path / path
         text = file.read_bytes().decode() if file.exists() else ""
-        return text.split("\n")[:-1] if text.endswith("\n") else text.split("\n") if text else []
+        return text.replace("\r", "").splitlines()
 
     def event(self, session: str, **data) -> None:
         self.now += 60
@@ -110,3 +110,125 @@ class History:
     def told(self, path: str, revision: str = "HEAD") -> list[str]:
         """Of each line the session, or "person", or "unknown"."""
         return [origin.session or origin.by for origin in self.origins(path, revision)]
+
+
+COMMON = ("}", "    return None", "", "    pass", "    except OSError:", ")")
+"""Lines that everybody types."""
+
+AGENTS = ("aaaaaaaa-session", "bbbbbbbb-session")
+
+
+def forty_commits(history: History, chance) -> int:
+    """Forty commits in which two agents and a person write three files; how many of them were rewritten."""
+    rewritten = 0
+    for path in ("one.py", "two.py", "three.py"):
+        history.put(path, 0, *_some(chance, PERSON, 25))
+    history.commit("First")
+    for number in range(2, 41):
+        path = chance.choice([*history.typed])
+        for by in chance.sample([PERSON, *AGENTS], chance.randint(1, 3)):
+            if by != PERSON:
+                history.asked(by, f"Change {path}, please ({number})")
+            for _ in range(chance.randint(1, 4)):
+                _typed(history, chance, path, by)
+        if number % 10 == 3:
+            _formatted(history, path)
+        if number % 10 == 5:
+            history.commit(f"Commit {number}")
+            _typed(history, chance, path, chance.choice(AGENTS))
+            history.commit(f"Commit {number}, amended", "--amend")
+            history.commits -= 1
+            rewritten += 1
+        elif number % 10 == 7:
+            _squashed(history, chance, path, number)
+            rewritten += 2
+        elif number % 10 == 9:
+            _rebased(history, chance, number)
+            rewritten += 2
+        elif number == 24:
+            _moved(history, path, number)
+        elif number == 28:
+            history.commit(f"Commit {number}")
+            history.git("revert", "--no-edit", "HEAD")
+            history.git("revert", "--no-edit", "HEAD")
+        else:
+            history.commit(f"Commit {number}")
+    return rewritten
+
+
+def _some(chance, by: str, most: int = 8) -> list[str]:
+    """Lines, a third of which everybody types."""
+    return [
+        chance.choice(COMMON)
+        if chance.random() < 0.35
+        else f"    {by[:3]}_{chance.randrange(10**6)} = call('some', one)"
+        for _ in range(chance.randint(1, most))
+    ]
+
+
+def _typed(history: History, chance, path: str, by: str) -> None:
+    now = history.lines(path)
+    at = chance.randrange(len(now) + 1)
+    instead = chance.choice([0, 0, 0, 1, 2]) if len(now) > 20 else 0
+    history.put(path, at, *_some(chance, by), by=by, instead=instead)
+
+
+def _formatted(history: History, path: str) -> None:
+    """A formatter breaks up some lines; who typed them did so all the same."""
+    lines, typed = [], []
+    for number, (line, by) in enumerate(zip(history.lines(path), history.typed[path], strict=True)):
+        if "call('some', one)" in line and number % 3 == 0:
+            start = line.replace("'some', one)", "")
+            lines += [start, '        "some",', "        one,", "    )"]
+            typed += [by] * 4
+        else:
+            lines.append(line)
+            typed.append(by)
+    history.repo.write(path, "".join(f"{line}\n" for line in lines))
+    history.typed[path] = typed
+    history.now += 60
+
+
+def _squashed(history: History, chance, path: str, number: int) -> None:
+    """Three commits become one."""
+    for step in range(3):
+        _typed(history, chance, path, [PERSON, *AGENTS][step])
+        history.commit(f"Step {step}")
+    history.commits -= 3
+    history.git("reset", "-q", "--soft", "HEAD~3")
+    history.commit(f"Commit {number}, squashed")
+
+
+def _rebased(history: History, chance, number: int) -> None:
+    """Two commits on a branch, of two files, while the main branch gets another one of the first: rebased onto it."""
+    first, second = sorted(history.typed)[:2]
+    history.commit(f"Commit {number}")
+    branch = history.repo.git("branch", "--show-current")
+    before = {path: list(by) for path, by in history.typed.items()}
+    kept = len(before[first])
+    history.git("checkout", "-q", "-b", f"topic{number}")
+    history.put(first, 0, *_some(chance, AGENTS[0]), by=AGENTS[0])
+    history.commit("Topic, first")
+    _typed(history, chance, second, AGENTS[1])
+    _typed(history, chance, second, PERSON)
+    history.commit("Topic, second")
+    topic = {path: list(by) for path, by in history.typed.items()}
+    history.git("checkout", "-q", branch)
+    history.typed = before
+    history.put(first, len(history.lines(first)), *_some(chance, PERSON))
+    history.commit("Meanwhile")
+    main = list(history.typed[first])
+    history.git("checkout", "-q", f"topic{number}")
+    history.git("rebase", "-q", branch)
+    history.git("checkout", "-q", branch)
+    history.git("merge", "-q", "--ff-only", f"topic{number}")
+    added = len(topic[first]) - kept
+    history.typed[first] = topic[first][:added] + main
+    history.typed[second] = topic[second]
+
+
+def _moved(history: History, path: str, number: int) -> None:
+    (history.repo.path / "moved").mkdir(exist_ok=True)
+    history.git("mv", path, f"moved/{path}")
+    history.typed[f"moved/{path}"] = history.typed.pop(path)
+    history.commit(f"Commit {number}, moved")

@@ -87,16 +87,67 @@ def _anchors(
 
 
 def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """As `matches`, of lines of text, white space aside; besides, what was moved, and what a formatter broke up or
-    joined, is matched with what it was made of. Indices need not rise."""
-    bare_old, bare_new = (["".join(line.split()) for line in lines] for lines in (old, new))
+    """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices need not rise."""
+    bare_old, bare_new = bare(old), bare(new)
     found = matches(bare_old, bare_new)
-    if -1 in found and len(set(found) - {-1}) < len(old):
-        reformatted = [pair for gap in _gaps(found, len(old)) for pair in _reformatted(bare_old, bare_new, *gap)]
-        for to, at in [*_moved(bare_old, bare_new, found), *reformatted]:
-            if found[to] < 0:
-                found[to] = at
+    for to, at in reshaped(bare_old, bare_new, found).items():
+        found[to] = at
     return found
+
+
+def bare(lines: Sequence[str]) -> list[str]:
+    """The lines without white space."""
+    return ["".join(line.split()) for line in lines]
+
+
+def reshaped(old: Sequence[str], new: Sequence[str], came: Sequence[int]) -> dict[int, int]:
+    """Of bare lines that `matches` left alone the old line that each was: it was moved, or a formatter broke it up or
+    joined it."""
+    if -1 not in came or len(set(came) - {-1}) == len(old):
+        return {}
+    found = dict(_moved(old, new, came))
+    for gap in _gaps(came, len(old)):
+        found |= {to: at for to, at in _reformatted(old, new, *gap) if to not in found}
+    return found
+
+
+def as_kept(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
+    """The matches if each new line that may as well be the old one beside it is taken for that.
+
+    Of `)` before which `x )` was inserted nobody can tell which one is new.
+    """
+    found = list(came)
+    for inserted, kept in _doubtful(new, came):
+        found[inserted] = came[kept]
+    return found
+
+
+def as_new(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
+    """The matches if each old line that may as well be the new one beside it is taken for new."""
+    found = list(came)
+    for _, kept in _doubtful(new, came):
+        found[kept] = -1
+    return found
+
+
+def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """New lines, and the equal old ones that could have been inserted in their place: a block may slide over them."""
+    start = 0
+    for end in range(len(new) + 1):
+        if end < len(new) and came[end] < 0:
+            continue
+        length = end - start
+        for step in range(length):
+            above, last = start - 1 - step, end - 1 - step
+            if above < 0 or came[above] < 0 or new[above] != new[last]:
+                break
+            yield last, above
+        for step in range(length):
+            below, first = end + step, start + step
+            if below >= len(new) or came[below] < 0 or new[below] != new[first]:
+                break
+            yield first, below
+        start = end + 1
 
 
 def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:

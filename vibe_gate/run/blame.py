@@ -24,7 +24,7 @@ from vibe_gate.domain.agent_trace import TraceClaim
 from vibe_gate.domain.blame import Author, BlamedLine, FileAt, LineOrigin
 from vibe_gate.domain.document import iso
 from vibe_gate.domain.escape import expression, show_text
-from vibe_gate.domain.matching import carried, matches
+from vibe_gate.domain.matching import bare, matches, reshaped
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
@@ -167,8 +167,8 @@ class _Blame:
             old = self._text(commit, path)
             if old is None:
                 continue
-            came = carried(old.lines, version.lines)
-            numbers = {line: came[line] for line in wanted - found.keys() if came[line] >= 0}
+            came = _carried(old, version, in_place=commit != row.before)
+            numbers = {line: came[line] for line in wanted - found.keys() if line in came}
             if numbers:
                 spans = _spans([number + 1 for number in numbers.values()])
                 sources = self._sources(self._repository.blamed(commit, path, spans), steps + 1)
@@ -372,6 +372,14 @@ class _Blame:
             return None
         lines = tuple(captured.text_lines(content.decode("utf-8", "replace")))
         return _FileText(lines, self._digests.of(lines), found.id)
+
+
+def _carried(old: _FileText, new: _FileText, *, in_place: bool) -> dict[int, int]:
+    """By line of the new text the old line that it is; `in_place`: of those, too, that git matches by itself."""
+    lines = bare(old.lines), bare(new.lines)
+    came = matches(*lines)
+    kept = {to: at for to, at in enumerate(came) if at >= 0} if in_place else {}
+    return kept | reshaped(*lines, came)
 
 
 def _spans(lines: Iterable[int]) -> list[tuple[int, int]]:

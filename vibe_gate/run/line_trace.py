@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from vibe_gate.domain.matching import matches
+from vibe_gate.domain.matching import as_kept, as_new, matches
 from vibe_gate.store.captured import FileState, KeptWrite
 
 MAX_WRITES_BACK = 200
@@ -84,11 +84,11 @@ def _traced(chain: Chain, lines: FileState, wanted: Iterable[int]) -> dict[int, 
         left, before = each.write.left, _found_by(chain, number)
         if left is None:
             continue
-        at = _back(left, state, at)
+        at = _back(left, state, at, as_new)
         state = left
         if before is None:
             continue
-        came = _back(before, state, at) | {
+        came = _back(before, state, at, as_kept) | {
             line: each.write.same[now] for line, now in at.items() if now in each.write.same
         }
         found |= dict.fromkeys(at.keys() - came.keys(), each)
@@ -102,11 +102,16 @@ def _found_by(chain: Chain, number: int) -> FileState | None:
     return chain[number - 1].write.left if before is None and number else before
 
 
-def _back(old: FileState, new: FileState, at: Mapping[int, int]) -> dict[int, int]:
-    """The lines that were there in the state before, by their number there."""
+def _back(
+    old: FileState,
+    new: FileState,
+    at: Mapping[int, int],
+    doubtful: Callable[[FileState, Sequence[int]], Sequence[int]],
+) -> dict[int, int]:
+    """The lines that were there in the state before, by their number there; `doubtful` decides where that is open."""
     if old == new:
         return dict(at)
-    came = matches(old, new)
+    came = doubtful(new, matches(old, new))
     return {line: came[now] for line, now in at.items() if came[now] >= 0}
 
 
