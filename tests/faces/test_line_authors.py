@@ -10,9 +10,11 @@ import pytest
 from command import vibe_gate
 from lxml import html
 from program import git
+from report.written_runs import write
 
-from vibe_gate.faces.authors import shares_prompts
+from vibe_gate.faces.authors import page_of, shares_prompts
 from vibe_gate.git import open_repository
+from vibe_gate.store import read_bundle
 
 SESSION = "0f3c9a1e-1111-2222-3333-444455556666"
 PROMPT = "Write the prices down.\n\n</script><script>alert(1)</script> \u202eevil"
@@ -51,8 +53,12 @@ def commit(repo: Path) -> str:
     return git(repo, "rev-parse", "HEAD")
 
 
-def written(text: str) -> list[list[object]]:
-    return json.loads(html.fromstring(text).get_element_by_id("data").text)["written"]
+def data_of(page: str) -> dict:
+    return json.loads(html.fromstring(page).get_element_by_id("data").text)
+
+
+def written(page: str) -> list[list[object]]:
+    return data_of(page)["written"]
 
 
 @pytest.mark.slow  # a review and four pages
@@ -71,6 +77,19 @@ def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask
     assert ask("report", "-o", "-", "--prompts") == kept
     commit(repo)
     assert Path(ask("report").strip()).read_text() == kept
+
+
+def test_a_page_that_leaves_has_no_conversation_that_was_shown_a_prompt(tmp_path):
+    bundle = read_bundle(write(tmp_path, shown={"prompt": "private"}))
+    away, kept = (page_of(bundle, None, prompts=prompts) for prompts in (None, True))
+    words = "Is every type right?"
+    assert words in events_of(kept) and words not in events_of(away) and "because it has prompts" in away
+    shared = read_bundle(write(tmp_path, shown={"prompt": "shared"}))
+    assert words in events_of(page_of(shared, None, prompts=None))
+
+
+def events_of(page: str) -> str:
+    return "".join(head[-1] for turn in data_of(page)["turns"] for head in turn["heads"])
 
 
 def test_prompts_leave_the_clone_only_if_the_committed_gate_says_redacted(repo, environ):

@@ -154,6 +154,17 @@ def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_
     assert "said by" in document.get_element_by_id("w-3").text_content()
 
 
+def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in_them(tmp_path: Path) -> None:
+    shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), conversations=False))
+    document = html.fromstring(shown)
+    data = json.loads(document.get_element_by_id("data").text)
+    assert [(turn["heads"], turn["todos"]) for turn in data["turns"]] == [([], []), ([], [])]
+    assert [len(turn["calls"]) for turn in data["turns"]] == [0, 5]
+    assert not {turn["id"] for turn in data["turns"]} & set(document.xpath("//@data-blob"))
+    assert "Is every type right?" not in shown
+    assert "leaves out what was said to agents and judges" in document.get_element_by_id("run").text_content()
+
+
 def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the_file() -> None:
     gone = CheckedEvidence(path="src/part1/module_1.py", line=2, end_line=2, quote="x", standing="holds", side="before")
     about = {"path": "src/part1/module_1.py", "criterion": "x"}

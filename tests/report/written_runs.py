@@ -30,14 +30,21 @@ STATES = ("PostToolUse", "PostToolUse", "PostToolUse", "PostToolUseFailure", "")
 
 
 def write(
-    root: Path, *, files: int = 3, lines: int = 60, calls: int = 5, attack: str = "", voided: bool = False
+    root: Path,
+    *,
+    files: int = 3,
+    lines: int = 60,
+    calls: int = 5,
+    attack: str = "",
+    voided: bool = False,
+    **about: object,
 ) -> Path:
     """A failed run with a finding in its second file, kept below `root`; its bundle.
 
     `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer is `voided`: it does
-    not count. `attack` stands in names, contents, messages and results.
+    not count. `attack` stands in names, contents, messages and results. `about` is more of run.json.
     """
-    run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack})
+    run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack, **about})
     told, patch, edits = [], b"", lines // EVERY
     for number in range(files):
         path = path_of(number, attack)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import LineOrigin
-from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.summary import ChangeSummary
+from vibe_gate.domain.bundles import PRIVATE, STORE
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.gate import traces
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
 from vibe_gate.report.html import page
-from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
+from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
 from vibe_gate.run.blame import line_origins
 from vibe_gate.store import RunResult, captured, captures
 
@@ -28,21 +27,27 @@ MAX_FILES = 300
 def page_of(result: RunResult, repository: Repository | None, *, prompts: bool | None) -> str:
     """The page of a run, with who wrote its lines if the repository knows.
 
-    `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. GateError.
+    `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. Where they may not, a run
+    whose judges or agents were shown some is without its conversations. GateError.
     """
-    if repository is None or not result.complete:
-        return progress.run(page(result))
-    return progress.run(page(result, LineAuthors(repository, result.summary.change, prompts=prompts)))
+
+    def may() -> bool:
+        return repository is not None and shares_prompts(repository) if prompts is None else prompts
+
+    shown = result.about.get("shown")
+    is_private = isinstance(shown, dict) and PRIVATE in shown.values()
+    who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
+    return progress.run(page(result, who_wrote, conversations=not is_private or may()))
 
 
 class LineAuthors:
     """Tells who wrote the lines of a change, as `report.html.authors.WhoWrote`."""
 
-    def __init__(self, repository: Repository, change: ChangeSummary, *, prompts: bool | None) -> None:
-        """`prompts`: whether those may stand in the page; None: as the gate says."""
+    def __init__(self, repository: Repository, result: RunResult, may: Callable[[], bool]) -> None:
+        """`may`: whether prompts may stand in the page."""
         self._repository = repository
-        self._change = change
-        self._prompts = prompts
+        self._change = result.summary.change
+        self._may = may
 
     def __call__(self, added: Mapping[str, Sequence[int]]) -> Authors:
         """Nobody if no session was captured here, or the reviewed files are not in the repository any more."""
@@ -53,9 +58,7 @@ class LineAuthors:
             if origin.by == "agent"
         ]
         authors = authors_of(origins, self._roots)
-        if not authors.turns or self._prompts or (self._prompts is None and shares_prompts(self._repository)):
-            return authors
-        return authors.without_prompts()
+        return authors if not authors.turns or self._may() else authors.without_prompts()
 
     def _origins(self, path: str, lines: Sequence[int]) -> tuple[LineOrigin, ...]:
         revision = self._revision

@@ -32,12 +32,12 @@ from vibe_gate.store import RunResult
 _HERE = Path(__file__).parent
 
 
-async def page(result: RunResult, who_wrote: WhoWrote = nobody) -> str:
+async def page(result: RunResult, who_wrote: WhoWrote = nobody, *, conversations: bool = True) -> str:
     """The page of a run, sealed or not; the same bundle and authors give the same text.
 
-    StorageError, IntegrityError.
+    Without `conversations` it leaves out what was said to agents and judges, and by them. StorageError, IntegrityError.
     """
-    return _page(await view(result, who_wrote))
+    return _page(await view(result, who_wrote, conversations=conversations))
 
 
 def verdict_page(summary: Summary) -> str:

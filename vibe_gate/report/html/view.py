@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from vibe_gate.domain.document import text_of
 from vibe_gate.domain.event import Graph, Node
@@ -183,8 +184,8 @@ def verdict_view(summary: Summary) -> View:
     return View(summary, files=[named(file) for file in summary.change.files[:MAX_FILES]])
 
 
-async def view(result: RunResult, who_wrote: WhoWrote) -> View:
-    """The run of a bundle. StorageError and IntegrityError as of `RunResult`."""
+async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -> View:
+    """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as of `RunResult`."""
     contents = _PackedContents()
     summary = result.summary if result.complete else None
     graph = result.graph().left() if result.state == "incomplete" else result.graph()
@@ -209,6 +210,8 @@ async def view(result: RunResult, who_wrote: WhoWrote) -> View:
         place = turn.bundle_dir.relative_to(result.bundle_dir).as_posix()
         node = nodes.get(place.split("/")[1]) or Node(id=place.split("/")[1], kind="")
         turns.append(_turn(turn, place, node, by_turn.get(place, []), statuses.get(place), contents))
+    if not conversations:
+        turns = [_without_words(turn, contents) for turn in turns]
     left_out = {"changed files": len(files) - len(shown), "events": number - MAX_EVENTS, "contents": contents.left_out}
     return View(
         summary=summary,
@@ -220,7 +223,10 @@ async def view(result: RunResult, who_wrote: WhoWrote) -> View:
         events=[_head(event, whole) for event, whole in own],
         annotations=result.annotations(),
         contents=contents.packed,
-        left_out=tuple(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
+        left_out=(
+            *(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
+            *(() if conversations else ("what was said to agents and judges, because it has prompts",)),
+        ),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
 
@@ -318,6 +324,12 @@ def _turn(
         todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
         files=[_file(file, contents) for file in turn.files.changed()[:MAX_FILES]],
     )
+
+
+def _without_words(turn: TurnView, contents: _PackedContents) -> TurnView:
+    """The turn, with its calls, files and figures, and nothing of what was said in it."""
+    contents.packed.pop(turn.id, None)
+    return replace(turn, heads=[], todos=[])
 
 
 def _tokens(usage: Mapping[str, Any], *names: str) -> int:
