@@ -35,7 +35,7 @@ from vibe_gate.domain.blame import LineOrigin
 from vibe_gate.domain.change import EXECUTABLE_MODE, REGULAR_MODE, FileDiff
 from vibe_gate.domain.document import iso, plain
 from vibe_gate.domain.escape import lines
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.gate.traces import NOTES
 from vibe_gate.git import Repository
 from vibe_gate.run.blame import CAPTURED, line_origins
@@ -96,7 +96,7 @@ def keep(repository: Repository, record: TraceRecord) -> bool:
 
     The records of other tools stay, byte for byte.
     """
-    note = rest = repository.note(NOTES, record.revision)
+    note = rest = _note(repository, record.revision)
     for its, record_before in read_records(parts_of(note)).records:
         if record_before.tool.name == OWN:
             rest = rest.replace(its + b"\n", b"").replace(its, b"")
@@ -108,8 +108,17 @@ def keep(repository: Repository, record: TraceRecord) -> bool:
 
 def has_own(repository: Repository, commit: str) -> bool:
     """Whether the commit's note has a record of ours."""
-    found = read_records(parts_of(repository.note(NOTES, commit)))
+    found = read_records(parts_of(_note(repository, commit)))
     return any(record.tool.name == OWN for _, record in found.records)
+
+
+def _note(repository: Repository, commit: str) -> bytes:
+    """The commit's note, b"" without one. StorageError: it is too large to be read, and so to be added to."""
+    if not (note := repository.note_ids(NOTES).get(commit)):
+        return b""
+    if (text := repository.note_texts([note]).get(note)) is None:
+        raise StorageError(f"The note on {commit[:12]} in refs/notes/{NOTES} is too large to be read.")
+    return text
 
 
 def _is_clean_merge(repository: Repository, commit: str) -> bool:
