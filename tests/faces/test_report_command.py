@@ -50,7 +50,7 @@ def test_the_browser_is_shown_the_page(sealed, report, repo):
         (("-o", "missing/page.html"), 2, "folder missing does not exist; create it first."),
         (("-o", "-", "--open"), 2, "--open shows a file; give -o one, or omit it."),
         (("nothing",), 2, "No run found for nothing"),
-        (("--html", "page.html"), 2, "unknown option --html; options are --store, -o, --output, --prompts, --open"),
+        (("--html", "page.html"), 2, "unknown option --html (see `vibe-gate report --help`)"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(sealed, report, argv, code, sentence):

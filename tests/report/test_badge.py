@@ -27,6 +27,7 @@ from vibe_gate.report.annotations import annotation, check_run, review_comments
 from vibe_gate.report.comment import comment, job_summary
 from vibe_gate.report.formats import junit, sarif
 from vibe_gate.report.html import verdict_page
+from vibe_gate.report.run_figures import run_figures
 from vibe_gate.report.statistics import lines, statistics
 from vibe_gate.report.terminal import render
 
@@ -161,7 +162,7 @@ def test_a_notice_beside_it_would_not_have_blocked():
 def test_stats_count_what_would_have_blocked_once_for_each_finding():
     made = told(measured=None, uncalibrated="advise")
     runs = [RunEntry(name, HEAD, outcome="pass", rubrics=(("quality", "pass"),)) for name in ("a", "b")]
-    total = statistics(runs, {}, lambda run: made)
+    total = statistics(runs, {}, lambda run: run_figures(made))
     assert total.would_have_blocked == {f"quality/{NAME}": 1}
     assert f"would have blocked: 1 of quality/{NAME}" in lines(total)
 

@@ -40,6 +40,26 @@ def feedback(found: Found, labels: Iterable[Label]) -> list[CriterionFeedback]:
     return [_of(*key, found.get(key, set()), said.get(key, {})) for key in sorted({*found, *said})]
 
 
+WORDS = ("right", "accepted", "overridden", "wrong", "no word yet")
+"""What people said of a finding: accepted is right, and overridden all the same; overridden, without saying which."""
+
+
+def words(states: Mapping[tuple[str, str], str], labels: Iterable[Label]) -> dict[tuple[str, str], str]:
+    """What people said of findings, each as RUBRIC/CRITERION and fingerprint: one of WORDS, by the newest label.
+
+    `states`: how the newest run has each ("overridden", "suppressed", "kept").
+    """
+    last = {(f"{label.rubric}/{label.criterion}", label.finding): label for label in newest(labels)}
+    return {key: _word(state, last.get(key)) for key, state in states.items()}
+
+
+def _word(state: str, label: Label | None) -> str:
+    if label is not None:
+        accepted = label.right and (label.source == "override" or state in {"overridden", "suppressed"})
+        return "accepted" if accepted else "right" if label.right else "wrong"
+    return "overridden" if state in {"overridden", "suppressed"} else "no word yet"
+
+
 def _of(rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]) -> CriterionFeedback:
     every, right = len(found | said.keys()), sum(said.values())
     return CriterionFeedback(

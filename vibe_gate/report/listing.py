@@ -59,10 +59,16 @@ _UNBROKEN = "\xa0"
 def _cells(entry: RunEntry, length: int | None, now: datetime, titles: Mapping[str, str]) -> tuple[str, ...]:
     size = f"{counted(entry.files, 'file')} +{entry.added} -{entry.deleted}"
     facts = (entry.author, size, str(entry.findings)) if entry.outcome else ("", "", "")
-    title = titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
-    title = f"workflow {entry.workflow}" if entry.workflow not in ("", "review") else title
-    title = "" if entry.state == "foreign" else title  # its key is whatever somebody wrote
-    return (_age(entry.run_id, now), outcome(entry), *facts, entry.run_id[:length], title)
+    return (_age(entry.run_id, now), outcome(entry), *facts, entry.run_id[:length], title(entry, titles))
+
+
+def title(entry: RunEntry, titles: Mapping[str, str]) -> str:
+    """The run's workflow, or its commit's title, of `titles` by key; "" if it is not known."""
+    if entry.state == "foreign":
+        return ""  # its key is whatever somebody wrote
+    if entry.workflow not in ("", "review"):
+        return f"workflow {entry.workflow}"
+    return titles.get(entry.key, "(uncommitted)" if entry.key.startswith("tree-") else "")
 
 
 def _age(run: str, now: datetime) -> str:

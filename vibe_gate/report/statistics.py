@@ -7,23 +7,18 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 from rich.text import Text
 
-from vibe_gate.domain.bundles import STORE, RunEntry
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label
-from vibe_gate.domain.provenance import agents_named
-from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import RubricResult
-from vibe_gate.report import charts, listing, queries
+from vibe_gate.report import charts, listing
 from vibe_gate.report.feedback import CriterionFeedback, feedback
 from vibe_gate.report.feedback import lines as feedback_lines
+from vibe_gate.report.run_figures import RunFigures
 
 Number = TypeVar("Number", int, float)
-
-OTHER = ""
-"""In `usd_by_rubric`: agents, and judges whose answers did not count."""
 
 
 class AuthorRuns(Struct):
@@ -74,55 +69,49 @@ class Statistics(Struct):
 def statistics(
     entries: Iterable[RunEntry],
     known: Mapping[str, RunEntry],
-    summary_of: Callable[[RunEntry], Summary | None],
+    figures_of: Callable[[RunEntry], RunFigures | None],
     labels: Iterable[Label] = (),
     since: datetime | None = None,
 ) -> Statistics:
     """Those of `entries`, newest first. `known`: every run by its place, for what used its answers again.
 
-    A summary is read only of a run that asked a rubric, cost something or was an agent's. `labels` and those of the
-    summaries count if their finding is of these runs, or if they were given `since` then.
+    Figures are asked for only of a run that `has_figures`. `labels` and those of the summaries count if their finding
+    is of these runs, or if they were given `since` then.
     """
     total = Statistics()
     found: dict[tuple[str, str], set[str]] = {}
     advised: dict[str, set[str]] = {}
-    judged: set[tuple[str, str]] = set()
+    judged: set[str] = set()
     said = list(labels)
     states: dict[tuple[str, ...], str] = {}
     for entry in entries:
         if entry.state != "sealed":
             _add(total.not_counted, entry.state, 1)
             continue
-        total.runs += 1
-        _add(total.outcomes, listing.outcome(entry), 1)
-        total.usd += entry.cost_usd
-        total.usd_at_most |= entry.cost_basis == "unknown"
-        if entry.cost_usd:
-            _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
-        _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), listing.outcome(entry), 1)
-        total.authors.setdefault(entry.author, AuthorRuns()).add(entry)
-        summary = summary_of(entry) if entry.rubrics or entry.cost_usd or entry.author == "agent" else None
-        if summary is None:
+        _add_run(total, entry)
+        figures = figures_of(entry) if has_figures(entry) else None
+        if figures is None:
             continue
-        for name in agents_named(summary.agent_authored.hints):
+        for name in figures.agents:
             total.agents.setdefault(name, AuthorRuns()).add(entry)
-        for model, usd in summary.cost.by_model.items():
-            _add(total.usd_by_model, model, usd)
-        _add_rubrics(total, summary)
-        total.hits += summary.cache.hits
-        total.misses += summary.cache.misses
-        for rubric in summary.rubrics if summary.cache.hits else ():
-            _add_saved(total, rubric, known, summary_of)
-        said += summary.labels or ()
-        judged |= {(rubric.id, one.id) for rubric in summary.rubrics for one in rubric.criteria if one.kind == "judge"}
-        for finding in summary.findings:
-            for source in summary.sources(finding):
-                found.setdefault((source.rubric, source.criterion), set()).add(finding.fingerprint)
-            for rubric, one in queries.sources(finding, summary):
-                if one.would_block is True and finding.level == "warning":
-                    advised.setdefault(f"{rubric.id}/{one.id}", set()).add(finding.fingerprint)
-            state = queries.waiver(finding).partition(" ")[0] or ("refuted" if finding.is_refuted else "kept")
-            states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), state)
+        for into, usd_by in (
+            (total.usd_by_model, figures.usd_by_model),
+            (total.usd_by_rubric, figures.usd_by_rubric),
+        ):
+            for name, usd in usd_by.items():
+                _add(into, name, usd)
+        total.hits += figures.hits
+        total.misses += figures.misses
+        _add_saved(total, figures, known, figures_of)
+        said += figures.labels
+        judged |= {*figures.judged}
+        for finding in figures.findings:
+            for source in finding.sources:
+                rubric, _, criterion = source.partition("/")
+                found.setdefault((rubric, criterion), set()).add(finding.fingerprint)
+            for name in finding.advises:
+                advised.setdefault(name, set()).add(finding.fingerprint)
+            states.setdefault((finding.fingerprint or entry.run_id, finding.criterion, finding.path), finding.state)
     total.findings |= Counter(states.values())
     total.would_have_blocked = {name: len(names) for name, names in sorted(advised.items())}
     there = {name for names in found.values() for name in names}
@@ -131,10 +120,26 @@ def statistics(
     return total
 
 
-def _usd_per_right(total: Statistics, judged: Container[tuple[str, str]]) -> dict[str, float]:
+def has_figures(entry: RunEntry) -> bool:
+    """Whether the run asked a rubric, cost something or was an agent's: of others the entry says all."""
+    return bool(entry.state == "sealed" and (entry.rubrics or entry.cost_usd or entry.author == "agent"))
+
+
+def _add_run(total: Statistics, entry: RunEntry) -> None:
+    total.runs += 1
+    _add(total.outcomes, listing.outcome(entry), 1)
+    total.usd += entry.cost_usd
+    total.usd_at_most |= entry.cost_basis == "unknown"
+    if entry.cost_usd:
+        _add(total.usd_by_day, entry.created_at[:10], entry.cost_usd)
+    _add(total.outcomes_by_day.setdefault(entry.created_at[:10], {}), listing.outcome(entry), 1)
+    total.authors.setdefault(entry.author, AuthorRuns()).add(entry)
+
+
+def _usd_per_right(total: Statistics, judged: Container[str]) -> dict[str, float]:
     right = Counter[str]()
     for each in total.criteria:
-        right[each.rubric] += each.right if (each.rubric, each.criterion) in judged else 0
+        right[each.rubric] += each.right if f"{each.rubric}/{each.criterion}" in judged else 0
     return {name: usd / right[name] for name, usd in total.usd_by_rubric.items() if right[name]}
 
 
@@ -142,35 +147,19 @@ def _add(to: dict[str, Number], name: str, number: Number) -> None:
     to[name] = to.get(name, 0) + number
 
 
-def _turns(rubric: RubricResult) -> set[str]:
-    votes = [vote for criterion in rubric.criteria for vote in criterion.votes]
-    looks = (vote.second_look.turn for vote in votes if vote.second_look is not UNSET)
-    return {*filter(None, (*(vote.turn for vote in votes), *looks))}
-
-
-def _add_rubrics(total: Statistics, summary: Summary) -> None:
-    asked = {turn.split("/")[1]: rubric.id for rubric in summary.rubrics for turn in _turns(rubric)
-             if turn.startswith("nodes/")}  # fmt: skip
-    for node, usd in summary.cost.by_node.items():
-        _add(total.usd_by_rubric, asked.get(node, OTHER), usd)
-
-
 def _add_saved(
     total: Statistics,
-    rubric: RubricResult,
+    figures: RunFigures,
     known: Mapping[str, RunEntry],
-    summary_of: Callable[[RunEntry], Summary | None],
+    figures_of: Callable[[RunEntry], RunFigures | None],
 ) -> None:
-    """What a rubric's conversations cost that were not held again; nothing is saved if some were."""
-    turns = _turns(rubric)
-    if any(turn.startswith("nodes/") for turn in turns):
-        return
-    places = [turn.split("/") for turn in turns if turn.startswith(STORE)]
-    for key, run_id, node in {(place[1], place[2], place[4]) for place in places if len(place) > 4}:
-        earlier = known.get(f"{key}/{run_id}")
-        summary = summary_of(earlier) if earlier is not None and earlier.state == "sealed" else None
-        if summary is not None and node in summary.cost.by_node:
-            total.saved_usd = (total.saved_usd or 0.0) + summary.cost.by_node[node]
+    """What the conversations cost that were not held again."""
+    for place in figures.reused:
+        run, _, node = place.rpartition("/")
+        earlier = known.get(run)
+        its = figures_of(earlier) if earlier is not None and earlier.state == "sealed" else None
+        if its is not None and node in its.usd_by_node:
+            total.saved_usd = (total.saved_usd or 0.0) + its.usd_by_node[node]
 
 
 def lines(total: Statistics) -> list[str]:

@@ -49,10 +49,10 @@ class Part(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """A bar of parts, one of each series; `shown` is what they come to."""
+    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come to."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[Part | None, ...]
     shown: str = ""
     link: str = ""
 
@@ -68,14 +68,14 @@ class Range(Struct, frozen=True):
 
 def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
     """Columns side by side, each its parts one upon the other, the first at the bottom."""
-    most, drawn = _most(sum(part.value for part in bar.parts) for bar in bars), [_grid(bars, tick)]
+    most, drawn = _most(map(_total, bars)), [_grid(bars, tick)]
     step = (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
     high = HEIGHT - TOP - BOTTOM
     for at, bar in enumerate(bars):
         x, width = LEFT + at * step, max(step * 0.82, 1)
-        ends = accumulate((part.value for part in bar.parts), initial=0.0)
+        ends = accumulate(map(_value, bar.parts), initial=0.0)
         for start, part, one in zip(ends, bar.parts, series, strict=False):
-            if part.value > 0:
+            if part and part.value > 0:
                 length = max(part.value / most * high, 0.75)
                 box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
                 drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
@@ -84,10 +84,11 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
 
 def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float], str]) -> Html:
     """A line for each series through the middles of the columns; one without parts is a gap that the lines cross."""
-    most, drawn = _most(part.value for bar in bars for part in bar.parts), [_grid(bars, tick, stacked=False)]
+    most, drawn = _most(_value(part) for bar in bars for part in bar.parts), [_grid(bars, tick, stacked=False)]
     step, high = (WIDTH - LEFT - RIGHT) / max(len(bars), 1), HEIGHT - TOP - BOTTOM
     for number, one in enumerate(series):
-        there = [(at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number]
+        parts = ((at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number)
+        there = [(at, bar, part) for at, bar, part in parts if part]
         places = [(LEFT + (at + 0.5) * step, TOP + high - part.value / most * high) for at, _, part in there]
         points = " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
@@ -99,13 +100,13 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
 
 def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
     """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0 for the longest."""
-    whole = most or _most((sum(part.value for part in bar.parts) for bar in bars), nice=False)
+    whole = most or _most(map(_total, bars), nice=False)
     drawn, room = list[Html](), WIDTH - NAME - FIGURE
     for at, bar in enumerate(bars):
         y, x = at * ROW, float(NAME)
         drawn += _named(bar.name, bar.shown, bar.link, y)
         for part, one in zip(bar.parts, series, strict=False):
-            if part.value > 0:
+            if part and part.value > 0:
                 length = max(part.value / whole * room, 0.75)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
                 drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
@@ -148,6 +149,14 @@ def linked(text: str, link: str) -> Html | str:
     return tag("a", text, href=link) if link else text
 
 
+def _value(part: Part | None) -> float:
+    return part.value if part else 0.0
+
+
+def _total(bar: Bar) -> float:
+    return sum(map(_value, bar.parts))
+
+
 def _most(values: Iterable[float], *, nice: bool = True) -> float:
     """The upper end of an axis; 1 if there is nothing to show."""
     most = max(values, default=0.0)
@@ -168,9 +177,8 @@ def ticks(most: float) -> list[float]:
 
 def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = True) -> Html:
     """Lines at round figures, and the names of some columns."""
-    sums = (sum(part.value for part in bar.parts) for bar in bars)
-    single = (part.value for bar in bars for part in bar.parts)
-    marks = ticks(max(sums if stacked else single, default=0.0))
+    single = (_value(part) for bar in bars for part in bar.parts)
+    marks = ticks(max(map(_total, bars) if stacked else single, default=0.0))
     high, step = HEIGHT - TOP - BOTTOM, (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
     drawn = []
     for mark in marks:

@@ -10,6 +10,7 @@
     session      messages, tool calls, events by time   files     changed files, contents and patches
     runs         lists and finding of runs              bundles   `Bundles`: all that is done with them
     gc           what is deleted                        checking  everything that is wrong
+    pages        a folder with the pages of many runs
     repair       tidies, and puts aside what is corrupt
     archive      runs into one tar.gz, and out of one, trusting nothing
     state        what processes share: run index, records of git's hooks, overrides, labels, answers,

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
+    from vibe_gate.store.pages import PagesFolder
     from vibe_gate.store.state import RunIndex
+
+
+ALL = "all"
+"""The folder of the pages of all runs, among the reports."""
 
 
 class Bundles:
@@ -196,6 +201,22 @@ class Bundles:
         except (OSError, ValueError) as error:
             raise unreadable(error) from error
         return folder.path / name
+
+    def pages(self, path: Path | None = None) -> PagesFolder:
+        """A folder for the pages of many runs, made if it is missing; None: beside the runs, `reports/all`.
+
+        UsageError: it has files of others. StorageError.
+        """
+        from vibe_gate.store.pages import PagesFolder
+
+        try:
+            if path is None:
+                reports = Folder.at(self.root).folder(STORE, create=True).folder(names.REPORTS, create=True)
+                return PagesFolder(reports.folder(ALL, create=True), self.root)
+            path.mkdir(exist_ok=True)
+            return PagesFolder(Folder.at(path), self.root)
+        except (OSError, ValueError) as error:
+            raise unreadable(error) from error
 
     def _require_untracked(self) -> None:
         require_untracked(self.provenance.tracked)

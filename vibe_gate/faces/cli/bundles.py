@@ -57,7 +57,7 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with runs_of(args, environ) as stored:
         runs = stored.bundles.find(args.limit, **wanted)
     width = shutil.get_terminal_size().columns if is_terminal() else None
-    lines = [] if args.json else table(runs, width, now(), _titles(runs))
+    lines = [] if args.json else table(runs, width, now(), titles_of(runs))
     lines = lines if runs else [NO_MATCHES if wanted else NO_RUNS]
     if width and runs and not args.json:
         return _emit_table(lines, legend(runs, width), width, environ)
@@ -82,7 +82,7 @@ def _emit_table(lines: Sequence[str], legend: Sequence[str], width: int, environ
     return PASS
 
 
-def _titles(runs: Sequence[RunEntry]) -> dict[str, str]:
+def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
     """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long ago."""
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}

@@ -1,4 +1,4 @@
-"""`vibe-gate report`: a run as one HTML page."""
+"""`vibe-gate report`: a run as one HTML page, or all runs as a site."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces.authors import page_of
-from vibe_gate.faces.cli.command import Command, argument
+from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, moment
 from vibe_gate.faces.cli.team import runs_of
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.all:
+        return _run_all(args, environ)
+    given = [name for name in ("since", "path", "commits", "pages") if getattr(args, name) is not None]
+    if given:
+        raise UsageError(f"--{given[0]} is for a site of all runs; add --all.")
     if args.output == STDOUT and args.open:
         raise UsageError("--open shows a file; give -o one, or omit it.")
     if args.output not in (None, STDOUT):
@@ -41,6 +46,23 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         is_new = not file.exists()
         put("output", args.output, text)
         warn_of_next([file] if is_new else [], environ)
+    return _tell(file, args)
+
+
+def _run_all(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from vibe_gate.faces.cli.site import PAGES, write_site
+
+    if args.run is not None:
+        raise UsageError("--all is about all runs; omit RUN, or --all.")
+    if args.output == STDOUT:
+        raise UsageError("--all writes a folder; give -o one, or omit it.")
+    args.pages = PAGES if args.pages is None else args.pages
+    index, is_new = write_site(args, environ)
+    warn_of_next([index] if is_new and args.output else [], environ)
+    return _tell(index, args)
+
+
+def _tell(file: Path, args: argparse.Namespace) -> int:
     emit(f"{paths.quote(str(file))}\n")
     if args.open and not webbrowser.open(file.absolute().as_uri()):
         complain("vibe-gate: no browser was found; open the file by hand.")
@@ -48,7 +70,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 REPORT = Command(
-    "Write a run as one HTML page: verdict, findings in the diff, votes, conversations, cost.",
+    "Write a run as one HTML page (verdict, findings in the diff, votes, conversations, cost), or all runs as a site.",
     (
         RUN_ARGUMENT,
         STORE_OPTION,
@@ -60,6 +82,13 @@ REPORT = Command(
             action="store_true",
             help="with -o: also what was asked in captured sessions (default: as [share] prompts in gate.toml)",
         ),
+        argument("--all", action="store_true", help="all runs: an index with figures, and pages, in the folder -o DIR"),
+        argument("--since", type=moment, metavar="WHEN", help="with --all: 30d, 12h, 2w, or an ISO date (UTC)"),
+        argument("--path", metavar="GLOB", help="with --all: runs whose change touches a path"),
+        argument("--commits", metavar="RANGE", help="with --all: commits to verify (default: the newest 100 of HEAD)"),
+        argument(
+            "--pages", type=whole_number, metavar="N", help="with --all: write up to N missing pages (default: 100)"
+        ),
         argument("--open", action="store_true", help="show the page in the browser"),
     ),
     _run,
@@ -67,5 +96,6 @@ REPORT = Command(
 examples:
   vibe-gate report --open              the newest run
   vibe-gate report HEAD -o page.html   the review of the last commit
+  vibe-gate report --all --open        all runs: figures over time, a list, their pages
 """,
 )

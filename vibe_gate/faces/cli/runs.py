@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import now
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.report.run_figures import RunFigures, run_figures
 from vibe_gate.store import Bundles, RunResult, open_state, read_bundle
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
@@ -196,6 +197,16 @@ def moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"'{text}' is neither an age (30d, 12h, 2w) nor an ISO date") from None
     return then if then.tzinfo else then.replace(tzinfo=UTC)
+
+
+def figures_of(bundles: Bundles) -> Callable[[RunEntry], RunFigures | None]:
+    """What figures about many runs take of one; None if its summary cannot be read any more."""
+
+    def of(entry: RunEntry) -> RunFigures | None:
+        summary = bundles.summary(entry)
+        return None if summary is None else run_figures(summary)
+
+    return of
 
 
 def graph_of(result: RunResult) -> Graph:

@@ -12,7 +12,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import complain, emit, emit_result, is_terminal, now
-from vibe_gate.faces.cli.runs import StoredRuns, moment
+from vibe_gate.faces.cli.runs import StoredRuns, figures_of, moment
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.report.statistics import drawn, lines, statistics
@@ -27,7 +27,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"vibe-gate: {safe(sentence)}")
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
-    total = statistics(wanted, known, cache(bundles.summary), labels, args.since)
+    total = statistics(wanted, known, cache(figures_of(bundles)), labels, args.since)
     since = None if args.since is None else args.since.isoformat(timespec="seconds")
     if args.json or not is_terminal():
         return emit_result(args, {"since": since, **plain(total)}, lines(total))

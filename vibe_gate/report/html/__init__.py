@@ -3,7 +3,7 @@
 view       what is shown, read from the bundle
 authors    which turns of captured sessions wrote the changed lines
 document   the page as it is without scripts
-app/       what scripts add, in TypeScript; built by `nox -s page` into page.js and page.css
+app/       what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
 """
 
 from __future__ import annotations
@@ -99,13 +99,24 @@ def _page(view: View) -> str:
     contents = [
         tag("script", Html(packed), type="text/plain", data_blob=name) for name, packed in view.contents.items()
     ]
-    data = json.dumps(_data(view), separators=(",", ":")).replace("<", "\\u003c")
-    scripts = [tag("script", Html(data), type="application/json", id="data"), *contents, tag("script", Html(script))]
+    data = tag("script", _embedded(_data(view)), type="application/json", id="data")
+    scripts = [data, *contents, tag("script", Html(script))]
     return _html(document.title(view), joined([document.body(view), *scripts]), _file("page.css"), script)
 
 
 def _file(name: str) -> str:
     return (_HERE / name).read_text("utf-8")
+
+
+def site_page(title: str, body: Html, data: object) -> str:
+    """The index of a site: `body`, which stands without scripts, and what `site.js` reads."""
+    script = _file("site.js")
+    scripts = [tag("script", _embedded(data), type="application/json", id="data"), tag("script", Html(script))]
+    return _html(title, joined([body, *scripts]), _file("page.css") + _file("site.css"), script)
+
+
+def _embedded(data: object) -> Html:
+    return Html(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _html(title: str, body: Html, style: str, script: str) -> str:

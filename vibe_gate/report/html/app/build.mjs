@@ -1,4 +1,4 @@
-// `node build.mjs`: page.js and page.css beside this folder; `node build.mjs test`: the tests, for node --test.
+// `node build.mjs`: page.js, page.css, site.js and site.css beside this folder; `node build.mjs test`: the tests, for node --test.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -18,5 +18,8 @@ if (process.argv[2] === "test") {
   const script = { ...shared, banner, minify: true, format: "iife", charset: "ascii", legalComments: "inline" };
   const built = await build({ ...script, entryPoints: ["src/main.ts"], write: false });
   writeFileSync(`${here}/../page.js`, built.outputFiles[0].text.replaceAll("<!--", "\\x3c!--"));
+  const site = { ...shared, minify: true, format: "iife", charset: "ascii" };
+  await build({ ...site, entryPoints: { site: "src/site.ts" }, outdir: ".." });
+  await build({ ...shared, entryPoints: { site: "src/site.css" }, outdir: "..", minify: true, target: "esnext" });
   await build({ ...shared, entryPoints: { page: "src/page.css" }, outdir: "..", minify: true, target: "esnext" });
 }

@@ -1,0 +1,163 @@
+"""`vibe-gate report --all`: the stored runs as a site of pages in a folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import RunEntry, Wanted
+from vibe_gate.domain.calibration import Baseline
+from vibe_gate.domain.change import EMPTY_TREE
+from vibe_gate.domain.escape import counted, safe
+from vibe_gate.errors import GateError, RevisionError, UsageError
+from vibe_gate.faces.authors import page_of
+from vibe_gate.faces.cli.bundles import titles_of
+from vibe_gate.faces.cli.output import complain, now
+from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
+from vibe_gate.faces.cli.team import TeamRuns, runs_of
+from vibe_gate.gate.labels import counted_labels
+from vibe_gate.gate.trusted import standing_gate
+from vibe_gate.git import Repository
+from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
+from vibe_gate.report import listing
+from vibe_gate.report.run_figures import RunFigures
+from vibe_gate.report.site import Site, SiteRun, index_page
+from vibe_gate.report.statistics import has_figures, statistics
+
+if TYPE_CHECKING:
+    from vibe_gate.store.pages import PagesFolder
+
+PAGES = 100
+"""Pages of runs that one call writes: each takes some ten milliseconds, and 200 KB."""
+
+COMMITS = 100
+"""Commits of HEAD that are verified without a range: each costs a diff."""
+
+WITH_PAGES = ("sealed", "incomplete")
+"""States of runs that have a page."""
+
+
+def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """Write the site; the index, and whether it is new. GateError."""
+    wanted = Wanted()
+    if args.since is not None:
+        wanted["since"] = args.since
+    if args.path is not None:
+        wanted["path"] = args.path
+    with runs_of(args, environ) as stored:
+        entries = stored.bundles.find(**wanted)
+        if isinstance(stored, TeamRuns):
+            stored.bundles.fetch(entries)
+        folder = _folder(args, environ, stored)
+        is_new = not folder.index.exists()
+        _put_pages(stored, entries, folder, args)
+        folder.put_index(index_page(_site(args, environ, stored, entries, folder)))
+        return folder.index, is_new
+
+
+def _folder(args: argparse.Namespace, environ: Mapping[str, str], stored: StoredRuns) -> PagesFolder:
+    """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
+    if args.output is None:
+        return (StoredRuns(environ) if isinstance(stored, TeamRuns) else stored).bundles.pages()
+    target, shown = Path(args.output), paths.quote(args.output)
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--output {shown}: is a file; --all writes a folder.")
+    if not target.parent.is_dir():
+        parent = paths.quote(str(target.parent))
+        raise UsageError(f"--output {shown}: folder {parent} does not exist; create it first.")
+    return stored.bundles.pages(target)
+
+
+def _put_pages(stored: StoredRuns, entries: Sequence[RunEntry], folder: PagesFolder, args: argparse.Namespace) -> None:
+    """Write the pages that are missing or older than their runs, the newest first; so many at once."""
+    old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
+    staying = set[str]()
+    done = 0
+    with stored.repository() as repository:
+        for entry in old:
+            if done >= args.pages:
+                break
+            if not args.prompts and stored.bundles.stays(entry):
+                staying.add(entry.run_id)
+                continue
+            done += 1
+            try:
+                text = page_of(stored.read(Named(entry, "")), repository, prompts=args.prompts or None)
+            except GateError as error:
+                complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
+                continue
+            folder.put_page(entry, text)
+    if staying:
+        complain(
+            f"note: {counted(len(staying), 'run')} without a page: a model was shown what an agent was asked for here, "
+            "which stays in this clone (--prompts writes it)."
+        )
+    if (left := len(old) - done - len(staying)) > 0:
+        complain(f"note: {counted(left, 'page')} left; each call writes {args.pages:,}, the newest first (--pages N).")
+
+
+def _site(
+    args: argparse.Namespace,
+    environ: Mapping[str, str],
+    stored: StoredRuns,
+    entries: Sequence[RunEntry],
+    folder: PagesFolder,
+) -> Site:
+    bundles, known = stored.bundles, {entry.place: entry for entry in entries}
+    if args.since is not None or args.path is not None:
+        known = {entry.place: entry for entry in bundles.runs()}
+    figures, titles = cache(figures_of(bundles)), titles_of(entries)
+    with stored.repository() as repository:
+        labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
+        coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
+        baselines = () if repository is None else _baselines(repository)
+    for sentence in told:
+        complain(f"vibe-gate: {safe(sentence)}")
+    runs = [
+        SiteRun(
+            entry,
+            (figures(entry) if has_figures(entry) else None) or RunFigures(),
+            listing.title(entry, titles),
+            folder.page_of(entry),
+        )
+        for entry in entries
+    ]
+    total = statistics(entries, known, figures, labels, args.since)
+    only = [f"since {args.since:%Y-%m-%d}"] if args.since else []
+    only += [f"paths {safe(args.path)}"] if args.path else []
+    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only))
+
+
+def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:
+    """What `verify` tells of the commits that were asked for, or the newest ones; and their range."""
+    span = asked
+    if span is None:
+        span = f"HEAD~{COMMITS}..HEAD"
+        try:
+            repository.resolve("HEAD")
+        except RevisionError:
+            return None, ""  # no commits yet
+        try:
+            repository.resolve(f"HEAD~{COMMITS}")
+        except RevisionError:
+            span = f"{EMPTY_TREE}..HEAD"
+    try:
+        found = verify(VerifyRequest(range=span), start=repository.root, environ=environ, now=now())
+    except GateError as error:
+        if asked is not None:
+            raise
+        complain(f"vibe-gate: the site shows no commits: {safe(str(error))}")
+        return None, ""
+    return found, "HEAD" if span.startswith(EMPTY_TREE) else span
+
+
+def _baselines(repository: Repository) -> tuple[Baseline, ...]:
+    with suppress(GateError):  # definitions that do not parse, which a review tells of
+        gate = standing_gate(repository)
+        return () if gate is None else gate.baselines
+    return ()

@@ -1,0 +1,154 @@
+// Which runs of a site are listed, and in which order, as the part of the address after "#":
+// outcome=fail&author=agent&agent=NAME&model=NAME&criterion=RUBRIC/ID&said=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
+
+/** As `report/site/runs.py` writes it; agents, models, criteria and words are numbers of lists beside. */
+export type Run = readonly [
+  id: string,
+  outcome: string,
+  author: string,
+  title: string,
+  key: string,
+  page: number,
+  files: number,
+  added: number,
+  deleted: number,
+  findings: number,
+  usd: number,
+  ms: number,
+  agents: readonly number[],
+  usdByModel: readonly (readonly [model: number, usd: number])[],
+  found: readonly (readonly [criterion: number, word: number])[],
+  hits: number,
+  misses: number,
+];
+
+export interface Names {
+  agents: string[];
+  models: string[];
+  criteria: string[];
+  words: string[];
+}
+
+export const FILTERS = ["outcome", "author", "agent", "model", "criterion", "said", "reused", "run", "from", "to", "q"] as const;
+export type Filter = (typeof FILTERS)[number];
+
+export const COLUMNS = ["time", "outcome", "by", "change", "lines", "found", "usd", "seconds", "run"] as const;
+export type Column = (typeof COLUMNS)[number];
+
+export interface Selection {
+  only: Partial<Record<Filter, string>>;
+  sort: Column;
+  descending: boolean;
+}
+
+export const NEWEST: Selection = { only: {}, sort: "time", descending: true };
+
+/** The selection of an address; null if it is the place of an element. */
+export function parseSelection(hash: string): Selection | null {
+  const text = hash.replace(/^#/, "");
+  if (!text) return NEWEST;
+  if (!text.includes("=")) return null;
+  const only: Partial<Record<Filter, string>> = {};
+  let [sort, descending]: [Column, boolean] = ["time", true];
+  for (const part of text.split("&")) {
+    const at = part.indexOf("=");
+    const [name, value] = [part.slice(0, at), decode(part.slice(at + 1))];
+    const column = value.replace(/^-/, "") as Column;
+    if (name === "sort" && COLUMNS.includes(column)) [sort, descending] = [column, value.startsWith("-")];
+    else if (FILTERS.includes(name as Filter) && value) only[name as Filter] = value;
+  }
+  return { only, sort, descending };
+}
+
+/** The address of a selection, with its "#". */
+export function selectionHash({ only, sort, descending }: Selection): string {
+  const parts = FILTERS.filter((name) => only[name]).map((name) => `${name}=${encodeURIComponent(only[name] as string)}`);
+  if (sort !== "time" || !descending) parts.push(`sort=${descending ? "-" : ""}${sort}`);
+  return `#${parts.join("&")}`;
+}
+
+/** The runs of a selection, in its order; those with equal values stay newest first. `runs` are. */
+export function selected(runs: readonly Run[], names: Names, { only, sort, descending }: Selection): Run[] {
+  const number = (kind: "agents" | "models" | "criteria" | "words", name: string | undefined): number | undefined =>
+    name === undefined ? undefined : names[kind].indexOf(name);
+  const [agent, model] = [number("agents", only.agent), number("models", only.model)];
+  const [criterion, word] = [number("criteria", only.criterion), number("words", only.said)];
+  const words = (only.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const outcomes = only.outcome?.split(",");
+  const found = runs.filter((run) => {
+    const day = dayOf(run);
+    return (
+      (!outcomes || outcomes.includes(run[1])) &&
+      (!only.author || run[2] === only.author) &&
+      (agent === undefined || run[12].includes(agent)) &&
+      (model === undefined || run[13].some(([each]) => each === model)) &&
+      ((criterion === undefined && word === undefined) ||
+        run[14].some(([one, said]) => (criterion ?? one) === one && (word ?? said) === said)) &&
+      (!only.reused || run[15] > 0) &&
+      (!only.run || run[0] === only.run) &&
+      (!only.from || day >= only.from) &&
+      (!only.to || day <= only.to) &&
+      words.every((text) => textOf(run, names).includes(text))
+    );
+  });
+  if (sort === "time") return descending ? found : found.reverse();
+  const value = VALUES[sort];
+  const sign = descending ? -1 : 1;
+  return found
+    .map((run): [string | number, Run] => [value(run), run])
+    .sort(([a], [b]) => sign * (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, run]) => run);
+}
+
+const VALUES: Record<Exclude<Column, "time">, (run: Run) => string | number> = {
+  outcome: (run) => run[1],
+  by: (run) => `${run[2]}${run[12].join()}`,
+  change: (run) => run[3].toLowerCase(),
+  lines: (run) => run[7] + run[8],
+  found: (run) => run[9],
+  usd: (run) => run[10],
+  seconds: (run) => run[11],
+  run: (run) => run[0],
+};
+
+/** The day on which a run began, YYYY-MM-DD in UTC, by its id. */
+export function dayOf([id]: Run): string {
+  return `${id.slice(0, 4)}-${id.slice(4, 6)}-${id.slice(6, 8)}`;
+}
+
+function textOf(run: Run, names: Names): string {
+  const agents = run[12].map((at) => names.agents[at]);
+  const criteria = run[14].map(([at]) => names.criteria[at]);
+  return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${agents.join(" ")} ${criteria.join(" ")}`.toLowerCase();
+}
+
+export interface Total {
+  runs: number;
+  usd: number;
+  outcomes: [name: string, runs: number][];
+  models: [name: string, usd: number][];
+}
+
+/** What some runs come to: outcomes and models with the greatest first. */
+export function added(runs: readonly Run[], names: Names): Total {
+  const [outcomes, models] = [new Map<string, number>(), new Map<string, number>()];
+  let usd = 0;
+  for (const run of runs) {
+    outcomes.set(run[1], (outcomes.get(run[1]) ?? 0) + 1);
+    usd += run[10];
+    for (const [model, cost] of run[13]) {
+      const name = names.models[model] ?? "";
+      models.set(name, (models.get(name) ?? 0) + cost);
+    }
+  }
+  const greatest = (of: Map<string, number>): [string, number][] => [...of].sort(([, a], [, b]) => b - a);
+  return { runs: runs.length, usd, outcomes: greatest(outcomes), models: greatest(models) };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

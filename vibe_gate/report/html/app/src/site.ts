@@ -1,0 +1,150 @@
+// The index of a site: its runs sorted, filtered, and drawn as far as the person has scrolled.
+
+import { type Child, choices, fill, h } from "./dom";
+import { added, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, parseSelection } from "./selection";
+import { type Run, type Selection, selected, selectionHash } from "./selection";
+import { counted } from "./visible";
+
+const CHUNK = 200;
+const KEY = 12;
+/** Columns whose greatest value is asked for first. */
+const GREATEST: readonly Column[] = ["time", "lines", "found", "usd", "seconds"];
+const IS_RUN_ID = /^\d{8}T\d{9}Z-[0-9a-f]{8}$/;
+/** Filters that have no field of their own are shown as buttons that remove them. */
+const CHIPS: Partial<Record<Filter, string>> = { agent: "agent", said: "said", reused: "answers used again", run: "run" };
+
+const data = JSON.parse(document.getElementById("data")?.textContent ?? "{}") as Names & { runs: Run[] };
+const list = document.getElementById("list") as HTMLTableElement;
+const tools = document.getElementById("tools") as HTMLElement;
+const note = document.getElementById("told") as HTMLElement;
+const section = document.getElementById("runs") as HTMLElement;
+
+let shown: Run[] = [];
+let current: Selection = NEWEST;
+
+const rows = h("tbody");
+const more = h("div", { class: "none" });
+const heads = [...list.querySelectorAll("th")].map((head, at) => {
+  const column = COLUMNS[at] as Column;
+  const button = h("button", { type: "button", onclick: () => sortBy(column) }, head.textContent);
+  fill(head, button);
+  return { column, head };
+});
+
+const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "title, commit, run, agent, criterion" });
+const values = (of: (run: Run) => string): [string, string][] =>
+  [...new Set(data.runs.map(of))].filter(Boolean).sort().map((name) => [name, name]);
+const named = (names: string[]): [string, string][] => [...names].sort().map((name) => [name, name]);
+const select = (name: Filter, label: string, all: string, rest: [string, string][]): HTMLSelectElement =>
+  choices(label, all, rest, () => go({ [name]: selects[name]?.value ?? "" }));
+const selects: Partial<Record<Filter, HTMLSelectElement>> = {};
+selects.outcome = select("outcome", "Outcome", "every outcome", values((run) => run[1]));
+selects.author = select("author", "Author", "agents and people", values((run) => run[2]));
+selects.model = select("model", "Model", "every model", named(data.models));
+selects.criterion = select("criterion", "Criterion", "every criterion", named(data.criteria));
+const newest = data.runs.map(dayOf).find((day) => !Number.isNaN(Date.parse(day))) ?? "";
+const period = choices("Period", "all time", PERIODS().map(([from, text]) => [from, text]), () => go({ from: period.value, to: "" }));
+const days = h("span", {});
+const chips = h("span", {});
+const told = h("p", { class: "told", role: "status" });
+const reset = h("button", { type: "button", onclick: () => (location.hash = "#sort=-time") }, "all runs");
+
+/** First days of the spans that end with the newest run. */
+function PERIODS(): [from: string, text: string][] {
+  const last = Date.parse(newest);
+  if (Number.isNaN(last)) return [];
+  return [1, 7, 30, 90].map((count) => [
+    new Date(last - (count - 1) * 86_400_000).toISOString().slice(0, 10),
+    count === 1 ? "the newest day" : `the newest ${count} days`,
+  ]);
+}
+
+/** Changes filters, by way of the address, so that the browser's Back leads back. */
+function go(only: Partial<Record<Filter, string>>): void {
+  location.hash = selectionHash({ ...current, only: { ...current.only, ...only } });
+}
+
+function sortBy(sort: Column): void {
+  const descending = current.sort === sort ? !current.descending : GREATEST.includes(sort);
+  location.hash = selectionHash({ ...current, sort, descending });
+}
+
+function draw(): void {
+  const from = rows.childElementCount;
+  rows.append(...shown.slice(from, from + CHUNK).map(row));
+  const left = shown.length - rows.childElementCount;
+  fill(more, left > 0 ? `${counted(left)} more: scroll` : null);
+}
+
+function row(run: Run): HTMLTableRowElement {
+  const [id, outcome, author, title, key, page, files, plus, minus, found, usd, ms, agents] = run;
+  const sealed = author !== "";
+  const by = [author, ...agents.map((at) => data.agents[at])].filter(Boolean).join(", ");
+  const time = `${dayOf(run)} ${id.slice(9, 11)}:${id.slice(11, 13)}:${id.slice(13, 15)}`;
+  const lines = `${counted(files)} ${files === 1 ? "file" : "files"} +${counted(plus)} −${counted(minus)}`;
+  const cells: Child[] = [time, h("span", { class: `badge ${outcome}` }, outcome), by, title || key.slice(0, KEY)];
+  cells.push(...(sealed ? [lines, counted(found), usd.toFixed(4), (ms / 1000).toFixed(1)] : ["", "", "", ""]));
+  const name = h("a", {}, id);
+  if (page && IS_RUN_ID.test(id)) name.setAttribute("href", `runs/${id}.html`);
+  return h("tr", {}, ...[...cells, page ? name : id].map((cell) => h("td", {}, cell)));
+}
+
+function show(selection: Selection): void {
+  current = selection;
+  shown = selected(data.runs, data, selection);
+  fill(rows);
+  draw();
+  for (const { column, head } of heads) {
+    if (column === selection.sort) head.setAttribute("aria-sort", selection.descending ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  }
+  const { only } = selection;
+  for (const [name, field] of Object.entries(selects)) field.value = only[name as Filter] ?? "";
+  period.value = only.to ? "" : (only.from ?? "");
+  if (document.activeElement !== search) search.value = only.q ?? "";
+  const span = only.from || only.to ? `${only.from ?? "the beginning"} to ${only.to ?? newest}` : "";
+  fill(days, span && remover(span, { from: "", to: "" }));
+  fill(chips, ...FILTERS.map((name) => {
+    const [value, label] = [only[name], CHIPS[name]];
+    return value && label && remover(name === "reused" ? label : `${label}: ${value}`, { [name]: "" });
+  }));
+  reset.hidden = FILTERS.every((name) => !only[name]);
+  const total = added(shown, data);
+  const outcomes = total.outcomes.map(([name, runs]) => `${counted(runs)} ${name}`).join(", ");
+  const models = total.models.map(([name, usd]) => `${name} $${usd.toFixed(4)}`).join(", ");
+  const cost = `$${total.usd.toFixed(4)}${models ? ` (${models})` : ""}`;
+  const of = shown.length === data.runs.length ? "" : ` of ${counted(data.runs.length)}`;
+  fill(told, h("strong", {}, `${counted(shown.length)}${of} runs`), outcomes && `: ${outcomes} · ${cost}`);
+}
+
+function remover(text: string, only: Partial<Record<Filter, string>>): HTMLElement {
+  return h("button", { type: "button", class: "chip", "aria-label": `Remove the filter ${text}`, onclick: () => go(only) }, `${text} ✕`);
+}
+
+function follow(isFirst = false): void {
+  const selection = parseSelection(location.hash);
+  if (selection) {
+    show(selection);
+    const isAsked = location.hash.length > 1 && !section.contains(document.activeElement);
+    if (isAsked) section.scrollIntoView();
+    return;
+  }
+  if (isFirst) show(NEWEST);
+  const target = document.getElementById(location.hash.slice(1));
+  if (target instanceof HTMLDetailsElement) target.open = true;
+  target?.scrollIntoView();
+}
+
+search.addEventListener("input", () => {
+  const hash = selectionHash({ ...current, only: { ...current.only, q: search.value } });
+  history.replaceState(null, "", hash);
+  show(parseSelection(hash) ?? NEWEST);
+});
+list.querySelector("tbody")?.remove();
+list.append(rows);
+list.after(more);
+note.textContent = (note.textContent ?? "").replace(/^The newest .*?them\.\s*/, "");
+tools.append(search, ...Object.values(selects), period, days, chips, reset, told);
+new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && draw(), { rootMargin: "600px" }).observe(more);
+addEventListener("hashchange", () => follow());
+follow(true);

@@ -1,0 +1,13 @@
+"""All stored runs as a site of pages: `index_page(site)`, beside it the page of each run.
+
+runs       what the site shows of each run, and the spans of time that its pictures have
+pictures   the figures of all runs, each leading to the runs behind it
+index      the page: head, pictures, commits, and the table of the runs
+"""
+
+from __future__ import annotations
+
+from vibe_gate.report.site.index import index_page
+from vibe_gate.report.site.runs import Site, SiteRun
+
+__all__ = ["Site", "SiteRun", "index_page"]

@@ -1,0 +1,136 @@
+"""The index of a site as it stands without scripts: head, pictures, commits, and the newest runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify import Verification
+from vibe_gate.report import listing, svg
+from vibe_gate.report.html import site_page
+from vibe_gate.report.markup import Html, facts, joined, row, table, tag
+from vibe_gate.report.sentences import SHORT_ID
+from vibe_gate.report.site.pictures import pictures
+from vibe_gate.report.site.runs import Site, SiteRun, cut, document
+from vibe_gate.report.svg import Bar, Part, Series
+
+HEADS = ("Time (UTC)", "Outcome", "By", "Change", "Lines", "Found", "USD", "Seconds", "Run")
+
+MOST_STATIC = 300
+"""Runs that the page lists without scripts; with them, all."""
+
+MOST_COMMITS = 1_000
+"""Commits that are listed one by one: as many as `verify` takes."""
+
+STATUS_STYLES = {
+    "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
+}  # fmt: skip
+"""Of a commit; of the others the last colour."""
+
+
+def index_page(site: Site) -> str:
+    """The page; the same runs give the same text."""
+    sections = [
+        tag("section", tag("h2", "Pictures"), tag("div", *pictures(site), class_="pictures"), id="pictures"),
+        *_coverage(site),
+        _runs(site),
+    ]
+    body = joined([_top(site), tag("main", *sections, id="main", class_="site")])
+    return site_page(f"{counted(len(site.runs), 'run')} · vibe-gate", body, document(site))
+
+
+def _top(site: Site) -> Html:
+    total = site.total
+    days = [str(day) for run in site.runs if (day := run.day)]
+    span = f"{min(days)} to {max(days)}" if days else ""
+    words = sorted(total.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    outcomes = joined(
+        part for word, number in words for part in (tag("a", f"{number:,} {word}", href=f"#outcome={word}"), " ")
+    )
+    told = [
+        ("runs", span),
+        ("outcomes", outcomes),
+        ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}"),
+        ("only", site.only),
+        ("not counted", ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items())),
+    ]
+    places = [tag("a", name, href=f"#{at}") for at, name in (("pictures", "Pictures"), ("runs", "Runs"))]
+    if site.coverage:
+        places.insert(1, tag("a", "Commits", href="#commits"))
+    return tag(
+        "header",
+        tag("h1", counted(len(site.runs), "run")),
+        tag("nav", *places, aria_label="Parts of this page"),
+        facts(told),
+        *(tag("p", note, class_="none") for note in site.notes),
+        class_="top",
+    )
+
+
+def _coverage(site: Site) -> Iterator[Html]:
+    found = site.coverage
+    if found is None or not found.commits:
+        return
+    counts = Counter[str](status.status for _, status in found.commits)
+    words = [*(word for word in STATUS_STYLES if counts[word]), *sorted({*counts} - {*STATUS_STYLES})]
+    series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
+    bar = Bar(site.commits, tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words))
+    good = sum(counts[word] for word in GOOD)
+    told = f"{good:,} of {counted(len(found.commits), 'commit')} are reviewed, as vibe-gate verify tells."
+    lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
+    about = joined([tag("p", told, class_="none"), svg.legend(series)])
+    parts = [svg.figure("coverage", "Commits", svg.rows([bar], series), about, ("Status", "Commits"), lines)]
+    runs = {run.entry.run_id for run in site.runs}
+    for word in sorted(words, key=lambda word: (word in GOOD, word)):
+        parts.append(_commits(word, found, runs))
+    yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
+
+
+def _commits(word: str, found: Verification, runs: set[str]) -> Html:
+    """The commits of one status; those that need a look stand open."""
+    own = [(identity, status) for identity, status in found.commits if status.status == word]
+    lines = (_commit(identity, status, runs) for identity, status in own[:MOST_COMMITS])
+    listed = table(("Commit", "Title", "Why", "Run"), lines, class_="commits")
+    head = tag("summary", f"{word}: {len(own):,}")
+    return tag("details", head, listed, id=f"commits-{word}", open="" if word not in GOOD else None)
+
+
+def _commit(identity: ChangeIdentity, status: CommitStatus, runs: set[str]) -> Html:
+    run = status.found.run_id if status.found else ""
+    why = "" if status.why == status.status else cut(status.why)
+    leads = svg.linked(run, f"#run={run}") if run in runs else cut(run)
+    return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), why, leads))
+
+
+def _runs(site: Site) -> Html:
+    shown = site.runs[:MOST_STATIC]
+    more = len(site.runs) - len(shown)
+    told = [f"The newest {len(shown):,}; scripts show all, and sort and filter them."] if more > 0 else []
+    told += ["No runs yet; vibe-gate review records one."] if not site.runs else []
+    if any(not run.page for run in site.runs):
+        told.append("A run without a link has no page here; vibe-gate report RUN writes it.")
+    made = table(HEADS, map(_run, shown), class_="runs", id="list")
+    notes = tag("p", " ".join(told), class_="none", id="told")
+    return tag("section", tag("h2", "Runs"), tag("div", id="tools"), notes, made, id="runs")
+
+
+def _run(run: SiteRun) -> Html:
+    """As the script makes it, too."""
+    entry = run.entry
+    word = listing.outcome(entry)
+    change = cut(run.title) or entry.key[:SHORT_ID]
+    name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id
+    cells: list[Html | str] = [
+        f"{entry.created_at[:10]} {entry.created_at[11:19]}",
+        tag("span", word, class_=f"badge {word}"),
+    ]
+    if entry.outcome:
+        by = ", ".join([entry.author, *(cut(one) for one in run.figures.agents)])
+        lines = f"{counted(entry.files, 'file')} +{entry.added:,} −{entry.deleted:,}"
+        figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", f"{entry.duration_ms / 1000:,.1f}")
+        cells += [by, change, lines, *figures]
+    else:
+        cells += ["", change, "", "", "", ""]
+    return row((*cells, name))

@@ -1,0 +1,239 @@
+"""The pictures of a site: each with the same figures as a table, and links to the runs behind them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.interval import Interval
+from vibe_gate.report import feedback, listing, svg
+from vibe_gate.report.markup import Html, joined, row, tag
+from vibe_gate.report.site.runs import DaySpan, Site, SiteRun, cut
+from vibe_gate.report.statistics import AuthorRuns
+from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
+
+OUTCOMES = ("pass", "done", "approval", "fail", "inconclusive", "error")
+"""In the order in which columns are built; a list's other words follow."""
+
+MOST_ROWS = 12
+"""Rows of a picture; its table has a few more, and the selection above the list of runs has all."""
+
+MOST_LINES = 100
+"""Rows of a table of figures."""
+
+_AUTHORS = {"agent": "agents", "human": "people"}
+
+_WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
+
+
+def pictures(site: Site) -> Iterator[Html]:
+    """Those for which there are figures."""
+    sealed = [run for run in site.runs if run.entry.state == "sealed"]
+    if site.spans:
+        yield outcomes(site)
+        made = (spending(site, sealed), seconds(site, sealed), reuse(site, sealed))
+        yield from filter(None, made)
+    yield from filter(None, (criteria(site), authors(site), *calibration(site)))
+
+
+def outcomes(site: Site) -> Html:
+    """Runs over time by outcome."""
+    by_span = {
+        span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span(site.runs).items()
+    }
+    there = {word for counts in by_span.values() for word in counts}
+    words = [*(word for word in OUTCOMES if word in there), *sorted(there - {*OUTCOMES})]
+    series = [Series(word, word if word in OUTCOMES else "s7") for word in words]
+    return _over_time(
+        "runs-over-time",
+        "Runs by outcome",
+        series,
+        [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
+        lambda value: f"{value:,.0f}",
+    )
+
+
+def spending(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+    """US dollars over time by model, the dearest first; of many, the others as one."""
+    dearest = Counter[str]()
+    for run in sealed:
+        dearest.update(run.figures.usd_by_model)
+    names = [name for name, usd in dearest.most_common(len(STYLES) - 1) if usd > 0]
+    if not site.total.usd:
+        return None
+    rows = []
+    for span, runs in site.by_span(sealed).items():
+        usd = Counter[str]()
+        for run in runs:
+            usd.update(run.figures.usd_by_model)
+        rest = sum(run.entry.cost_usd for run in runs) - sum(usd[name] for name in names)
+        parts = [(usd[name], _link(span, model=name)) for name in names]
+        rows.append((span, [*parts, (rest if rest > 1e-6 else 0.0, span.link)]))
+    series = [Series(cut(name), style) for name, style in zip(names, STYLES, strict=False)]
+    if any(parts[-1][0] for _, parts in rows):
+        series.append(Series("other", STYLES[-1]))
+    rows = [(span, parts[: len(series)]) for span, parts in rows]
+    return _over_time("usd-over-time", "US dollars by model", series, rows, lambda value: f"${value:,.2f}", ".4f")
+
+
+def seconds(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+    """How long reviews took: the median and the slowest tenth of those that asked a model, the median of the others."""
+    series = [
+        Series("asked a model: median", "s0"),
+        Series("slowest tenth", "s1"),
+        Series("asked none: median", "s7"),
+    ]
+    bars, lines = [], []
+    for span, runs in site.by_span(sealed).items():
+        asked = [run.entry.duration_ms / 1000 for run in runs if run.entry.cost_basis != "none"]
+        others = [run.entry.duration_ms / 1000 for run in runs if run.entry.cost_basis == "none"]
+        values = [_quantile(asked, 0.5), _quantile(asked, 0.9), _quantile(others, 0.5)]
+        shown = ["" if value is None else f"{value:,.1f} s" for value in values]
+        parts = [None if value is None else Part(value, text) for value, text in zip(values, shown, strict=True)]
+        bars.append(Bar(span.name, tuple(parts), "", span.link))
+        if runs:
+            lines.append(row((svg.linked(str(span.first), span.link), *shown)))
+    if not lines:
+        return None
+    drawn = svg.lines(bars, series, lambda value: f"{value:,.0f} s")
+    heads = ("From", *(one.name for one in series))
+    return svg.figure("seconds", "Seconds a review", drawn, svg.legend(series), heads, lines)
+
+
+def reuse(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+    """Answers of judges that earlier runs gave already."""
+    if not site.total.hits:
+        return None
+    series = [Series("answered by an earlier run", "s2"), Series("asked", "s7")]
+    rows = []
+    for span, runs in site.by_span(sealed).items():
+        hits, misses = (sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses"))
+        rows.append((span, [(hits, _link(span, reused="1")), (misses, span.link)]))
+    total = site.total
+    share = total.hits / (total.hits + total.misses)
+    saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
+    told = f"{total.hits:,} of {counted(total.hits + total.misses, 'answer')} ({share:.0%}) from earlier runs{saved}."
+    return _over_time("reuse", "Answers used again", series, rows, lambda value: f"{value:,.0f}", told=told)
+
+
+def criteria(site: Site) -> Html | None:
+    """Findings by criterion, with what people said of them; those that are wrong most often come first."""
+    said: dict[str, Counter[str]] = {}
+    for (source, _), word in site.words.items():
+        said.setdefault(source, Counter())[word] += 1
+    if not said:
+        return None
+    series = [Series(word, _WORD_STYLES[word]) for word in feedback.WORDS]
+    most = sorted(said.items(), key=lambda item: (-item[1]["wrong"], -item[1].total(), item[0]))
+    rows = [
+        (cut(name), f"{words.total():,}", _link(criterion=name),
+         [(words[word], _link(criterion=name, said=word)) for word in feedback.WORDS])
+        for name, words in most
+    ]  # fmt: skip
+    return _by_row("findings", "Findings by criterion, and what people said", "Criterion", series, rows)
+
+
+def authors(site: Site) -> Html | None:
+    """Runs of people's and agents' changes: how many failed."""
+    total = site.total
+    if not total.runs:
+        return None
+    series = [Series("failed", "fail"), Series("others", "s7")]
+    every = [(_AUTHORS.get(name, name), one, _link(author=name)) for name, one in _most_runs(total.authors)]
+    every += [(name, one, _link(agent=name)) for name, one in _most_runs(total.agents)]
+    rows = [
+        (cut(name), f"{one.failed:,} of {one.runs:,} failed", link,
+         [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
+        for name, one, link in every
+    ]  # fmt: skip
+    return _by_row("authors", "Who wrote the change", "Author", series, rows)
+
+
+def calibration(site: Site) -> Iterator[Html]:
+    """How far judges can be trusted: shares with their 95 % intervals, of labelled findings and labelled cases."""
+    labelled = [
+        (f"{one.rubric}/{one.criterion}", one.precision, f"{one.right:,} of {one.right + one.wrong:,}")
+        for one in site.total.criteria
+    ]
+    measured = [(f"{base.rubric}/{one.id}", one) for base in site.baselines for one in base.criterion]
+    found = [(name, one.recall, f"{one.found:,} of {one.defective:,}") for name, one in measured]
+    blocks = [(name, one.false_blocks, f"{one.clean_blocked:,} of {one.clean:,}") for name, one in measured]
+    for name, title, shares in (
+        ("precision", "Right, of the findings with a label", labelled),
+        ("recall", "Found, of the defective cases of vibe-gate calibrate", found),
+        ("false-blocks", "Blocked, of its clean cases", blocks),
+    ):
+        yield from _shares(name, title, shares)
+
+
+def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, str]]) -> Iterator[Html]:
+    there = [(of, interval, shown) for of, interval, shown in shares if interval is not None]
+    if not there:
+        return
+    drawn = svg.ranges([Range(cut(of), one, shown, _link(criterion=of)) for of, one, shown in there[:MOST_ROWS]])
+    lines = [
+        row((svg.linked(cut(of), _link(criterion=of)), shown, f"{one.value:.0%}", f"{one.low:.0%} to {one.high:.0%}"))
+        for of, one, shown in there[:MOST_LINES]
+    ]
+    yield svg.figure(name, title, drawn, None, ("Criterion", "Cases", "Share", "95 % interval"), lines)
+
+
+def _over_time(
+    name: str,
+    title: str,
+    series: Sequence[Series],
+    rows: Sequence[tuple[DaySpan, Sequence[tuple[float, str]]]],
+    tick: Callable[[float], str],
+    form: str = ",.0f",
+    told: str = "",
+) -> Html:
+    bars, lines = [], []
+    for span, parts in rows:
+        shown = [format(value, form) for value, _ in parts]
+        each = (Part(value, text, link) for (value, link), text in zip(parts, shown, strict=True))
+        bars.append(Bar(span.name, tuple(each), "", span.link))
+        if any(value for value, _ in parts):
+            cells = (svg.linked(text, link) if value else "" for text, (value, link) in zip(shown, parts, strict=True))
+            lines.append(row((svg.linked(str(span.first), span.link), *cells)))
+    about = joined([tag("p", told, class_="none") if told else None, svg.legend(series)])
+    heads = ("From", *(one.name for one in series))
+    return svg.figure(name, title, svg.columns(bars, series, tick), about, heads, lines)
+
+
+def _by_row(
+    name: str,
+    title: str,
+    head: str,
+    series: Sequence[Series],
+    rows: Sequence[tuple[str, str, str, Sequence[tuple[int, str]]]],
+) -> Html:
+    bars, lines = [], []
+    for of, shown, link, parts in rows[:MOST_LINES]:
+        each = tuple(Part(value, f"{value:,}", leads) for value, leads in parts)
+        bars.append(Bar(of, each, shown, link))
+        cells = (svg.linked(f"{value:,}", leads) if value else "" for value, leads in parts)
+        lines.append(row((svg.linked(of, link), shown, *cells)))
+    more = len(rows) - MOST_ROWS
+    about = joined([svg.legend(series), tag("p", f"and {more:,} more", class_="none") if more > 0 else None])
+    drawn = svg.rows(bars[:MOST_ROWS], series)
+    return svg.figure(name, title, drawn, about, (head, "", *(one.name for one in series)), lines)
+
+
+def _link(span: DaySpan | None = None, **only: str) -> str:
+    """The index with these runs alone."""
+    wanted = [f"{name}={quote(cut(value), safe='')}" for name, value in only.items()]
+    return "&".join(filter(None, (span.link if span else "", *wanted))) if span else f"#{'&'.join(wanted)}"
+
+
+def _most_runs(of: Mapping[str, AuthorRuns]) -> list[tuple[str, AuthorRuns]]:
+    return sorted(of.items(), key=lambda item: (-item[1].runs, item[0]))
+
+
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    """None of no values."""
+    if len(values) < 2:
+        return values[0] if values else None
+    return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]

@@ -1,0 +1,157 @@
+"""What the site shows of each run, and the spans of time by which it adds them up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct, field
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.calibration import Baseline
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.label import Label
+from vibe_gate.receipts.verify import Verification
+from vibe_gate.report import feedback, listing
+from vibe_gate.report.run_figures import RunFigures
+from vibe_gate.report.statistics import Statistics
+
+MOST_SPANS = 62
+"""Columns of a picture: days of two months, weeks of a year; then months, the newest ones."""
+
+MOST_TEXT = 120
+"""Characters of a title or a name of others in the table."""
+
+
+class SiteRun(Struct, frozen=True):
+    """A run. `title` is its commit's, `page` the address of its page from the index; "" if there is none."""
+
+    entry: RunEntry
+    figures: RunFigures = RunFigures()
+    title: str = ""
+    page: str = ""
+
+    @property
+    def day(self) -> date | None:
+        """When it began, in UTC; None of an id that no clock made, or that is dated in the future."""
+        if self.entry.state == "foreign":
+            return None
+        try:
+            return date.fromisoformat(self.entry.created_at[:10])
+        except ValueError:
+            return None
+
+
+class Site(Struct, frozen=True, dict=True):
+    """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
+
+    `coverage`: of the commits that `commits` names; None if there are none. `only`: how the runs were chosen, as text.
+    """
+
+    runs: tuple[SiteRun, ...]
+    total: Statistics
+    labels: tuple[Label, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
+    coverage: Verification | None = None
+    commits: str = ""
+    only: str = ""
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @cached_property
+    def words(self) -> dict[tuple[str, str], str]:
+        """What people said of each finding, by RUBRIC/CRITERION and fingerprint."""
+        states: dict[tuple[str, str], str] = {}
+        labels = list(self.labels)
+        for run in self.runs:
+            labels += run.figures.labels
+            for finding in run.figures.findings:
+                for source in finding.sources:
+                    states.setdefault((source, finding.fingerprint), finding.state)
+        return feedback.words(states, labels)
+
+    @cached_property
+    def spans(self) -> tuple[DaySpan, ...]:
+        """The spans of time from the first run to the last; of many the newest."""
+        days = sorted({day for run in self.runs if (day := run.day)})
+        return tuple(spans(days[0], days[-1])[-MOST_SPANS:]) if days else ()
+
+    def by_span(self, runs: Iterable[SiteRun]) -> dict[DaySpan, list[SiteRun]]:
+        """The runs of each span."""
+        found: dict[DaySpan, list[SiteRun]] = {span: [] for span in self.spans}
+        of = {day: span for span in self.spans for day in span.days}
+        for run in runs:
+            if run.day in of:
+                found[of[run.day]].append(run)
+        return found
+
+
+class DaySpan(Struct, frozen=True):
+    """A day, week or month, both ends included."""
+
+    first: date
+    last: date
+    name: str
+
+    @property
+    def link(self) -> str:
+        """The index with the runs of the span alone."""
+        return f"#from={self.first}&to={self.last}"
+
+    @property
+    def days(self) -> list[date]:
+        """Each day of it."""
+        return [self.first + timedelta(number) for number in range((self.last - self.first).days + 1)]
+
+
+def spans(first: date, last: date) -> list[DaySpan]:
+    """Days, weeks from Monday on or months, whichever are at most MOST_SPANS; months if none are."""
+    length = (last - first).days + 1
+    if length <= MOST_SPANS:
+        return [DaySpan(day, day, f"{day:%m-%d}") for day in (first + timedelta(at) for at in range(length))]
+    if length <= MOST_SPANS * 7:
+        monday = first - timedelta(first.weekday())
+        starts = (monday + timedelta(at) for at in range(0, (last - monday).days + 1, 7))
+        return [DaySpan(day, day + timedelta(6), f"{day:%m-%d}") for day in starts]
+    found = [first.replace(day=1)]
+    while (then := (found[-1] + timedelta(31)).replace(day=1)) <= last:
+        found.append(then)
+    return [DaySpan(day, (day + timedelta(31)).replace(day=1) - timedelta(1), f"{day:%Y-%m}") for day in found]
+
+
+def document(site: Site) -> dict[str, Any]:
+    """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand once, numbers for them
+    in the runs."""
+    names: dict[str, dict[str, int]] = {"agents": {}, "models": {}, "criteria": {}}
+
+    def number(kind: str, name: str) -> int:
+        return names[kind].setdefault(name, len(names[kind]))
+
+    rows = []
+    for run in site.runs:
+        entry, figures = run.entry, run.figures
+        found: dict[tuple[int, int], None] = {}
+        for finding in figures.findings:
+            for source in finding.sources:
+                word = feedback.WORDS.index(site.words[source, finding.fingerprint])
+                found[number("criteria", source), word] = None
+        rows.append(
+            (
+                entry.run_id, listing.outcome(entry), entry.author, cut(run.title), entry.key, int(bool(run.page)),
+                entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
+                [number("agents", name) for name in figures.agents],
+                [(number("models", name), round(usd, 6)) for name, usd in figures.usd_by_model.items()],
+                list(found), figures.hits, figures.misses,
+            )
+        )  # fmt: skip
+    return {kind: [cut(name) for name in known] for kind, known in names.items()} | {
+        "words": feedback.WORDS,
+        "runs": rows,
+    }
+
+
+def cut(text: str) -> str:
+    """As much of a text of others as a table has room for, with nothing hidden in it."""
+    text = safe(text[: MOST_TEXT * 2])
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"

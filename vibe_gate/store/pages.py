@@ -1,0 +1,83 @@
+"""A folder with the pages of many runs: an index, and a page of each run below `runs/`.
+
+Nothing of others is written over: the folder was empty when the first page came, or has our mark. Links below it are
+not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain import paths
+from vibe_gate.errors import UsageError
+from vibe_gate.store.artifacts import unreadable
+from vibe_gate.store.folder import TEMPORARY, Folder
+
+if TYPE_CHECKING:
+    from vibe_gate.domain.bundles import RunEntry
+
+INDEX, RUNS, MARK = "index.html", "runs", ".vibe-gate-site"
+
+
+class PagesFolder:
+    """The folder, open. Methods raise StorageError if it cannot be read or written."""
+
+    def __init__(self, folder: Folder, root: Path) -> None:
+        """UsageError: there are files of others. `root`: the working tree with the store."""
+        self._folder = folder
+        self._root = root
+        try:
+            if not folder.has(MARK):
+                if any(not entry.name.startswith(TEMPORARY) for entry in folder.entries()):
+                    raise UsageError(
+                        f"{paths.quote(str(folder.path))} has files that are not of such a site; name an empty folder, "
+                        "or one that does not exist."
+                    )
+                folder.place(MARK, b"vibe-gate report --all writes here.\n")
+            self._runs = folder.folder(RUNS, create=True)
+            # Who may look into the folder may read the pages.
+            self._mode = folder.status(".").st_mode & 0o777 if folder.path.is_dir() else 0o700
+            os.fchmod(self._runs.fileno(), self._mode)
+            self._pages = {entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in self._runs.entries()}
+        except OSError as error:
+            raise unreadable(error) from error
+
+    @property
+    def index(self) -> Path:
+        """Where the index is, or will be."""
+        return self._folder.path / INDEX
+
+    def page_of(self, entry: RunEntry) -> str:
+        """The address of the run's page from the index; "" if there is none."""
+        name = _name(entry)
+        return f"{RUNS}/{name}" if name in self._pages else ""
+
+    def is_current(self, entry: RunEntry) -> bool:
+        """Whether the run has a page, and nothing was added to the run since."""
+        written = self._pages.get(_name(entry))
+        try:
+            return written is not None and written >= os.lstat(self._root / entry.bundle).st_mtime_ns
+        except OSError:
+            return written is not None
+
+    def put_page(self, entry: RunEntry, text: str) -> None:
+        """Write the run's page, whole or not at all."""
+        self._put(self._runs, _name(entry), text)
+        self._pages[_name(entry)] = self._runs.status(_name(entry)).st_mtime_ns
+
+    def put_index(self, text: str) -> None:
+        """Write the index, whole or not at all."""
+        self._put(self._folder, INDEX, text)
+
+    def _put(self, folder: Folder, name: str, text: str) -> None:
+        try:
+            folder.place(name, text.encode("utf-8", "replace"))
+            os.chmod(name, self._mode & 0o666, dir_fd=folder.fileno(), follow_symlinks=False)
+        except OSError as error:
+            raise unreadable(error) from error
+
+
+def _name(entry: RunEntry) -> str:
+    return f"{entry.run_id}.html"
