@@ -47,6 +47,7 @@ from vibe_gate.faces.action.labels import labels_at
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
+from vibe_gate.faces.authors import page_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.policy import steering
@@ -59,7 +60,7 @@ from vibe_gate.report.anchors import Anchors
 from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
 from vibe_gate.report.comment import commit, decided, job_summary, unblocked
 from vibe_gate.report.formats import sarif
-from vibe_gate.report.html import page, verdict_page
+from vibe_gate.report.html import verdict_page
 from vibe_gate.report.markdown import link, prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.no_verdict import HEADLINE
@@ -479,13 +480,19 @@ def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
     )
 
 
+def _page(job: _Job, bundle: Path) -> str:
+    """The page of the run, for whoever may read the artifact. GateError."""
+    with open_repository(job.runner.start, job.environ) as repository:
+        return page_of(read_bundle(bundle), repository, prompts=False)
+
+
 def _keep(job: _Job, summary: Summary, bundle: Path | None) -> list[str]:
     """Put what is uploaded beside the report; a sentence if something could not be."""
     if job.inputs.artifact == "none" or bundle is None:
         return []
     full = job.inputs.artifact == "full"
     try:
-        shown = progress.run(page(read_bundle(bundle))) if full else verdict_page(summary)
+        shown = _page(job, bundle) if full else verdict_page(summary)
         (job.folder / "report.html").write_text(shown, encoding="utf-8")
         for name in UPLOADED:
             if (bundle / name).is_file():
