@@ -408,7 +408,7 @@ def _by_path(sessions: Iterable[captured.SessionWrites]) -> dict[str, list[Sessi
     chains: dict[str, list[SessionWrite]] = defaultdict(list)
     for session in sessions:
         for write in session.writes:
-            chains[write.path].append(SessionWrite(session.agent, session.session, write))
+            chains[write.path].append(SessionWrite.of(session.agent, session.session, write))
     return {place: sorted(chain, key=lambda each: each.at) for place, chain in chains.items()}
 
 

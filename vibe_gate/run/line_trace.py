@@ -16,11 +16,20 @@ MAX_WRITES_BACK = 200
 
 
 class SessionWrite(Struct, frozen=True):
-    """A write, and whose it is."""
+    """A write, and whose it is. `brought`: digests of the lines that were not there before."""
 
     agent: str
     session: str
     write: KeptWrite
+    brought: frozenset[int]
+
+    @classmethod
+    def of(cls, agent: str, session: str, write: KeptWrite) -> SessionWrite:
+        """The write of a session."""
+        left = write.left or ()
+        came = matches(write.before or (), left)
+        brought = frozenset(digest for digest, at in zip(left, came, strict=True) if at < 0)
+        return cls(agent, session, write, brought)
 
     @property
     def at(self) -> float:
@@ -121,19 +130,12 @@ def _in_another_form(chain: Chain, version: Version, wanted: Collection[int]) ->
     for each in reversed([each for each in chain if each.at < version.latest][-MAX_WRITES_BACK:]):
         if not left:
             return
-        for digest in (each.write.joined | _brought(each.write)) & left.keys():
+        for digest in left.keys() & (each.write.joined | each.brought):
             first, last = left[digest]
             # The very line is no other form of it: by its place it is somebody else's.
             if last - first > 1 or digest in each.write.joined or version.lines[first] != digest:
                 del left[digest]
                 yield from ((line, each) for line in range(first, last) if line in wanted)
-
-
-def _brought(write: KeptWrite) -> frozenset[int]:
-    """Digests of the lines that were not there before."""
-    left = write.left or ()
-    came = matches(write.before or (), left)
-    return frozenset(digest for digest, at in zip(left, came, strict=True) if at < 0)
 
 
 def is_untold(chain: Chain, since: float, until: float) -> bool:
