@@ -47,7 +47,7 @@ class WrittenLines(Struct, frozen=True, array_like=True):
 
 
 class Authors(Struct, frozen=True):
-    """Turns and the changed lines that they wrote, in the order of the change; `withheld`: made without prompts."""
+    """Turns and the changed lines that they wrote, in the order of the change; `withheld`: there were prompts."""
 
     turns: tuple[WritingTurn, ...] = ()
     lines: tuple[WrittenLines, ...] = ()
@@ -55,7 +55,8 @@ class Authors(Struct, frozen=True):
 
     def without_prompts(self) -> Authors:
         """The same for a page that others may read."""
-        return Authors(tuple(replace(turn, asked="", prompt="") for turn in self.turns), self.lines, withheld=True)
+        turns = tuple(replace(turn, asked="", prompt="") for turn in self.turns)
+        return Authors(turns, self.lines, withheld=any(turn.prompt for turn in self.turns))
 
     def of(self, path: str, first: int, last: int) -> list[int]:
         """The indices of the turns that wrote one of these lines of the file; of any of its lines if `first` is 0."""

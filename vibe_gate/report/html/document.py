@@ -426,7 +426,7 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
 def _authors(authors: Authors) -> Iterator[Html]:
     yield tag("h2", "Turns that wrote changed lines")
     count = sum(lines.end_line - lines.line + 1 for lines in authors.lines)
-    told = f"Agents wrote {counted(count, 'added line')}, by what their sessions left in this clone."
+    told = f"Agents wrote {counted(count, 'added line')}, as captured sessions and records of tools say."
     if authors.withheld:
         told += " This page was made without the prompts; `vibe-gate report` shows them in the clone that has them."
     yield tag("p", told, class_="none")
