@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, DecodeError, Struct, json
 
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.label import Label
@@ -66,6 +66,25 @@ def run_figures(summary: Summary) -> RunFigures:
         _findings(summary),
         summary.labels or (),
     )
+
+
+def packed(figures: RunFigures) -> str:
+    """For keeping; "" of figures with half a surrogate pair, which no JSON of others can have."""
+    try:
+        return json.encode(figures).decode()
+    except UnicodeEncodeError:
+        return ""
+
+
+_DECODER = json.Decoder(RunFigures)
+
+
+def unpacked(text: str) -> RunFigures | None:
+    """What was packed; None of anything else."""
+    try:
+        return _DECODER.decode(text) if text else None
+    except (DecodeError, UnicodeEncodeError):
+        return None
 
 
 def _findings(summary: Summary) -> tuple[FoundFinding, ...]:

@@ -26,13 +26,14 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.runs import find_bundles, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from typing import Unpack
 
     from vibe_gate.domain.bundles import Provenance, Wanted
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
+    from vibe_gate.store.extracts import Extracts
     from vibe_gate.store.pages import PagesFolder
     from vibe_gate.store.state import RunIndex
 
@@ -68,6 +69,15 @@ class Bundles:
             return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
         except (OSError, ValueError):
             return None
+
+    @contextmanager
+    def extracts(self, form: int, make: Callable[[Summary], str]) -> Iterator[Extracts]:
+        """Texts that `make` makes of summaries, each once: the index keeps them. `form` as of `Extracts`."""
+        from vibe_gate.store.extracts import Extracts
+
+        found = Extracts(self, self._index, form, make)
+        yield found
+        found.keep()
 
     def in_batch(self, key: str, batch: str) -> Iterator[BatchRun]:
         """The key's sealed runs that belong to this batch, newest first, each read as by `receipted`.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.summary import Summary
     from vibe_gate.store.state import RunIndex
 
-_RACY_NS = 50_000_000
+RACY_NS = 50_000_000
 """A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""
 
 _ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -144,7 +144,7 @@ def _looked_at(store: Folder, index: RunIndex | None, limit: int | None, *, repl
     What somebody changes inside a sealed bundle is not seen; whoever reads the bundle compares digests.
     """
     known = {} if index is None else index.folders()
-    settled = time.time_ns() - _RACY_NS  # the file system's clock is this one
+    settled = time.time_ns() - RACY_NS  # the file system's clock is this one
     found: list[RunEntry] = []
     unchanged: list[tuple[str, str]] = []
     changed: dict[str, tuple[int, str]] = {}

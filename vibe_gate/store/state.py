@@ -1,6 +1,7 @@
 """What several processes share: one SQLite file, `<common git dir>/vibe-gate/state.db`. The only importer of sqlite3.
 
     run_index      what lists say of runs; rebuilt from the bundles when it is not there or not right
+    run_extracts   what figures about many runs take of each; made with the first, and rebuilt, too
     hook_records   what git's hooks saw
     overrides      what people let pass in this clone
     labels         what people say of findings, right or wrong; made with the first one
@@ -399,6 +400,29 @@ class RunIndex(_Table):
             connection.executemany(delete, ((store, key) for key in gone))
             insert = "INSERT OR REPLACE INTO run_keys VALUES (?, ?, ?, ?)"
             connection.executemany(insert, ((store, key, *about) for key, about in keys.items()))
+
+        self._file.change(action)
+
+    _EXTRACTS = """CREATE TABLE IF NOT EXISTS run_extracts
+        (store TEXT, place TEXT, form INTEGER, ctime INTEGER, data TEXT, PRIMARY KEY (store, place)) WITHOUT ROWID"""
+
+    def extracts(self, form: int) -> dict[str, tuple[int, str]]:
+        """Place of a run -> its folder's ctime in ns when this was made of its summary, and the text, in that form."""
+        sql = "SELECT place, ctime, data FROM run_extracts WHERE store = ? AND form = ?"
+        there = self._file.read("SELECT 1 FROM sqlite_master WHERE name = 'run_extracts'")
+        rows = self._file.read(sql, self._store, form) if there else []
+        return {row[0]: (row[1], row[2]) for row in rows if [*map(type, row)] == [str, int, str]}  # else damaged
+
+    def put_extracts(self, form: int, made: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None:
+        """Put texts by place, and forget those of runs that are gone, in one transaction."""
+        store = self._store
+
+        def action(connection: sqlite3.Connection) -> None:
+            connection.execute(self._EXTRACTS)
+            delete = "DELETE FROM run_extracts WHERE store = ? AND place = ?"
+            connection.executemany(delete, ((store, place) for place in gone))
+            insert = "INSERT OR REPLACE INTO run_extracts VALUES (?, ?, ?, ?, ?)"
+            connection.executemany(insert, ((store, place, form, *about) for place, about in made.items()))
 
         self._file.change(action)
 

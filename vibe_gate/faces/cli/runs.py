@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import now
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report.run_figures import RunFigures, run_figures
+from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
 from vibe_gate.store import Bundles, RunResult, open_state, read_bundle
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
@@ -199,14 +199,11 @@ def moment(text: str) -> datetime:
     return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
-def figures_of(bundles: Bundles) -> Callable[[RunEntry], RunFigures | None]:
+@contextlib.contextmanager
+def figures_of(bundles: Bundles) -> Iterator[Callable[[RunEntry], RunFigures | None]]:
     """What figures about many runs take of one; None if its summary cannot be read any more."""
-
-    def of(entry: RunEntry) -> RunFigures | None:
-        summary = bundles.summary(entry)
-        return None if summary is None else run_figures(summary)
-
-    return of
+    with bundles.extracts(FORM, lambda summary: packed(run_figures(summary))) as text_of:
+        yield cache(lambda entry: unpacked(text_of(entry)))
 
 
 def graph_of(result: RunResult) -> Graph:

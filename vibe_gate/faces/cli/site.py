@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,23 +110,24 @@ def _site(
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
         known = {entry.place: entry for entry in bundles.runs()}
-    figures, titles = cache(figures_of(bundles)), titles_of(entries)
+    titles = titles_of(entries)
     with stored.repository() as repository:
         labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
         coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
         baselines = () if repository is None else _baselines(repository)
     for sentence in told:
         complain(f"vibe-gate: {safe(sentence)}")
-    runs = [
-        SiteRun(
-            entry,
-            (figures(entry) if has_figures(entry) else None) or RunFigures(),
-            listing.title(entry, titles),
-            folder.page_of(entry),
-        )
-        for entry in entries
-    ]
-    total = statistics(entries, known, figures, labels, args.since)
+    with figures_of(bundles) as figures:
+        runs = [
+            SiteRun(
+                entry,
+                (figures(entry) if has_figures(entry) else None) or RunFigures(),
+                listing.title(entry, titles),
+                folder.page_of(entry),
+            )
+            for entry in entries
+        ]
+        total = statistics(entries, known, figures, labels, args.since)
     only = [f"since {args.since:%Y-%m-%d}"] if args.since else []
     only += [f"paths {safe(args.path)}"] if args.path else []
     return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only))

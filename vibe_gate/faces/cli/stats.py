@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Mapping
-from functools import cache
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import safe
@@ -27,7 +26,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"vibe-gate: {safe(sentence)}")
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
-    total = statistics(wanted, known, cache(figures_of(bundles)), labels, args.since)
+    with figures_of(bundles) as figures:
+        total = statistics(wanted, known, figures, labels, args.since)
     since = None if args.since is None else args.since.isoformat(timespec="seconds")
     if args.json or not is_terminal():
         return emit_result(args, {"since": since, **plain(total)}, lines(total))

@@ -43,8 +43,7 @@ def index_page(site: Site) -> str:
 
 def _top(site: Site) -> Html:
     total = site.total
-    days = [str(day) for run in site.runs if (day := run.day)]
-    span = f"{min(days)} to {max(days)}" if days else ""
+    span = f"{site.days[0]} to {site.days[-1]}" if site.days else ""
     words = sorted(total.outcomes.items(), key=lambda item: (-item[1], item[0]))
     outcomes = joined(
         part for word, number in words for part in (tag("a", f"{number:,} {word}", href=f"#outcome={word}"), " ")

@@ -11,7 +11,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import feedback, listing, svg
 from vibe_gate.report.markup import Html, joined, row, tag
-from vibe_gate.report.site.runs import DaySpan, Site, SiteRun, cut
+from vibe_gate.report.site.runs import DaySpan, Site, cut
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
@@ -31,41 +31,35 @@ _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=T
 
 def pictures(site: Site) -> Iterator[Html]:
     """Those for which there are figures."""
-    sealed = [run for run in site.runs if run.entry.state == "sealed"]
     if site.spans:
         yield outcomes(site)
-        made = (spending(site, sealed), seconds(site, sealed), reuse(site, sealed))
-        yield from filter(None, made)
+        yield from filter(None, (spending(site), seconds(site), reuse(site)))
     yield from filter(None, (criteria(site), authors(site), *calibration(site)))
 
 
 def outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
-    by_span = {
-        span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span(site.runs).items()
-    }
+    by_span = {span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span.items()}
     there = {word for counts in by_span.values() for word in counts}
     words = [*(word for word in OUTCOMES if word in there), *sorted(there - {*OUTCOMES})]
     series = [Series(word, word if word in OUTCOMES else "s7") for word in words]
     return _over_time(
         "runs-over-time",
-        "Runs by outcome",
+        f"Runs by outcome, {site.unit}",
         series,
         [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
         lambda value: f"{value:,.0f}",
     )
 
 
-def spending(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+def spending(site: Site) -> Html | None:
     """US dollars over time by model, the dearest first; of many, the others as one."""
-    dearest = Counter[str]()
-    for run in sealed:
-        dearest.update(run.figures.usd_by_model)
+    dearest = Counter[str](site.total.usd_by_model)
     names = [name for name, usd in dearest.most_common(len(STYLES) - 1) if usd > 0]
     if not site.total.usd:
         return None
     rows = []
-    for span, runs in site.by_span(sealed).items():
+    for span, runs in site.by_span.items():
         usd = Counter[str]()
         for run in runs:
             usd.update(run.figures.usd_by_model)
@@ -76,10 +70,12 @@ def spending(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
     if any(parts[-1][0] for _, parts in rows):
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
-    return _over_time("usd-over-time", "US dollars by model", series, rows, lambda value: f"${value:,.2f}", ".4f")
+    return _over_time(
+        "usd-over-time", f"US dollars by model, {site.unit}", series, rows, lambda value: f"${value:,.2f}", ".4f"
+    )
 
 
-def seconds(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+def seconds(site: Site) -> Html | None:
     """How long reviews took: the median and the slowest tenth of those that asked a model, the median of the others."""
     series = [
         Series("asked a model: median", "s0"),
@@ -87,36 +83,39 @@ def seconds(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
         Series("asked none: median", "s7"),
     ]
     bars, lines = [], []
-    for span, runs in site.by_span(sealed).items():
-        asked = [run.entry.duration_ms / 1000 for run in runs if run.entry.cost_basis != "none"]
-        others = [run.entry.duration_ms / 1000 for run in runs if run.entry.cost_basis == "none"]
+    for span, runs in site.by_span.items():
+        ended = [run.entry for run in runs if run.entry.state == "sealed"]
+        asked = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis != "none"]
+        others = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis == "none"]
         values = [_quantile(asked, 0.5), _quantile(asked, 0.9), _quantile(others, 0.5)]
         shown = ["" if value is None else f"{value:,.1f} s" for value in values]
         parts = [None if value is None else Part(value, text) for value, text in zip(values, shown, strict=True)]
         bars.append(Bar(span.name, tuple(parts), "", span.link))
-        if runs:
+        if ended:
             lines.append(row((svg.linked(str(span.first), span.link), *shown)))
     if not lines:
         return None
     drawn = svg.lines(bars, series, lambda value: f"{value:,.0f} s")
     heads = ("From", *(one.name for one in series))
-    return svg.figure("seconds", "Seconds a review", drawn, svg.legend(series), heads, lines)
+    return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, svg.legend(series), heads, lines)
 
 
-def reuse(site: Site, sealed: Sequence[SiteRun]) -> Html | None:
+def reuse(site: Site) -> Html | None:
     """Answers of judges that earlier runs gave already."""
     if not site.total.hits:
         return None
     series = [Series("answered by an earlier run", "s2"), Series("asked", "s7")]
     rows = []
-    for span, runs in site.by_span(sealed).items():
+    for span, runs in site.by_span.items():
         hits, misses = (sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses"))
         rows.append((span, [(hits, _link(span, reused="1")), (misses, span.link)]))
     total = site.total
     share = total.hits / (total.hits + total.misses)
     saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
     told = f"{total.hits:,} of {counted(total.hits + total.misses, 'answer')} ({share:.0%}) from earlier runs{saved}."
-    return _over_time("reuse", "Answers used again", series, rows, lambda value: f"{value:,.0f}", told=told)
+    return _over_time(
+        "reuse", f"Answers used again, {site.unit}", series, rows, lambda value: f"{value:,.0f}", told=told
+    )
 
 
 def criteria(site: Site) -> Html | None:

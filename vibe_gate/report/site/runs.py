@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
@@ -33,16 +32,6 @@ class SiteRun(Struct, frozen=True):
     title: str = ""
     page: str = ""
 
-    @property
-    def day(self) -> date | None:
-        """When it began, in UTC; None of an id that no clock made, or that is dated in the future."""
-        if self.entry.state == "foreign":
-            return None
-        try:
-            return date.fromisoformat(self.entry.created_at[:10])
-        except ValueError:
-            return None
-
 
 class Site(Struct, frozen=True, dict=True):
     """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
@@ -72,18 +61,31 @@ class Site(Struct, frozen=True, dict=True):
         return feedback.words(states, labels)
 
     @cached_property
+    def days(self) -> list[date]:
+        """The days on which runs began, in UTC, without those of ids that no clock made, or dated in the future."""
+        names = {run.entry.run_id[:8] for run in self.runs if run.entry.state != "foreign"}
+        return sorted(day for name in names if (day := _day(name)))
+
+    @cached_property
     def spans(self) -> tuple[DaySpan, ...]:
         """The spans of time from the first run to the last; of many the newest."""
-        days = sorted({day for run in self.runs if (day := run.day)})
+        days = self.days
         return tuple(spans(days[0], days[-1])[-MOST_SPANS:]) if days else ()
 
-    def by_span(self, runs: Iterable[SiteRun]) -> dict[DaySpan, list[SiteRun]]:
+    @property
+    def unit(self) -> str:
+        """How long the spans are."""
+        span = self.spans[0]
+        return {0: "by day", 6: "by week"}.get((span.last - span.first).days, "by month")
+
+    @cached_property
+    def by_span(self) -> dict[DaySpan, list[SiteRun]]:
         """The runs of each span."""
         found: dict[DaySpan, list[SiteRun]] = {span: [] for span in self.spans}
-        of = {day: span for span in self.spans for day in span.days}
-        for run in runs:
-            if run.day in of:
-                found[of[run.day]].append(run)
+        of = {f"{day:%Y%m%d}": span for span in self.spans for day in span.days}
+        for run in self.runs:
+            if run.entry.state != "foreign" and (span := of.get(run.entry.run_id[:8])):
+                found[span].append(run)
         return found
 
 
@@ -103,6 +105,13 @@ class DaySpan(Struct, frozen=True):
     def days(self) -> list[date]:
         """Each day of it."""
         return [self.first + timedelta(number) for number in range((self.last - self.first).days + 1)]
+
+
+def _day(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name)
+    except ValueError:
+        return None
 
 
 def spans(first: date, last: date) -> list[DaySpan]:

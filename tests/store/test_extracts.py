@@ -1,0 +1,43 @@
+"""Extracts of summaries: made once of each run, and again after the run's folder or their form changed."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from bundle_words import START
+from recorded import recorded
+
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.summary import Summary
+from vibe_gate.store import Bundles, open_state
+
+
+def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(tmp_path: Path) -> None:
+    for _ in range(3):
+        recorded(tmp_path)
+    time.sleep(0.06)  # a folder that is younger than a kernel's clock ticks is read again
+    state, made = open_state(tmp_path / "common"), list[str]()
+
+    def make(summary: Summary) -> str:
+        made.append(summary.run_id)
+        return f"of {summary.run_id}"
+
+    def texts(form: int = 1) -> list[str]:
+        made.clear()
+        bundles = Bundles(tmp_path, Provenance(START), state.run_index(tmp_path / ".vibe-artifacts"))
+        with bundles.extracts(form, make) as text_of:
+            return [text_of(entry) for entry in bundles.runs()]
+
+    first = texts()
+    assert first == [f"of {run}" for run in made]
+    assert (texts(), made) == (first, [])
+    changed, gone, _ = Bundles(tmp_path, Provenance(START)).runs()
+    Bundles(tmp_path, Provenance(START)).keep(changed)
+    shutil.rmtree(tmp_path / gone.bundle)
+    assert len(texts()) == 2
+    assert made == [changed.run_id]
+    assert len(texts(2)) == len(made) == 2
+    state.file.change(lambda db: db.execute("UPDATE run_extracts SET data = 1"))
+    assert len(texts(2)) == len(made) == 2

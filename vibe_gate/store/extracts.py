@@ -1,0 +1,57 @@
+"""Extracts of summaries, kept in the repository's state: so figures about many runs read each summary once."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from vibe_gate.domain.bundles import STORE
+from vibe_gate.store.runs import RACY_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vibe_gate.domain.bundles import RunEntry
+    from vibe_gate.domain.summary import Summary
+    from vibe_gate.store.bundles import Bundles
+    from vibe_gate.store.state import RunIndex
+
+
+class Extracts:
+    """Texts that are made of summaries. `form` is that of the texts: those that are kept in another are made anew.
+
+    A text counts as long as its run's folder has the ctime that it had, which no program can set.
+    """
+
+    def __init__(self, bundles: Bundles, index: RunIndex | None, form: int, make: Callable[[Summary], str]) -> None:
+        self._bundles = bundles
+        self._index = index
+        self._form = form
+        self._make = make
+        self._store = f"{bundles.root}/{STORE}/"
+        self._known = {} if index is None else index.extracts(form)
+        self._settled = time.time_ns() - RACY_NS
+        self._made: dict[str, tuple[int, str]] = {}
+
+    def __call__(self, entry: RunEntry) -> str:
+        """The text of a sealed run; "" if its summary cannot be read any more, or is not for keeping."""
+        place = entry.place
+        try:
+            ctime = os.lstat(self._store + place).st_ctime_ns
+        except OSError:
+            return ""
+        before, text = self._known.get(place, (0, ""))
+        if before == ctime:
+            return text
+        summary = self._bundles.summary(entry)
+        text = "" if summary is None else self._make(summary)
+        if text and ctime < self._settled:
+            self._made[place] = ctime, text
+        return text
+
+    def keep(self) -> None:
+        """Keep what was made, and forget runs that are gone."""
+        if self._index is not None and self._made:
+            gone = [place for place in self._known if not os.path.lexists(self._store + place)]
+            self._index.put_extracts(self._form, self._made, gone)
