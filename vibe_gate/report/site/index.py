@@ -52,7 +52,7 @@ def _top(site: Site) -> Html:
         ("runs", span),
         ("outcomes", outcomes),
         ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}"),
-        ("only", site.only),
+        ("only", cut(site.only)),
         ("not counted", ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items())),
     ]
     places = [tag("a", name, href=f"#{at}") for at, name in (("pictures", "Pictures"), ("runs", "Runs"))]
@@ -126,7 +126,7 @@ def _run(run: SiteRun) -> Html:
         tag("span", word, class_=f"badge {word}"),
     ]
     if entry.outcome:
-        by = ", ".join([entry.author, *(cut(one) for one in run.figures.agents)])
+        by = ", ".join(map(cut, (entry.author, *run.figures.agents)))
         lines = f"{counted(entry.files, 'file')} +{entry.added:,} −{entry.deleted:,}"
         figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", f"{entry.duration_ms / 1000:,.1f}")
         cells += [by, change, lines, *figures]

@@ -141,7 +141,7 @@ def authors(site: Site) -> Html | None:
     if not total.runs:
         return None
     series = [Series("failed", "fail"), Series("others", "s7")]
-    every = [(_AUTHORS.get(name, name), one, _link(author=name)) for name, one in _most_runs(total.authors)]
+    every = [(_AUTHORS.get(name, cut(name)), one, _link(author=name)) for name, one in _most_runs(total.authors)]
     every += [(name, one, _link(agent=name)) for name, one in _most_runs(total.agents)]
     rows = [
         (cut(name), f"{one.failed:,} of {one.runs:,} failed", link,

@@ -147,7 +147,7 @@ def document(site: Site) -> dict[str, Any]:
                 found[number("criteria", source), word] = None
         rows.append(
             (
-                entry.run_id, listing.outcome(entry), entry.author, cut(run.title), entry.key, int(bool(run.page)),
+                entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.title), entry.key, int(bool(run.page)),
                 entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
                 [number("agents", name) for name in figures.agents],
                 [(number("models", name), round(usd, 6)) for name, usd in figures.usd_by_model.items()],

@@ -1,0 +1,191 @@
+"""The site of all runs: what its index and pictures say, and what stands in them of others' texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from lxml import html
+from summaries import HEAD, criterion, finding, rubric, summary
+from written_runs import ATTACK
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.summary import AgentAuthored, CacheUse, Cost, Summary
+from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify import Verification
+from vibe_gate.report.run_figures import packed, run_figures, unpacked
+from vibe_gate.report.site import Site, SiteRun, index_page
+from vibe_gate.report.site.runs import spans
+from vibe_gate.report.statistics import statistics
+
+FIRST = datetime(2026, 10, 5, 12, tzinfo=UTC)
+MARK = "0123456789abcdef"
+
+
+def entry(number: int, **more: Any) -> RunEntry:
+    at = FIRST + timedelta(days=number)
+    values = {"outcome": "pass", "author": "human", "workflow": "review", "rubrics": (("quality", "pass"),)} | more
+    return RunEntry(f"{at:%Y%m%dT%H%M%S}000Z-{number:08x}", HEAD, **values)
+
+
+def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **more: Any) -> Site:
+    figures = {run.run_id: run_figures(told) for run, told in made}
+    runs = sorted((run for run, _ in made), reverse=True)
+    total = statistics(runs, {}, lambda run: figures[run.run_id], labels)
+    shown = (SiteRun(run, figures[run.run_id], more.get("title", "")) for run in runs)
+    more.pop("title", None)
+    return Site(tuple(shown), total, tuple(labels), **more)
+
+
+def failed(mark: str = MARK, **more: Any) -> Summary:
+    found = finding(criterion="types", fingerprint=mark, **more)
+    bad = criterion("types", "fail", kind="judge")
+    return summary(
+        rubrics=(rubric(bad, outcome="fail"),), findings=(found,),
+        agent_authored=AgentAuthored(decision=True, hints=("trailer Co-Authored-By: Claude Code",)),
+        cost=Cost(usd=0.25, basis="known", by_model={"a-model": 0.25}), cache=CacheUse(hits=1, misses=3),
+    )  # fmt: skip
+
+
+def label(right: bool, **more: Any) -> Label:
+    values = {"ts": FIRST, "finding": MARK, "rubric": "quality", "criterion": "types", "by": "Ada", "digest": "",
+              "source": "cli"}  # fmt: skip
+    return Label(right=right, **(values | more))
+
+
+def page_of(site: Site) -> html.HtmlElement:
+    return html.fromstring(index_page(site))
+
+
+def table_of(page: html.HtmlElement, figure: str) -> list[list[str]]:
+    return [[cell.text_content() for cell in row] for row in page.xpath(f"//figure[@id='{figure}']//tr")]
+
+
+BOTH = (
+    (entry(0, cost_usd=0.5, cost_basis="known", duration_ms=2_000), summary()),
+    (entry(2, outcome="fail", exit_code=1, author="agent", cost_usd=0.25, cost_basis="known", findings=1), failed()),
+)
+
+
+def test_the_pictures_tell_the_runs_and_lead_to_them():
+    page = page_of(site_of(*BOTH))
+    assert table_of(page, "runs-over-time") == [
+        ["From", "pass", "fail"],
+        ["2026-10-05", "1", ""],
+        ["2026-10-07", "", "1"],
+    ]
+    assert table_of(page, "usd-over-time")[1:] == [["2026-10-05", "", "0.5000"], ["2026-10-07", "0.2500", ""]]
+    assert table_of(page, "seconds")[1] == ["2026-10-05", "2.0 s", "2.0 s", ""]
+    assert table_of(page, "reuse")[1] == ["2026-10-07", "1", "3"]
+    assert [row[:2] for row in table_of(page, "authors")[1:]] == [
+        ["agents", "1 of 1 failed"], ["people", "0 of 1 failed"], ["Claude Code", "1 of 1 failed"],
+    ]  # fmt: skip
+    links = page.xpath("//figure//table//a/@href")
+    assert "#from=2026-10-07&to=2026-10-07&outcome=fail" in links
+    assert "#from=2026-10-07&to=2026-10-07&model=a-model" in links
+    assert "#agent=Claude%20Code&outcome=fail" in links
+    assert "1 of 4 answers (25%) from earlier runs." in page.text_content()
+
+
+@pytest.mark.parametrize(
+    ("labels", "waiver", "word"),
+    [
+        ([], "", "no word yet"),
+        ([label(right=True)], "", "right"),
+        ([label(right=True), label(right=False, ts=FIRST + timedelta(1))], "", "wrong"),
+        ([label(right=True, source="override")], "", "accepted"),
+        ([], "overridden by Ada until 2027-01-01: agreed", "overridden"),
+        ([label(right=True)], "overridden by Ada until 2027-01-01: agreed", "accepted"),
+        ([label(right=False, source="override")], "overridden by Ada until 2027-01-01: wrong", "wrong"),
+    ],
+)
+def test_what_people_said_of_a_finding_counts_once(labels, waiver, word):
+    told = failed(**({"waiver": waiver} if waiver else {}))
+    page = page_of(site_of((entry(0), told), (entry(1), told), labels=labels))
+    head, row = table_of(page, "findings")
+    assert dict(zip(head, row, strict=True)) | {"": ""} == dict.fromkeys(head, "") | {
+        "Criterion": "quality/types", word: "1",
+    }  # fmt: skip
+    data = json.loads(page.xpath("//script[@id='data']")[0].text)
+    assert [data["words"][word] for run in data["runs"] for _, word in run[14]] == [word, word]
+
+
+def test_calibration_has_intervals_of_labels_and_of_cases():
+    counted = count("types", [LabelledAnswers(True, ("pass",)), LabelledAnswers(False, ("fail",))])
+    measured = Baseline(
+        schema=1, rubric="quality", digest="0" * 64, model="m", template=1, created_at="2026", criterion=(counted,)
+    )
+    page = page_of(site_of(*BOTH, labels=[label(right=True)], baselines=(measured,)))
+    for name, shown in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
+        assert table_of(page, name)[1][:3] == ["quality/types", "0 of 1" if name == "false-blocks" else "1 of 1", shown]
+
+
+def test_commits_that_were_never_reviewed_stand_open():
+    commits = tuple(
+        (ChangeIdentity(name * 40, "", "", "", title=f"title {name}"), CommitStatus(word, why=f"why {word}"))
+        for name, word in (("a", "reviewed"), ("b", "missing"), ("c", "bypassed"))
+    )
+    page = page_of(site_of(*BOTH, coverage=Verification(commits, "", "", strict=False), commits="HEAD"))
+    assert table_of(page, "coverage")[1:] == [["reviewed", "1"], ["missing", "1"], ["bypassed", "1"]]
+    parts = page.xpath("//section[@id='commits']/details")
+    assert [(part.get("id"), part.get("open") is not None) for part in parts] == [
+        ("commits-bypassed", True), ("commits-missing", True), ("commits-reviewed", False),
+    ]  # fmt: skip
+    assert "title bwhy missing" in parts[1].text_content()
+
+
+def test_texts_of_others_are_text_cut_and_visible():
+    name = ATTACK + "\ud800" + "x" * 1_000_000
+    hostile = summary(
+        rubrics=(rubric(criterion(name, "fail"), outcome="fail", id=name),),
+        findings=(finding(criterion=name, fingerprint=MARK),),
+        cost=Cost(usd=1.0, basis="known", by_model={name: 1.0}),
+    )
+    commit = (ChangeIdentity("a" * 40, "", "", "", title=name), CommitStatus("missing", why=name))
+    site = site_of(
+        (entry(0, cost_usd=1.0, author=name, workflow=name), hostile), title=name, only=name, commits=name,
+        coverage=Verification((commit,), "", "", strict=False),
+    )  # fmt: skip
+    text = index_page(site)
+    assert len(text) < 300_000
+    page = html.fromstring(text)
+    assert page.xpath("//img") == []
+    assert len(page.xpath("//script")) == 2
+    assert "\u202e" not in text
+    assert text.encode()
+
+
+def test_figures_that_are_kept_are_the_same():
+    figures = run_figures(failed())
+    assert unpacked(packed(figures)) == figures
+    assert packed(run_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
+    assert [unpacked(text) for text in ("", "[", "[1]")] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("days", "number", "name", "length"),
+    [(0, 1, "10-05", 1), (61, 62, "10-05", 1), (100, 15, "10-05", 7), (900, 30, "2026-10", 31)],
+)
+def test_spans_cover_every_day_once(days, number, name, length):
+    first = date(2026, 10, 5)
+    found = spans(first, first + timedelta(days))
+    assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)
+    every = [day for span in found for day in span.days]
+    assert every == [every[0] + timedelta(at) for at in range(len(every))]
+    assert every[0] <= first and every[-1] >= first + timedelta(days)
+
+
+def test_runs_without_a_verdict_or_with_a_made_up_id_are_listed():
+    odd = [
+        RunEntry("99991399T999999999Z-00000000", HEAD, "foreign"),
+        RunEntry("00000000T000000000Z-00000000", HEAD, "corrupt"),
+    ]
+    site = Site(tuple(SiteRun(run) for run in odd), statistics(odd, {}, lambda run: None))
+    page = page_of(site)
+    assert [row[1].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == ["foreign", "corrupt"]
+    assert index_page(site) == index_page(site)
