@@ -65,7 +65,7 @@ def test_everything_that_decides_is_there_without_scripts(text: str) -> None:
     assert [cell.text_content() for cell in main.xpath("//table[@class='turns']//td[1]")] == [
         "judge-quality/turn-001", "fix/turn-001", "judge-quality/turn-002",
     ]  # fmt: skip
-    assert "│ judge-quality │" in main.xpath("//pre[@class='graph']/text()")[0]
+    assert "judge-quality" in main.xpath("//svg[contains(@class, 'nodes')]/svg//text()")
 
 
 def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: str) -> None:

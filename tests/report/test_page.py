@@ -12,10 +12,12 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from drawn_runs import workflow
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from written_runs import ATTACK, authors, path_of, write
 
 from vibe_gate.report.html import page as report_of
+from vibe_gate.report.html import page_of
 from vibe_gate.report.html.authors import nobody
 from vibe_gate.store import read_bundle
 
@@ -31,7 +33,10 @@ TABS = ("verdict", "changes", "activity", "cost", "run")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who wrote the lines."""
+    """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who wrote the lines.
+
+    Also of workflows, without a bundle: "graph", "large" and "marked", where each name is hostile.
+    """
     folder = tmp_path_factory.mktemp("pages")
     big = {"files": 40, "lines": 1_500, "calls": 120}
     kinds = {"small": {}, "big": big, "hostile": {"attack": ATTACK}, "voided": {"voided": True}, "written": {}}
@@ -42,6 +47,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         bundle = write(folder / name, **wanted)
         file = folder / f"{name}.html"
         file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8")
+        made[name] = file.as_uri()
+    for name, run in {"graph": workflow(2), "large": workflow(18), "marked": workflow(1, ATTACK)}.items():
+        file = folder / f"{name}.html"
+        file.write_text(page_of(run), "utf-8")
         made[name] = file.as_uri()
     return made
 
@@ -306,6 +315,29 @@ def test_long_lists_build_only_the_rows_in_sight(tab: Page, pages: dict[str, str
     assert tab.locator(".rows > *").count() < 300
 
 
+def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(f"{pages['large']}#run")
+    picture, frame = tab.locator(".nodes.picture").first, tab.locator(".scroll").first
+    begun = picture.bounding_box()["width"]
+    frame.focus()
+    tab.keyboard.press("+")
+    assert picture.bounding_box()["width"] == pytest.approx(1.25 * begun, rel=0.01)
+    tab.get_by_role("button", name="Show all").first.click()
+    assert picture.bounding_box()["width"] <= frame.bounding_box()["width"]
+    tab.get_by_role("button", name="Full size").first.click()
+    box = picture.locator("svg", has_text="fix-03")
+    box.locator("rect").first.click()
+    expect(tab.locator('[id="loop=fix-03"]')).to_be_visible()
+    tab.locator('[id="loop=fix-03"] svg svg', has_text="fix-03-c").locator("text").nth(1).click()
+    expect(tab.locator("body")).to_have_attribute("data-tab", "activity")
+    tab.goto(f"{pages['large']}#run")
+    picture.locator("svg", has_text="plan").get_by_text("+12 −3").click()
+    expect(tab.locator(".viewer h3")).to_contain_text("src/part0.py")
+    tab.goto(f"{pages['marked']}#run")
+    assert tab.locator(".nodes svg").count() > 10
+    assert tab.evaluate("window.ran") is None
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[str, str], theme: str) -> None:
     context = browser.new_context(viewport={"width": 1300, "height": 800}, bypass_csp=True, color_scheme=theme)
@@ -315,7 +347,9 @@ def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[
     assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 300) == (theme == "dark")
     faults = []
     line, turns = "f=src/part1/module_1.py:11", ("authors", "w-2-prompt")
-    for place in (*TABS, *turns, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", line):
+    for place in (*TABS, *turns, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", line, "graph", "cost"):
+        if place == "graph":
+            tab.goto(f"{pages[place]}#loop=fix-01")
         tab.evaluate("place => location.hash = place", place)
         tab.wait_for_timeout(150)
         # The second theme differs in colours alone.

@@ -1,22 +1,20 @@
 """A run's graph as text: a list in topological order, or boxes, layer below layer, with the edges between them.
 
-The same graph gives the same text. Of nodes that could come next the one with the lowest id does (Kahn); a node's layer
-is the length of the longest way to it; nodes that come after each other in a circle stand in one box.
+The same graph gives the same text. `layers` says where nodes stand, here and on the report's page.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import CycleError
 from itertools import pairwise
-from typing import TypeVar
 
 from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
+from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
 
 WIDEST = 32  # characters of a name
 GAP = 2  # columns between boxes
@@ -27,15 +25,10 @@ _LINES = dict(zip(range(1, 16), "│││─┘┐┤─└┌├─┴┬┼",
 _KIND, _TREE = 2, 6
 """Columns of the list."""
 
-Group = tuple[str, ...]
-"""Nodes that stand in one place: as a rule one, else those of a cycle."""
-
-Sorted = TypeVar("Sorted", Group, int)
-
 
 def listed(graph: Graph, columns: int) -> list[str]:
     """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes directly after."""
-    before = _before(graph)
+    before = comes_after(graph)
     rows = {node.id: _row(node, before[node.id]) for node in graph.nodes}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
@@ -43,10 +36,10 @@ def listed(graph: Graph, columns: int) -> list[str]:
             widths[spare] = 0
     rule = "─" * 8
     lines = []
-    for group in _layers(before)[0]:
+    for group in layers_of(before)[0]:
         cells = [zip(rows[name], widths, strict=True) for name in group]
         texts = ["  ".join(text.ljust(width) for text, width in row if width).rstrip() for row in cells]
-        lines += [f"{rule} cycle", *texts, rule] if _is_cycle(group, before) else texts
+        lines += [f"{rule} cycle", *texts, rule] if is_cycle(group, before) else texts
     return [_cut(line, columns) for line in lines]
 
 
@@ -59,69 +52,6 @@ def drawn(graph: Graph, columns: int) -> list[str]:
     except CycleError:
         return listed(graph, columns)
     return canvas.lines() or listed(graph, columns)
-
-
-def _before(graph: Graph) -> dict[str, list[str]]:
-    """What each node comes directly after."""
-    before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
-    for source, target in sorted(graph.edges):
-        before[target].append(source)
-    return before
-
-
-def _layers(before: Mapping[str, Collection[str]]) -> tuple[dict[Group, int], dict[Group, set[Group]]]:
-    """The groups in topological order, each with its layer; and what each comes directly after."""
-    group = _groups(before)
-    sources = {one: {group[name] for each in one for name in before[each]} - {one} for one in set(group.values())}
-    layers: dict[Group, int] = {}
-    for one in _in_order(sources):
-        layers[one] = 1 + max((layers[source] for source in sources[one]), default=-1)
-    return layers, sources
-
-
-def _in_order(before: Mapping[Sorted, Collection[Sorted]]) -> Iterator[Sorted]:
-    """Each after what it comes after, of those that could be next the lowest (Kahn). CycleError."""
-    sorter = TopologicalSorter(before)
-    sorter.prepare()
-    ready: list[Sorted] = []
-    while sorter.is_active():
-        for one in sorter.get_ready():
-            heapq.heappush(ready, one)
-        first = heapq.heappop(ready)
-        yield first
-        sorter.done(first)
-
-
-def _groups(before: Mapping[str, Collection[str]]) -> dict[str, Group]:
-    """Each node's group: the nodes that lead to it and that it leads to (Kosaraju), itself included."""
-    after: dict[str, list[str]] = {name: [] for name in before}
-    for target, sources in before.items():
-        for source in sources:
-            after[source].append(target)
-    seen: set[str] = set()
-    order = [name for root in before for name in _reached(root, after, seen)]
-    seen = set()
-    made = (tuple(sorted(_reached(root, before, seen))) for root in reversed(order))
-    return {name: group for group in made for name in group}
-
-
-def _reached(root: str, edges: Mapping[str, Collection[str]], seen: set[str]) -> Iterator[str]:
-    """What `root` leads to and nothing led to before (`seen`, which grows), each after what it leads to itself."""
-    stack = [(root, iter(edges[root]))] if root not in seen else []
-    seen.add(root)
-    while stack:
-        name, targets = stack[-1]
-        following = next((target for target in targets if target not in seen), None)
-        if following is None:
-            stack.pop()
-            yield name
-        else:
-            seen.add(following)
-            stack.append((following, iter(edges[following])))
-
-
-def _is_cycle(group: Group, before: Mapping[str, Collection[str]]) -> bool:
-    return len(group) > 1 or group[0] in before[group[0]]
 
 
 def _row(node: Node, before: Collection[str]) -> tuple[str, ...]:
@@ -158,7 +88,6 @@ class Box(Struct):
     left: int = 0
     width: int = 1
     after: list[Box] = []
-    order: float = 0.0
 
     @property
     def middle(self) -> int:
@@ -172,43 +101,27 @@ class Box(Struct):
 
 
 def _placed(graph: Graph, columns: int) -> list[list[Box]]:
-    """The boxes by layer with their places, near to below what they come after; none if they do not fit."""
-    before, nodes = _before(graph), {node.id: node for node in graph.nodes}
-    layers, sources = _layers(before)
-    after: dict[Group, list[Group]] = {group: [] for group in layers}
-    for target in sorted(layers, key=lambda one: (layers[one], one)):
-        for source in sources[target]:
-            after[source].append(target)
-    passed = (layers[ends[-1]] - layers[group] for group, ends in after.items() if ends)
-    if sum(passed) > columns * len(layers):  # more edges pass by than have room; a hostile log has millions
-        return []
-    rows: list[list[Box]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
-    boxes = {group: Box(_texts(group, nodes, before)) for group in layers}
-    for group, layer in layers.items():
-        rows[layer].append(boxes[group])
-    for group, layer in layers.items():
-        passing = {layer: boxes[group]}
-        for target in after[group]:
-            for number in range(layer + 1, layers[target]):
-                if number not in passing:
-                    passing[number] = Box()
-                    rows[number].append(passing[number])
-                    passing[number - 1].after.append(passing[number])
-            passing[layers[target] - 1].after.append(boxes[target])
+    """The boxes by layer with their places; none if they do not fit."""
+    before, nodes = comes_after(graph), {node.id: node for node in graph.nodes}
+    rows = places(before, columns)
+    boxes = {id(place): Box(_texts(place.group, nodes, before)) for row in rows for place in row}
     for row in rows:
-        widest = max(len(text) for box in row for text in box.texts)
-        height = max(len(box.texts) for box in row)
-        for box in row:
+        own = [boxes[id(place)] for place in row]
+        widest = max((len(text) for box in own for text in box.texts), default=0)
+        height = max(len(box.texts) for box in own)
+        for place, box in zip(row, own, strict=True):
+            box.after = [boxes[id(target)] for target in place.after]
             if box.texts:
                 box.width = widest + 4
                 box.texts += [""] * (height - len(box.texts))
-    _align(rows)
-    return rows if all(row[-1].right < columns for row in rows) else []
+    made = [[boxes[id(place)] for place in row] for row in rows]
+    _align(made)
+    return made if all(row[-1].right < columns for row in made) else []
 
 
 def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]]) -> list[str]:
     """What stands in the group's box."""
-    texts = ["cycle"] if _is_cycle(group, before) else []
+    texts = ["cycle"] if group and is_cycle(group, before) else []
     for name in group:
         texts += [_shown(name), _state(nodes[name]), " ".join(filter(None, _used(nodes[name])))]
     return [_cut(text, WIDEST) for text in texts if text]
@@ -217,17 +130,10 @@ def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collect
 def _align(rows: list[list[Box]]) -> None:
     axis = max((_width(row) for row in rows), default=0) // 2
     for row in rows:
-        row.sort(key=lambda box: box.order)
         left = axis - _width(row) // 2
         for box in row:
             box.left = left
             left += box.width + GAP
-        below: dict[int, tuple[Box, list[int]]] = {}
-        for box in row:
-            for target in box.after:
-                below.setdefault(id(target), (target, []))[1].append(box.middle)
-        for target, places in below.values():
-            target.order = sum(places) / len(places)
 
 
 def _width(row: Sequence[Box]) -> int:
@@ -318,7 +224,7 @@ def _tracks(buses: list[_Bus]) -> int:
         for index, bus in enumerate(buses)
     }
     used: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for index in _in_order(above):
+    for index in in_order(above):
         left, right = buses[index].ends
         track = 1 + max((buses[other].track for other in above[index]), default=0)
         while any(left <= end + 1 and start <= right + 1 for start, end in used[track]):

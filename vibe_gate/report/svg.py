@@ -78,7 +78,7 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
             if part and part.value > 0:
                 length = max(part.value / most * high, 0.75)
                 box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
-                drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
     return _svg(HEIGHT, drawn)
 
 
@@ -90,11 +90,11 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
         parts = ((at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number)
         there = [(at, bar, part) for at, bar, part in parts if part]
         places = [(LEFT + (at + 0.5) * step, TOP + high - part.value / most * high) for at, _, part in there]
-        points = " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
+        points = " ".join(f"{n(x)},{n(y)}" for x, y in places)
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
-            dot = tag("circle", cx=_n(x), cy=_n(y), r=3, class_=one.style)
-            drawn.append(_linked(dot, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+            dot = tag("circle", cx=n(x), cy=n(y), r=3, class_=one.style)
+            drawn.append(titled(dot, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
     return _svg(HEIGHT, drawn)
 
 
@@ -109,7 +109,7 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
             if part and part.value > 0:
                 length = max(part.value / whole * room, 0.75)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
-                drawn.append(_linked(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
                 x += length
     return _svg(len(bars) * ROW, drawn)
 
@@ -119,15 +119,15 @@ def ranges(found: Sequence[Range]) -> Html:
     room, drawn = WIDTH - NAME - FIGURE, list[Html]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, base = NAME + share * room, len(found) * ROW
-        drawn.append(tag("line", x1=_n(x), x2=_n(x), y1=0, y2=base, class_="grid"))
-        drawn.append(tag("text", f"{share:.0%}", x=_n(x), y=base + 14, class_="tick middle"))
+        drawn.append(tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid"))
+        drawn.append(tag("text", f"{share:.0%}", x=n(x), y=base + 14, class_="tick middle"))
     for at, one in enumerate(found):
         y, (value, low, high) = at * ROW + ROW / 2, (one.interval.value, one.interval.low, one.interval.high)
         drawn += _named(one.name, one.shown, one.link, at * ROW)
         left, right = NAME + low * room, NAME + high * room
-        reach = tag("line", x1=_n(left), x2=_n(right), y1=_n(y), y2=_n(y), class_="reach")
-        dot = tag("circle", cx=_n(NAME + value * room), cy=_n(y), r=4.5, class_="s0")
-        drawn.append(_linked(joined([reach, dot]), f"{one.name}: {one.shown}", one.link))
+        reach = tag("line", x1=n(left), x2=n(right), y1=n(y), y2=n(y), class_="reach")
+        dot = tag("circle", cx=n(NAME + value * room), cy=n(y), r=4.5, class_="s0")
+        drawn.append(titled(joined([reach, dot]), f"{one.name}: {one.shown}", one.link))
     return _svg(len(found) * ROW + BOTTOM, drawn)
 
 
@@ -183,39 +183,40 @@ def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = 
     drawn = []
     for mark in marks:
         y = TOP + high - mark / (marks[-1] or 1) * high
-        drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=_n(y), y2=_n(y), class_="grid"))
-        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=_n(y + 3.5), class_="tick end"))
+        drawn.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=n(y), y2=n(y), class_="grid"))
+        drawn.append(tag("text", tick(mark), x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
     every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
     for at in range(0, len(bars), every):
         x = LEFT + (at + 0.41) * step
-        drawn.append(tag("text", _cut(bars[at].name, TICK_CHARS), x=_n(x), y=HEIGHT - 6, class_="tick middle"))
+        drawn.append(tag("text", cut(bars[at].name, TICK_CHARS), x=n(x), y=HEIGHT - 6, class_="tick middle"))
     return joined(drawn)
 
 
 def _named(name: str, shown: str, link: str, y: float) -> list[Html]:
-    text = tag("text", _cut(name, NAME_CHARS), x=NAME - 8, y=_n(y + ROW / 2 + 4), class_="end")
-    figures = tag("text", shown, x=WIDTH, y=_n(y + ROW / 2 + 4), class_="tick end")
-    return [_linked(text, name, link), figures]
+    text = tag("text", cut(name, NAME_CHARS), x=NAME - 8, y=n(y + ROW / 2 + 4), class_="end")
+    figures = tag("text", shown, x=WIDTH, y=n(y + ROW / 2 + 4), class_="tick end")
+    return [titled(text, name, link), figures]
 
 
-def _linked(drawn: Html, title: str, link: str) -> Html:
+def titled(drawn: Html, title: str, link: str) -> Html:
     """With a title, which the mouse shows. Keyboards have the table."""
-    titled = joined([tag("title", _cut(title, MOST_TITLE)), drawn])
-    return tag("a", titled, href=link, tabindex=-1) if link else tag("g", titled)
+    both = joined([tag("title", cut(title, MOST_TITLE)), drawn])
+    return tag("a", both, href=link, tabindex=-1) if link else tag("g", both)
 
 
 def _box(x: float, y: float, width: float, height: float, style: str) -> Html:
-    return tag("rect", x=_n(x), y=_n(y), width=_n(width), height=_n(height), class_=style)
+    return tag("rect", x=n(x), y=n(y), width=n(width), height=n(height), class_=style)
 
 
 def _svg(height: float, drawn: Iterable[Html]) -> Html:
-    return tag("svg", *drawn, viewBox=f"0 0 {WIDTH} {_n(height)}", class_="picture", aria_hidden="true")
+    return tag("svg", *drawn, viewBox=f"0 0 {WIDTH} {n(height)}", class_="picture", aria_hidden="true")
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
+    """At most so many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _n(number: float) -> str:
+def n(number: float) -> str:
     """A coordinate with two digits at most behind its point."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

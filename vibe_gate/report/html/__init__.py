@@ -3,6 +3,7 @@
 view       what is shown, read from the bundle
 authors    which turns of captured sessions wrote the changed lines
 document   the page as it is without scripts
+nodes      the graph as a picture; stages: what its nodes did; addresses: what links lead to
 app/       what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
 """
 
@@ -24,6 +25,7 @@ from vibe_gate.domain.replayed import CriterionChange, ReplayRow, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
+from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.view import View, verdict_view, view
 from vibe_gate.report.markup import Html, joined, row, table, tag
@@ -37,12 +39,12 @@ async def page(result: RunResult, who_wrote: WhoWrote = nobody, *, conversations
 
     Without `conversations` it leaves out what was said to agents and judges, and by them. StorageError, IntegrityError.
     """
-    return _page(await view(result, who_wrote, conversations=conversations))
+    return page_of(await view(result, who_wrote, conversations=conversations))
 
 
 def verdict_page(summary: Summary) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
-    return _page(verdict_view(summary))
+    return page_of(verdict_view(summary))
 
 
 class IndexRow(Struct, frozen=True):
@@ -94,7 +96,8 @@ def _replay_row(of: ReplayRow, one: CriterionChange) -> Html:
     return row((of.run_id, criterion, f"{one.before} → {one.after}", document.dollars(of.usd)))
 
 
-def _page(view: View) -> str:
+def page_of(view: View) -> str:
+    """The page of what is shown."""
     script = _file("page.js")
     contents = [
         tag("script", Html(packed), type="text/plain", data_blob=name) for name, packed in view.contents.items()
@@ -171,7 +174,7 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
 def _finding(index: int, summary: Summary) -> dict[str, Any]:
     finding = summary.findings[index]
     return {
-        "id": document.finding_id(index),
+        "id": finding_id(index),
         "side": "before" if queries.is_removed(finding) else "after",
         "criterion": next((f"{rubric.id}/{one.id}" for rubric, one in queries.sources(finding, summary)), ""),
         **{name: getattr(finding, name) for name in ("path", "line", "level", "message")},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import quote
 
 from msgspec import UNSET, UnsetType
 
@@ -14,13 +13,12 @@ from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.graph import drawn
+from vibe_gate.report.html import nodes
+from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
+from vibe_gate.report.html.stages import stages
 from vibe_gate.report.html.view import FileView, TurnView, View
 from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
-
-WIDEST = 400
-"""Columns of the graph's boxes; a wider graph is listed."""
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""
@@ -109,11 +107,6 @@ def _verdict(view: View) -> Iterator[Html]:
         yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
 
 
-def finding_id(index: int) -> str:
-    """The id of the element of the finding with that index in the summary."""
-    return f"x-{index + 1}"
-
-
 def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
     place = _place(finding, before=queries.is_removed(finding), class_="place")
     parts = [
@@ -135,7 +128,7 @@ def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, 
     if not of.path:
         return tag("span", sentences.place_of(of), **attributes)
     line = f"{'-' if before else ''}{of.line}" if of.line else ""
-    return tag("a", sentences.place_of(of), href=_file_link(of.path, line), **attributes)
+    return tag("a", sentences.place_of(of), href=file_link(of.path, line), **attributes)
 
 
 def _against(counterexample: str | None) -> Html | None:
@@ -166,11 +159,11 @@ def _sources(finding: Finding, view: View, summary: Summary) -> Iterator[str]:
     """Links to the criterion, to each vote that gave this finding, and to the conversation it comes from."""
     for rubric, criterion in queries.sources(finding, summary):
         name = f"{rubric.id}/{criterion.id}"
-        yield tag("a", criterion.id, href=_link("c", name), class_="criterion")
+        yield tag("a", criterion.id, href=place_link("c", name), class_="criterion")
         for number, vote in enumerate(criterion.votes, start=1):
             if queries.has_evidence(vote, finding):
                 yield " · "
-                yield tag("a", f"vote {number}", href=_link("c", f"{name}/{number}"))
+                yield tag("a", f"vote {number}", href=place_link("c", f"{name}/{number}"))
                 if talk := _conversation(vote.turn, view):
                     yield joined([" · ", talk])
     if finding.fingerprint:
@@ -205,7 +198,7 @@ def _conversation(folder: str, view: View) -> Html | None:
     turn = next((turn for turn in view.turns if turn.id == folder), None)
     if turn is None:
         return tag("span", f"asked in an earlier run: {folder}", class_="earlier") if folder else None
-    target = _link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
+    target = place_link("e", turn.id + (f"/{turn.answer}" if turn.answer else ""))
     recorded = view.summary is not None and view.summary.cost.basis == "none"
     paid = "" if turn.usd is None or recorded else f" ({dollars(turn.usd)})"
     return tag("a", f"conversation{paid}", href=target)
@@ -337,7 +330,8 @@ def _changes(view: View) -> Iterator[Html]:
 def _file(file: FileView) -> Html:
     name = f"{file.old_path} → {file.path}" if file.old_path else file.path
     kind = file.type.replace("_", " ") + (", binary" if file.binary else "")
-    return row((tag("a", name, href=_file_link(file.path)), f"+{file.added}", f"−{file.deleted}", kind))
+    cells = (tag("a", name, href=file_link(file.path)), f"+{file.added}", f"−{file.deleted}", kind)
+    return row(cells, id=f"f={file.path}")
 
 
 def _activity(view: View) -> Iterator[Html]:
@@ -355,10 +349,11 @@ def _activity(view: View) -> Iterator[Html]:
 def _turn(turn: TurnView) -> Html:
     states = Counter(call.state for call in turn.calls if call.state != "completed")
     ends = ", ".join(f"{number} {state}" for state, number in states.items())
-    name = tag("a", turn.id.removeprefix("nodes/"), href=_link("e", turn.id))
+    name = tag("a", turn.id.removeprefix("nodes/"), href=place_link("e", turn.id))
     calls = f"{len(turn.calls)}" + (f" ({ends})" if ends else "")
     tokens = (f"{turn.input_tokens:,}", f"{turn.output_tokens:,}")
-    return row((name, turn.agent or turn.kind, turn.model, turn.status, calls, *tokens, dollars(turn.usd)))
+    cells = (name, turn.agent or turn.kind, turn.model, turn.status, calls, *tokens, dollars(turn.usd))
+    return row(cells, id=f"e={turn.id}")
 
 
 def dollars(usd: float | None) -> str:
@@ -395,7 +390,7 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Ht
 def _run(view: View) -> Iterator[Html]:
     if view.graph.nodes:
         yield tag("h2", "Graph")
-        yield block("\n".join(drawn(view.graph, WIDEST)), class_="graph", tabindex="0")
+        yield from nodes.graph(view, stages(view))
     yield tag("h2", "Run")
     yield facts(_about(view))
     if view.left_out:
@@ -474,19 +469,10 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
 
 def _written(lines: WrittenLines) -> Html:
     shown = sentences.place(lines.path, lines.line, lines.end_line)
-    place = tag("a", shown, href=_file_link(lines.path, str(lines.line)))
+    place = tag("a", shown, href=file_link(lines.path, str(lines.line)))
     call = " ".join(filter(None, (lines.tool, lines.tool_use_id)))
     return joined([place, tag("small", f" {call}") if call else None])
 
 
 def _code(text: str) -> Html | None:
     return tag("code", text) if text else None
-
-
-def _link(kind: str, target: str) -> str:
-    return f"#{kind}={quote(target, safe='/:', errors='surrogatepass')}"
-
-
-def _file_link(path: str, line: str = "") -> str:
-    # A colon of the path itself is not the one before the line.
-    return f"#f={quote(path, safe='/', errors='surrogatepass')}" + (f":{line}" if line else "")

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -114,6 +114,7 @@ class TurnView(Struct, frozen=True):
     usd: float | None
     input_tokens: int
     output_tokens: int
+    cache_read_tokens: int
     heads: list[EventHead]
     calls: list[CallView]
     todos: list[dict[str, str]]
@@ -128,13 +129,25 @@ class TurnView(Struct, frozen=True):
         return f"sdk-{answers[-1].number}" if answers else ""
 
 
+class NodeTime(Struct, frozen=True):
+    """When a node was added, began and ended; milliseconds since 1970."""
+
+    added: int
+    start: int
+    end: int
+
+
 class View(Struct, frozen=True):
-    """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id."""
+    """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id.
+
+    `times`: of the nodes that began, by id.
+    """
 
     summary: Summary | None
     state: str = "sealed"
     about: Mapping[str, Any] = {}
     graph: Graph = field(default_factory=Graph)
+    times: Mapping[str, NodeTime] = {}
     files: list[FileView] = []
     turns: list[TurnView] = []
     events: list[EventHead] = []
@@ -218,6 +231,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
         state=result.state,
         about=result.about,
         graph=graph,
+        times=_times(own),
         files=shown,
         turns=turns,
         events=[_head(event, whole) for event, whole in own],
@@ -229,6 +243,26 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
         ),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
+
+
+_WORK = frozenset({"turn.started", "turn.completed"})
+
+
+def _times(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, NodeTime]:
+    """The nodes' times, by the run's own events. One that never ended lasts until its last event."""
+    added: dict[str, int] = {}
+    times: dict[str, NodeTime] = {}
+    for event, whole in own:
+        data = whole.get("data")
+        status = text_of(data, "status") if isinstance(data, dict) and event.type == "node.status" else ""
+        name = event.node_id
+        if event.type == "node.added":
+            added[name] = event.ts
+        elif name in times and (status or event.type in _WORK):
+            times[name] = replace(times[name], end=max(times[name].end, event.ts))
+        elif status == "RUNNING" or event.type in _WORK:
+            times[name] = NodeTime(min(added.get(name, event.ts), event.ts), event.ts, event.ts)
+    return times
 
 
 _MODES = re.compile(r"^old mode (\d+)\nnew mode (\d+)$", re.MULTILINE)
@@ -307,6 +341,7 @@ def _turn(
         usd=turn.metrics.total_cost_usd,
         input_tokens=sum(_tokens(usage, "input", "cache_read", "cache_write") for usage in totals),
         output_tokens=sum(_tokens(usage, "output") for usage in totals),
+        cache_read_tokens=sum(_tokens(usage, "cache_read") for usage in totals),
         heads=[_head(event, data) for event, data in whole],
         calls=[
             CallView(

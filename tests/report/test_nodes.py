@@ -1,0 +1,97 @@
+"""The picture of a run's graph, and what its time and cost were."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from urllib.parse import unquote
+
+import pytest
+from drawn_runs import review, workflow
+from lxml import html
+from written_runs import ATTACK
+
+from vibe_gate.domain.event import Graph, Node
+from vibe_gate.report.html import page_of
+from vibe_gate.report.html.stages import critical_path
+from vibe_gate.report.html.view import NodeTime, View
+
+
+@pytest.fixture(scope="module")
+def large() -> html.HtmlElement:
+    return html.fromstring(page_of(workflow(18)))
+
+
+def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
+    """Left, top, width, height of each box."""
+    return [tuple(float(box.get(side)) for side in ("x", "y", "width", "height")) for box in picture.findall("svg")]
+
+
+def texts(element: html.HtmlElement, name: str) -> list[str]:
+    return ["".join(each.itertext()) for each in element.iter(name)]
+
+
+def test_no_two_boxes_of_a_large_graph_overlap(large: html.HtmlElement) -> None:
+    pictures = large.xpath("//svg[contains(@class, 'nodes')]")
+    assert 50 < len(boxes(pictures[0])) < 90
+    assert sum(len(boxes(picture)) for picture in pictures) > 290
+    for picture in pictures:
+        placed = sorted(boxes(picture), key=lambda box: (box[1], box[0]))
+        for (left, top, width, high), (other, below, *_) in itertools.pairwise(placed):
+            assert below >= top + high if below != top else other >= left + width
+
+
+def test_each_link_of_the_picture_leads_to_what_is_there(large: html.HtmlElement) -> None:
+    ids = {each.get("id") for each in large.xpath("//*[@id]")}
+    links = {unquote(link.get("href")[1:]) for link in large.xpath("//section[@id='run']//a")}
+    assert {link.split("=")[0] for link in links} >= {"n", "e", "loop", "stage"}
+    assert links <= ids
+    assert len(ids) == len(large.xpath("//*[@id]"))
+
+
+def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
+    view = workflow(1)
+    shown = html.fromstring(page_of(view))
+    fix, plan = (
+        next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text")) for name in ("fix-00", "plan")
+    )
+    assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 4 min 39 s"]
+    assert texts(plan, "text") == ["plan", "pass · 42.0 s", "fixer · 1 turn · $0.0125", "+12 −3"]
+    assert plan.get("class") == "critical"
+    line = shown.get_element_by_id("n=plan")
+    assert texts(line, "td")[1:6] == ["pass", "fixer", "turn-001", "$0.0125", "42.0 s"]
+
+
+def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
+    shown = html.fromstring(page_of(review()))
+    (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
+    assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
+    assert not shown.xpath("//details[@class='fold-of']")
+
+
+def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
+    names, edges = ("a", "b", "c", "d", "own"), (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "own"))
+    graph = Graph("run", tuple(Node(id=name, kind="judge" if name == "own" else "stage") for name in names), edges)
+    ends = {"a": 10, "b": 20, "c": 50, "d": 90, "own": 90}
+    times = {name: NodeTime(0, 0, end) for name, end in ends.items()}
+    assert critical_path(graph, times) == ["a", "c", "d"]
+    assert critical_path(graph, {}) == []
+    circle = Graph("run", graph.nodes, (*edges, ("d", "a")))
+    assert critical_path(circle, times) == ["a", "c", "d"]
+
+
+def test_names_of_others_are_text_in_every_picture() -> None:
+    text = page_of(workflow(1, ATTACK))
+    shown = html.fromstring(text)
+    scripts = shown.xpath("//script[not(@id) and not(@data-blob)]")
+    assert len(scripts) == 1
+    assert not shown.xpath("//img | //@onerror | //@onload")
+    assert not re.search("[\u202e\u2066\u200b\x1b]", text.split("<main")[1].split('<script type="application/json"')[0])
+    assert page_of(workflow(1, ATTACK)) == text
+
+
+def test_a_graph_that_is_too_large_is_listed() -> None:
+    nodes = tuple(Node(id=f"n{number}", kind="gate") for number in range(1_001))
+    shown = html.fromstring(page_of(View(None, graph=Graph("run", nodes))))
+    assert not shown.xpath("//svg[contains(@class, 'nodes')]")
+    assert len(shown.xpath("//tr[starts-with(@id, 'n=')]")) == 1_001

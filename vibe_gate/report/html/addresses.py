@@ -1,0 +1,43 @@
+"""Places of the page: what its links lead to, and the ids of what stands there (`app/src/hash.ts`)."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from vibe_gate.report.folds import Fold
+
+
+def finding_id(index: int) -> str:
+    """The id of the element of the finding with that index in the summary."""
+    return f"x-{index + 1}"
+
+
+def node_id(name: str) -> str:
+    """The id of a node's line in the list of the graph's nodes."""
+    return f"n={name}"
+
+
+def fold_id(fold: Fold) -> str:
+    """The id of what a fold of the graph opens."""
+    return f"{fold.kind}={fold.node}"
+
+
+def to(id: str) -> str:
+    """A link to the element with that id."""
+    return f"#{_quoted(id, '/:=')}"
+
+
+def place_link(kind: str, target: str) -> str:
+    """A link to a criterion or vote ("c"), or to a turn or event ("e")."""
+    return f"#{kind}={_quoted(target, '/:')}"
+
+
+def file_link(path: str, line: str = "", turn: str = "") -> str:
+    """A link to a changed file, or a line of it; with `turn` as that turn changed it."""
+    # A colon of the path itself is not the one before the line.
+    before = f"e={_quoted(turn, '/:')}&" if turn else ""
+    return f"#{before}f={_quoted(path, '/')}" + (f":{line}" if line else "")
+
+
+def _quoted(text: str, safe: str) -> str:
+    return quote(text, safe=safe, errors="surrogatepass")

@@ -1,0 +1,334 @@
+"""The graph of a run as a picture, with its list: what each node came to, and what the run's end waited for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.event import Graph
+from vibe_gate.report.folds import Fold, folded, inside
+from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
+from vibe_gate.report.html.stages import Stage, critical_path, seconds, sizes
+from vibe_gate.report.html.view import View
+from vibe_gate.report.layers import Slot, comes_after, places, spread
+from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.svg import cut, n, titled
+
+MOST_NODES, MOST_EDGES, MOST_PASSING = 1_000, 4_000, 300
+"""Of a graph that is drawn; edges that pass by a layer on average. A larger one is listed."""
+
+WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
+"""Of a box and of a line of it; what is left between boxes, between layers, and around all."""
+
+NAME_CHARS, LINE_CHARS = 25, 31
+"""Characters of a box's first line, and of the others."""
+
+IN_A_ROW = 6
+"""Boxes side by side that no edge joins."""
+
+FEW_FOLDS = 3
+"""Folds below a picture that stand there one by one."""
+
+MOST_FILES = 20
+"""Changed files of a node that its line in the list names."""
+
+_WORST = ("error", "fail", "incomplete", "cancelled", "inconclusive", "blocked", "skipped", "running", "pass", "done")
+_STYLES = {"incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7"}
+
+
+class NodeBox(Struct, frozen=True):
+    """What stands in a box: `told` below the name; `style` is an outcome's; `link` where a click leads."""
+
+    name: str
+    told: tuple[str, ...]
+    style: str
+    link: str
+    title: str
+    links: tuple[tuple[str, str], ...] = ()
+    is_fold: bool = False
+
+
+class Layout(Struct, frozen=True):
+    """A picture and what it takes."""
+
+    drawn: Html
+    width: float
+    height: float
+
+
+def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+    """The picture, if the graph is not too large, its folds, and the list."""
+    critical = critical_path(view.graph, view.times)
+    yield _told(view, critical)
+    if len(view.graph.nodes) <= MOST_NODES and len(view.graph.edges) <= MOST_EDGES:
+        yield from _pictures(view.graph, known, critical)
+    heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "After", "Findings", "Changed")
+    before = comes_after(view.graph)
+    lines = [_line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes]
+    yield tag("details", tag("summary", "All nodes as a list"), table(heads, lines, class_="figures nodes"))
+
+
+def _told(view: View, critical: Sequence[str]) -> Html:
+    size = counted(len(view.graph.nodes), "node")
+    if not critical:
+        return tag("p", f"{size}.", class_="none")
+    first, last = view.times[critical[0]], view.times[critical[-1]]
+    way = [part for name in critical for part in (" → ", tag("a", name, href=to(node_id(name))))][1:]
+    took = seconds((last.end - first.start) / 1000)
+    return tag("p", f"{size}. The run's end waited for ", *way, f", {took} in all.", class_="none critical-path")
+
+
+def _pictures(whole: Graph, known: Mapping[str, Stage], critical: Sequence[str], within: str = "") -> Iterator[Html]:
+    """The graph, and below it what its folds open."""
+    small, folds = folded(whole, within=within)
+    yield from _picture(small, folds, known, critical)
+    opened = [_fold(whole, fold, known, critical) for fold in folds]
+    if len(opened) > FEW_FOLDS:
+        yield tag("details", tag("summary", f"{len(opened):,} boxes that open"), *opened, class_="folds")
+    else:
+        yield from opened
+
+
+def _fold(whole: Graph, fold: Fold, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
+    drawn = _pictures(inside(whole, fold), known, critical, within=fold.kind)
+    name = tag("summary", f"{fold.node}: {_fold_size(fold, known)}")
+    return tag("details", name, tag("div", *drawn, id=fold_id(fold)), class_="fold-of")
+
+
+def _fold_size(fold: Fold, known: Mapping[str, Stage]) -> str:
+    """What a fold has, in words."""
+    if fold.kind == "loop":
+        return counted(fold.count, "iteration")
+    if fold.kind == "alike":
+        return f"{fold.count:,} alike"
+    kinds = Counter(known[name].node.kind for name in fold.nodes if name != fold.node)
+    parts = ["checks"] * bool(kinds["checks"]) + [counted(kinds["judge"], "judge")] * bool(kinds["judge"])
+    return ", ".join(parts)
+
+
+def _picture(
+    graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Collection[str]
+) -> Iterator[Html]:
+    by_node = {fold.node: fold for fold in folds}
+    boxes = {
+        node.id: _fold_box(by_node[node.id], known) if node.id in by_node else _box(known[node.id])
+        for node in graph.nodes
+    }
+    stands = {name: fold.node for fold in folds for name in fold.nodes}
+    waited = [one for one in dict.fromkeys(stands.get(one, one) for one in critical) if one in boxes]
+    if made := layout(graph, boxes, waited):
+        about = {"class_": "scroll", "tabindex": "0", "role": "region"}
+        yield tag("div", made.drawn, **about, aria_label="Picture of the graph")
+
+
+def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Layout | None:
+    """The graph drawn; None if too many edges pass by its layers."""
+    before = comes_after(graph)
+    rows = places(before, MOST_PASSING)
+    if len(rows) == 1:  # nothing is joined: side by side they would be a line that nobody reads
+        rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
+    if not rows:
+        return None
+    width = spread(rows, WIDTH, BETWEEN)
+    high = LINE * (max(len(box.told) + bool(box.links) for box in boxes.values()) + 1) + 12
+    tops, top = list[float](), 0.0
+    for each in rows:
+        tops.append(top)
+        top += high * max(len(place.group) or 1 for place in each) + BELOW
+    waited = _waited(rows, list(pairwise(critical)))
+    drawn = [*_edges(rows, tops, high, boxes, waited), *_boxes(rows, tops, high, boxes, set(critical))]
+    size = width + 2 * EDGE, top - BELOW + 2 * EDGE
+    picture = tag(
+        "svg",
+        *drawn,
+        viewBox=f"{-EDGE} {-EDGE} {n(size[0])} {n(size[1])}",
+        width=n(size[0]),
+        height=n(size[1]),
+        class_="picture nodes",
+        aria_hidden="true",
+    )
+    return Layout(picture, *size)
+
+
+def _waited(rows: Sequence[Sequence[Slot]], critical: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+    """The steps from place to place that the edges of the critical path take."""
+    at = {name: place for each in rows for place in each for name in place.group}
+    found: set[tuple[int, int]] = set()
+    for source, target in critical:
+        found |= _way(at[source], at[target]) if at[source] is not at[target] else set()
+    return found
+
+
+def _way(place: Slot, end: Slot) -> set[tuple[int, int]]:
+    """The steps of one edge: the places between have no group, and one place before them."""
+    steps, below = set[tuple[int, int]](), end
+    while below is not place:
+        above = next((one for one in below.before if one is place or (not one.group and _root(one) is place)), None)
+        if above is None:
+            return set()
+        steps.add((id(above), id(below)))
+        below = above
+    return steps
+
+
+def _root(place: Slot) -> Slot:
+    while not place.group:
+        place = place.before[0]
+    return place
+
+
+def _edges(
+    rows: Sequence[Sequence[Slot]],
+    tops: Sequence[float],
+    high: float,
+    boxes: Mapping[str, NodeBox],
+    waited: Collection[tuple[int, int]],
+) -> Iterator[Html]:
+    """Lines from place to place, those of the critical path above the others, and the heads of arrows."""
+    later = []
+    skipped = {name for name, box in boxes.items() if box.style == "skipped"}
+    for (upper, lower), top, below in zip(pairwise(rows), tops, tops[1:], strict=False):
+        bottom, middle = below - BELOW, below - BELOW / 2
+        for place in upper:
+            start = top + high * len(place.group)
+            for target in place.after:
+                curve = f"C{n(place.at)} {n(middle)} {n(target.at)} {n(middle)} {n(target.at)} {n(below)}"
+                path = f"M{n(place.at)} {n(start)}V{n(bottom)}{curve}"
+                is_waited = (id(place), id(target)) in waited
+                is_skip = not skipped.isdisjoint((*place.group, *target.group))
+                style = "edge" + " critical" * is_waited + " skip" * is_skip
+                line = tag("path", d=path, class_=style)
+                if is_waited:
+                    later.append(line)
+                else:
+                    yield line
+        for target in lower:
+            if target.group and target.before:
+                yield tag("path", d=f"M{n(target.at - 4)} {n(below - 7)}h8l-4 7z", class_="head")
+    yield from later
+
+
+def _boxes(
+    rows: Sequence[Sequence[Slot]],
+    tops: Sequence[float],
+    high: float,
+    boxes: Mapping[str, NodeBox],
+    critical: Collection[str],
+) -> Iterator[Html]:
+    for each, top in zip(rows, tops, strict=True):
+        for place in each:
+            left = place.at - WIDTH / 2
+            if len(place.group) > 1:
+                tall = n(high * len(place.group) + 6)
+                yield tag("rect", x=n(left - 6), y=n(top - 3), width=WIDTH + 12, height=tall, rx=8, class_="circle")
+            for number, name in enumerate(place.group):
+                yield _drawn(boxes[name], left, top + number * high, high, name in critical)
+
+
+def _drawn(box: NodeBox, left: float, top: float, high: float, is_critical: bool) -> Html:
+    """A box at its place. What is too long for it is cut off at its edge; the title has all."""
+    behind = [tag("rect", x=7, y=7, width=WIDTH - 9, height=n(high - 9), rx=6, class_="box")] if box.is_fold else []
+    room = 6 if box.is_fold else 0
+    frame = tag("rect", x=1.5, y=1.5, width=WIDTH - 3 - room, height=n(high - 3 - room), rx=6, class_="box")
+    mark = tag("rect", x=5, y=5, width=6, height=n(high - 10 - room), rx=3, class_=box.style)
+    lines = [tag("text", cut(box.name, NAME_CHARS), x=17, y=18, class_="name")]
+    lines += [
+        tag("text", cut(text, LINE_CHARS), x=17, y=18 + LINE * at) for at, text in enumerate(box.told, start=1) if text
+    ]
+    parts = [titled(joined([*behind, frame, mark, *lines]), box.title, box.link)]
+    y, x = 18 + LINE * (len(box.told) + 1), 17.0
+    for text, link in box.links:
+        parts.append(tag("a", tag("text", text, x=n(x), y=y, class_="to"), href=link, tabindex=-1))
+        x += 7 * len(text) + 12
+    style = "critical" if is_critical else None
+    return tag("svg", *parts, x=n(left), y=n(top), width=WIDTH, height=n(high), class_=style)
+
+
+def _box(stage: Stage) -> NodeBox:
+    node = stage.node
+    usd = "" if stage.usd is None else f"${stage.usd:.4f}"
+    turns = counted(len(node.turns), "turn") if node.turns else ""
+    told = (_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd))
+    link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
+    title = _dotted(node.id, *told, node.reason)
+    return NodeBox(node.id, told, _style(stage.outcome), link, title, tuple(_links(stage)))
+
+
+def _links(stage: Stage) -> Iterator[tuple[str, str]]:
+    """To the first of its findings, and to the first file that it changed."""
+    if stage.findings:
+        yield counted(len(stage.findings), "finding"), to(finding_id(stage.findings[0]))
+    if stage.files:
+        turn, file = stage.files[0]
+        yield sizes(stage.files), file_link(file.path, turn=turn)
+
+
+def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
+    own = [known[name] for name in fold.nodes]
+    turns, costs = sum(len(stage.node.turns) for stage in own), [stage.usd for stage in own if stage.usd is not None]
+    usd = f"${sum(costs):.4f}" if costs else ""
+    outcome, how = _came_to(fold, own)
+    took = [stage.time for stage in own if stage.time]
+    time = (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
+    size = _fold_size(fold, known)
+    told = (_dotted(*((how, size) if fold.kind == "stage" else (size, how))),
+            _dotted(counted(turns, "turn") if turns else "", usd, seconds(time)))  # fmt: skip
+    found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
+    links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
+    title = _dotted(fold.node if fold.kind == "stage" else f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
+    return NodeBox(fold.node, told, _style(outcome), to(fold_id(fold)), title, links, is_fold=True)
+
+
+def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
+    """The outcome that a fold shows, and the words: a loop's last, of nodes that are alike each with its number."""
+    if fold.kind == "stage":
+        return own[0].outcome, own[0].outcome
+    if fold.kind == "loop":
+        last = next((stage.outcome for stage in reversed(own) if stage.node.outcome), own[-1].outcome)
+        return last, last
+    counts = Counter(stage.outcome for stage in own)
+    by_rank = sorted(counts, key=lambda word: (_WORST.index(word) if word in _WORST else len(_WORST), word))
+    return by_rank[0], ", ".join(f"{counts[word]:,} {word}" for word in by_rank) if len(counts) > 1 else by_rank[0]
+
+
+def _style(outcome: str) -> str:
+    """The class of an outcome's colour; one that is not known has none of its own."""
+    known = outcome if outcome in _WORST else "idle"
+    return _STYLES.get(known, known)
+
+
+def _dotted(*parts: str) -> str:
+    return " · ".join(filter(None, parts))
+
+
+def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
+    """A node's line of the list."""
+    node, files = stage.node, stage.files
+    turns = joined(
+        part for turn in stage.turns for part in (", ", tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
+    )
+    after = [part for name in before for part in (", ", tag("a", name, href=to(node_id(name))))]
+    found = [part for at in stage.findings for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
+    changed = [_changed(turn, file.path, file.added, file.deleted) for turn, file in files[:MOST_FILES]]
+    more = f"and {len(files) - MOST_FILES:,} more" if len(files) > MOST_FILES else None
+    cells = (
+        joined([tag("b", node.id) if is_critical else node.id, tag("small", " waited for") if is_critical else None]),
+        _dotted(stage.outcome, node.reason),
+        node.agent or node.kind,
+        Html(turns[2:]),
+        "" if stage.usd is None else f"${stage.usd:.4f}",
+        seconds(stage.seconds),
+        joined(after[1:]),
+        joined(found[1:]),
+        joined([*changed, more]),
+    )
+    return row(cells, id=node_id(node.id))
+
+
+def _changed(turn: str, path: str, added: int, deleted: int) -> Html:
+    link = file_link(path, turn=turn)
+    return tag("div", tag("a", path, href=link), f" +{added:,} −{deleted:,}", id=f"e={turn}&f={path}")

@@ -1,0 +1,134 @@
+"""What a run's nodes did: turns, times, cost, findings, changed files; which of them took the time. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from vibe_gate.domain.event import Graph, Node
+from vibe_gate.report import queries
+from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View
+from vibe_gate.report.layers import comes_after
+
+SECOND_LOOK = "second-look-"
+"""How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
+
+
+class Stage(Struct, frozen=True):
+    """A node with all that is known of it.
+
+    `findings` are indexes of the summary's; `usd` is None if it is not known.
+    """
+
+    node: Node
+    time: NodeTime | None
+    turns: tuple[TurnView, ...]
+    usd: float | None
+    findings: tuple[int, ...]
+
+    @property
+    def outcome(self) -> str:
+        """How it came out, or else its status, in lower case."""
+        return self.node.outcome or self.node.status.lower()
+
+    @property
+    def seconds(self) -> float | None:
+        """From its beginning to its end."""
+        return None if self.time is None else (self.time.end - self.time.start) / 1000
+
+    @property
+    def kind(self) -> str:
+        """Of its cost: judge, second look, or agent."""
+        if self.node.kind != "judge":
+            return "agent"
+        name = self.node.id
+        return "second look" if name.startswith(SECOND_LOOK) or f"-{SECOND_LOOK}" in name else "judge"
+
+    @property
+    def files(self) -> list[tuple[str, FileView]]:
+        """The files that its turns changed, each with its turn."""
+        return [(turn.id, file) for turn in self.turns for file in turn.files]
+
+
+def stages(view: View) -> dict[str, Stage]:
+    """The nodes of the graph, and whatever else had turns or cost something, by id."""
+    turns: dict[str, list[TurnView]] = defaultdict(list)
+    for turn in view.turns:
+        turns[turn.node].append(turn)
+    by_node = view.summary.cost.by_node if view.summary else {}
+    found = _findings(view)
+    nodes = {node.id: node for node in view.graph.nodes}
+    for name in [*by_node, *turns]:
+        kind = turns[name][0].kind if turns.get(name) else ""
+        nodes.setdefault(name, Node(id=name, kind=kind or "stage"))
+    return {
+        name: Stage(
+            node,
+            view.times.get(name),
+            tuple(turns.get(name, ())),
+            by_node.get(name, node.usd),
+            tuple(found.get(name, ())),
+        )
+        for name, node in nodes.items()
+    }
+
+
+def _findings(view: View) -> dict[str, list[int]]:
+    """Findings by the node that found them: of a judge by its votes, of a check if one node alone has checks."""
+    found: dict[str, list[int]] = defaultdict(list)
+    if view.summary is None:
+        return found
+    checks = [node.id for node in view.graph.nodes if node.kind == "checks"]
+    for index, finding in enumerate(view.summary.findings):
+        names: dict[str, None] = {}
+        for _, criterion in queries.sources(finding, view.summary):
+            votes = [vote for vote in criterion.votes if vote.turn and queries.has_evidence(vote, finding)]
+            turns = (vote.turn.split("/") for vote in votes if vote.turn.startswith("nodes/"))
+            names |= dict.fromkeys(parts[1] for parts in turns)
+            if criterion.kind == "check" and len(checks) == 1:
+                names[checks[0]] = None
+        for name in names:
+            found[name].append(index)
+    return found
+
+
+def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
+    """The nodes that the run's end waited for, the first first: each is the last to end of those that the next follows.
+
+    Empty if no time is known. Of nodes that end at once a stage counts before its own checks and judges.
+    """
+    before, kinds = comes_after(graph), {node.id: node.kind for node in graph.nodes}
+
+    def last(names: Iterable[str]) -> str:
+        known = [name for name in names if name in times and name not in path]
+        return max(known, key=lambda name: (times[name].end, kinds[name] not in ("checks", "judge"), name), default="")
+
+    path: list[str] = []
+    name = last(before)
+    while name:
+        path.append(name)
+        name = last(before[name])
+    return path[::-1]
+
+
+def span(times: Iterable[NodeTime]) -> tuple[int, int]:
+    """From the first beginning to the last end."""
+    known = list(times)
+    return (min(each.added for each in known), max(each.end for each in known)) if known else (0, 0)
+
+
+def seconds(value: float | None) -> str:
+    """A time as people read it; "" if it is not known."""
+    if value is None:
+        return ""
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def sizes(files: Sequence[tuple[str, FileView]]) -> str:
+    """How many lines were added and deleted."""
+    return f"+{sum(file.added for _, file in files):,} −{sum(file.deleted for _, file in files):,}" if files else ""
