@@ -132,7 +132,7 @@ def criteria(site: Site) -> Html | None:
          [(words[word], _link(criterion=name, said=word)) for word in feedback.WORDS])
         for name, words in most
     ]  # fmt: skip
-    return _by_row("findings", "Findings by criterion, and what people said", "Criterion", series, rows)
+    return _by_row("findings", "Findings by criterion, and what people said", ("Criterion", "Found"), series, rows)
 
 
 def authors(site: Site) -> Html | None:
@@ -148,7 +148,7 @@ def authors(site: Site) -> Html | None:
          [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
         for name, one, link in every
     ]  # fmt: skip
-    return _by_row("authors", "Who wrote the change", "Author", series, rows)
+    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows)
 
 
 def calibration(site: Site) -> Iterator[Html]:
@@ -205,7 +205,7 @@ def _over_time(
 def _by_row(
     name: str,
     title: str,
-    head: str,
+    heads: tuple[str, str],
     series: Sequence[Series],
     rows: Sequence[tuple[str, str, str, Sequence[tuple[int, str]]]],
 ) -> Html:
@@ -218,7 +218,7 @@ def _by_row(
     more = len(rows) - MOST_ROWS
     about = joined([svg.legend(series), tag("p", f"and {more:,} more", class_="none") if more > 0 else None])
     drawn = svg.rows(bars[:MOST_ROWS], series)
-    return svg.figure(name, title, drawn, about, (head, "", *(one.name for one in series)), lines)
+    return svg.figure(name, title, drawn, about, (*heads, *(one.name for one in series)), lines)
 
 
 def _link(span: DaySpan | None = None, **only: str) -> str:

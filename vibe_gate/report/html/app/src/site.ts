@@ -49,6 +49,13 @@ const chips = h("span", {});
 const told = h("p", { class: "told", role: "status" });
 const reset = h("button", { type: "button", onclick: () => (location.hash = "#sort=-time") }, "all runs");
 
+const watcher = new IntersectionObserver((entries) => {
+  if (!entries.at(-1)?.isIntersecting) return;
+  draw();
+  watcher.unobserve(more); // it is told again if there is still room
+  if (rows.childElementCount < shown.length) watcher.observe(more);
+}, { rootMargin: "600px" });
+
 /** First days of the spans that end with the newest run. */
 function PERIODS(): [from: string, text: string][] {
   const last = Date.parse(newest);
@@ -94,6 +101,8 @@ function show(selection: Selection): void {
   shown = selected(data.runs, data, selection);
   fill(rows);
   draw();
+  watcher.unobserve(more);
+  watcher.observe(more);
   for (const { column, head } of heads) {
     if (column === selection.sort) head.setAttribute("aria-sort", selection.descending ? "descending" : "ascending");
     else head.removeAttribute("aria-sort");
@@ -145,6 +154,5 @@ list.append(rows);
 list.after(more);
 note.textContent = (note.textContent ?? "").replace(/^The newest .*?them\.\s*/, "");
 tools.append(search, ...Object.values(selects), period, days, chips, reset, told);
-new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && draw(), { rootMargin: "600px" }).observe(more);
 addEventListener("hashchange", () => follow());
 follow(true);

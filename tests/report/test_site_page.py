@@ -1,0 +1,198 @@
+"""The index of a site in Chromium: sorted, filtered, led to by pictures; by mouse, keyboard and reader of screens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from summaries import summary
+from test_site import BOTH, entry, failed, label, site_of
+from written_runs import ATTACK
+
+from vibe_gate.domain.summary import Cost
+from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
+from vibe_gate.receipts.verify import Verification
+from vibe_gate.report.site import Site, index_page
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed here"),
+]
+
+MANY = 10_000
+
+
+def small(attack: str = "") -> Site:
+    runs = [
+        (entry(number, cost_usd=number / 10, cost_basis="known", duration_ms=number * 100, added=number), summary())
+        for number in range(3, 32)
+    ]
+    commits = tuple(
+        (ChangeIdentity(name * 40, "", "", "", title=f"title {name}{attack}"), CommitStatus(word, why=f"why{attack}"))
+        for name, word in (("a", "reviewed"), ("b", "missing"))
+    )
+    model = f"m{attack}"
+    odd = (entry(33, cost_usd=1.0, author="agent"), summary(cost=Cost(usd=1.0, basis="known", by_model={model: 1.0})))
+    return site_of(
+        *BOTH, odd, *runs, (entry(40, outcome="fail", author="agent", cost_usd=0.25), failed("f" * 16)),
+        labels=[label(right=False)], title=f"a title{attack}", commits="HEAD",
+        coverage=Verification(commits, "", "", strict=False),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("site")
+    many = site_of(*((entry(at % 400, outcome="fail" if at % 9 == 0 else "pass", cost_usd=at / 1e4), summary())
+                     for at in range(MANY)), title="a title of a commit, as long as people write them")  # fmt: skip
+    made = {"small": small(), "hostile": small(ATTACK), "many": many}
+    for name, site in made.items():
+        (folder / f"{name}.html").write_text(index_page(site), "utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in made}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=shutil.which("chromium"))
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A tab in which nothing may go wrong, and nothing may be asked of a network."""
+    context = browser.new_context(viewport={"width": 1300, "height": 900}, color_scheme="light")
+    opened = context.new_page()
+    faults: list[str] = []
+    opened.on("console", lambda message: faults.append(message.text))
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on("request", lambda asked: None if asked.url.startswith("file:") else faults.append(asked.url))
+    yield opened
+    context.close()
+    assert not faults
+
+
+def column(tab: Page, number: int) -> list[str]:
+    return tab.locator(f"#list tbody td:nth-child({number})").all_inner_texts()
+
+
+def test_a_bar_leads_to_its_runs_and_back(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    expect(tab.locator(".told")).to_contain_text("33 runs: 31 pass, 2 fail")
+    tab.locator("#runs-over-time rect.fail").last.click()
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail · $0.2500 (a-model $0.2500)")
+    expect(tab.locator("#runs h2")).to_be_in_viewport()
+    expect(tab.locator("#list tbody tr")).to_have_count(1)
+    assert column(tab, 2) == ["fail"]
+    tab.get_by_role("button", name="Remove the filter 2026-11-14").click()
+    expect(tab.locator(".told")).to_contain_text("2 of 33 runs")
+    tab.go_back()
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
+    tab.get_by_role("button", name="all runs").click()
+    expect(tab.locator(".told")).to_contain_text("33 runs: 31 pass")
+
+
+def test_the_figures_below_a_picture_lead_there_for_the_keyboard(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    fold = tab.locator("#findings summary")
+    fold.focus()
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "quality/types"
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
+    assert tab.evaluate("location.hash") == "#criterion=quality%2Ftypes&said=wrong"
+    expect(tab.get_by_role("button", name="Remove the filter said: wrong")).to_be_visible()
+    assert tab.locator("svg a[tabindex='-1']").count() == tab.locator("svg a").count() > 0
+
+
+def test_heads_sort_and_say_so(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    times = column(tab, 1)
+    assert times == sorted(times, reverse=True)
+    cost = tab.get_by_role("button", name="USD")
+    cost.focus()
+    tab.keyboard.press("Enter")
+    head = tab.locator("th:has-text('USD')")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    costs = [float(text) for text in column(tab, 7)]
+    assert costs == sorted(costs, reverse=True)
+    expect(tab.locator("th[aria-sort]")).to_have_count(1)
+    tab.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    assert [float(text) for text in column(tab, 7)] == sorted(costs)
+    assert tab.evaluate("location.hash") == "#sort=usd"
+    expect(cost).to_be_focused()
+
+
+def test_fields_filter_and_the_address_keeps_it(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    tab.get_by_label("Filter runs").fill("claude code")
+    expect(tab.locator(".told")).to_contain_text("2 of 33 runs")
+    tab.get_by_label("Outcome", exact=True).select_option("fail")
+    tab.get_by_label("Period").select_option("the newest day")
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
+    tab.reload()
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
+    expect(tab.get_by_label("Filter runs")).to_have_value("claude code")
+    tab.goto(f"{pages['small']}#outcome=nothing&from=%E0&x=y")
+    expect(tab.locator(".told")).to_contain_text("0 of 33 runs")
+    tab.goto(f"{pages['small']}#commits-reviewed")
+    expect(tab.locator("#commits-reviewed")).to_contain_text("title a")
+    expect(tab.locator("#commits-reviewed table")).to_be_visible()
+
+
+def test_ten_thousand_runs_scroll(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["many"])
+    assert Path(pages["many"].removeprefix("file://")).stat().st_size < 5_000_000
+    assert tab.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") < 5_000
+    expect(tab.locator(".told")).to_contain_text("10,000 runs: 8,888 pass, 1,112 fail")
+    assert 0 < tab.locator("#list tbody tr").count() <= 400
+    for most in (400, 600, 800):
+        tab.evaluate("scrollTo(0, document.body.scrollHeight)")
+        tab.wait_for_function(f"document.querySelectorAll('#list tbody tr').length >= {most}")
+    tab.get_by_role("button", name="USD").click()
+    expect(tab.locator("#list tbody td:nth-child(7)").first).to_have_text("0.9999")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["small", "hostile"])
+def test_nothing_of_others_runs_and_axe_has_nothing_to_say(tab: Page, pages: dict[str, str], name: str, scheme) -> None:
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(pages[name])
+    for fold in tab.locator("summary").all():
+        fold.click()
+    assert tab.evaluate("window.ran") is None
+    found = Axe().run(tab)
+    assert found.violations_count == 0, found.generate_report()
+    assert "\u202e" not in tab.locator("body").inner_text()
+    tab.get_by_label("Model", exact=True).select_option(index=2)
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
+
+
+def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page, pages: dict[str, str]) -> None:
+    bare = browser.new_context(java_script_enabled=False, viewport={"width": 1300, "height": 900}).new_page()
+    bare.goto(pages["many"])
+    expect(bare.locator("#list tbody tr")).to_have_count(300)
+    expect(bare.locator("#told")).to_contain_text("The newest 300; scripts show all")
+    expect(bare.locator("#runs-over-time svg rect.fail").first).to_be_visible()
+    bare.context.close()
+    tab.goto(pages["small"])
+    static = [row.inner_text() for row in tab.locator("#list tbody tr").all()]
+    tab.emulate_media(media="print")
+    expect(tab.locator("#tools")).to_be_hidden()
+    expect(tab.locator("#runs-over-time svg")).to_be_visible()
+    assert len(static) == 33
+
+
+def test_a_row_is_the_same_with_scripts_and_without(browser: Browser, tab: Page, pages: dict[str, str]) -> None:
+    bare = browser.new_context(java_script_enabled=False, viewport={"width": 1300, "height": 900}).new_page()
+    bare.goto(pages["hostile"])
+    tab.goto(pages["hostile"])
+    rows = "#list tbody tr"
+    assert tab.locator(rows).all_inner_texts() == bare.locator(rows).all_inner_texts()
+    bare.context.close()
