@@ -24,6 +24,7 @@ class Growing:
         self.nodes: list[Node] = []
         self.edges: list[tuple[str, str]] = []
         self.times: dict[str, NodeTime] = {}
+        self.ends: dict[str, int] = {}
         self.turns: list[TurnView] = []
         self.usd: dict[str, float] = {}
         self.attack = attack
@@ -33,10 +34,12 @@ class Growing:
         name += self.attack
         number = len(self.nodes)
         took = {"stage": STAGE_MS, "judge": JUDGE_MS}.get(kind, CHECKS_MS) * (1 + number % 3)
-        added = max((self.times[one].end for one in after), default=BEGAN)
+        added = max((self.ends[one] for one in after), default=BEGAN)
         start = added + WAIT_MS * (number % 3)
         self.edges += [(one, name) for one in after]
-        self.times[name] = NodeTime(added, start, start + took)
+        self.ends[name] = added if outcome == "skipped" else start + took
+        if outcome != "skipped":
+            self.times[name] = NodeTime(added, start, start + took)
         asks = kind in ("stage", "judge") and outcome != "skipped"
         if asks:
             self.usd[name] = 0.0125 * (1 + number % 7)

@@ -66,6 +66,7 @@ def test_everything_that_decides_is_there_without_scripts(text: str) -> None:
         "judge-quality/turn-001", "fix/turn-001", "judge-quality/turn-002",
     ]  # fmt: skip
     assert "judge-quality" in main.xpath("//svg[contains(@class, 'nodes')]/svg//text()")
+    assert "judge-quality" in main.xpath("//figure[@id='time']//td//text()")
 
 
 def test_its_data_has_the_files_with_contents_and_the_events_of_each_turn(text: str) -> None:
@@ -134,7 +135,7 @@ def test_lines_of_a_binary_file_are_not_counted() -> None:
 
 
 def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
-    rows = html.fromstring(text).xpath("//section[@id='cost']//table[1]//tr")
+    rows = html.fromstring(text).xpath("(//table[@class='costs'])[1]//tr")
     assert [[cell.text_content() for cell in row] for row in rows][:2] == [
         ["Stage", "Turns", "Tokens in", "Tokens out", "US dollars"],
         ["judge-quality", "2", "1,200", "34", "$0.0125"],

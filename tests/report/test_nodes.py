@@ -76,8 +76,36 @@ def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
     times = {name: NodeTime(0, 0, end) for name, end in ends.items()}
     assert critical_path(graph, times) == ["a", "c", "d"]
     assert critical_path(graph, {}) == []
+    skipped = {name: time for name, time in times.items() if name != "c"}
+    assert critical_path(Graph("run", graph.nodes, (("a", "c"), ("c", "d"))), skipped) == ["a", "d"]
     circle = Graph("run", graph.nodes, (*edges, ("d", "a")))
     assert critical_path(circle, times) == ["a", "c", "d"]
+
+
+def test_cost_is_stacked_by_kind_and_tokens_by_what_they_were_paid_as(large: html.HtmlElement) -> None:
+    stages, models, tokens = (large.get_element_by_id(name) for name in ("cost-stages", "cost-models", "tokens"))
+    assert texts(stages, "li") == ["judge", "agent"]
+    rows = [texts(row, "td") for row in stages.iter("tr")][1:]
+    assert rows[0][0].startswith("fix-")
+    assert [sum(float(cell[1:]) for cell in row[1:3]) for row in rows] == pytest.approx(
+        [float(row[3][1:]) for row in rows]
+    )
+    assert "others" in "".join(stages.find("svg").itertext())
+    assert len(models.xpath(".//svg//rect")) == 6
+    assert texts(tokens, "li") == ["input", "read from cache", "output"]
+    assert "plan, read from cache: 6,000" in texts(html.fromstring(page_of(workflow(1))), "title")
+
+
+def test_time_waited_is_apart_from_the_model_and_tools() -> None:
+    shown = html.fromstring(page_of(review())).get_element_by_id("time")
+    told = [text.split(", ")[1] for text in texts(shown, "title") if text.startswith("second-look-quality,")]
+    assert told == ["waiting: 3.0 s", "model: 27.0 s"]
+    built = html.fromstring(page_of(workflow(1))).get_element_by_id("time")
+    spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
+    assert spans == ["waiting: 1.5 s", "model: 21.0 s", "tools: 21.0 s", "model: 42.0 s"]
+    line = next(texts(row, "td") for row in built.iter("tr") if "build-00" in texts(row, "td"))
+    assert line == ["build-00", "1 min 3 s", "21.0 s", "", "1.5 s", "1 min 26 s"]
+    assert "gate-00" not in texts(built, "td")
 
 
 def test_names_of_others_are_text_in_every_picture() -> None:

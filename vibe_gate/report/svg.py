@@ -29,6 +29,9 @@ NAME_CHARS, TICK_CHARS = 30, 10
 MOST_TITLE = 300
 """Characters of a title."""
 
+TIMES = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
+"""Units of a time axis, in seconds."""
+
 STYLES = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")
 """Colours that people tell apart who do not see all; the last is for what is left over."""
 
@@ -62,6 +65,24 @@ class Range(Struct, frozen=True):
 
     name: str
     interval: Interval
+    shown: str
+    link: str = ""
+
+
+class Span(Struct, frozen=True):
+    """Part of a lane, from `start` to `end` in seconds, in the colour of the series with that index."""
+
+    start: float
+    end: float
+    series: int
+    shown: str
+
+
+class Lane(Struct, frozen=True):
+    """What somebody did over time; `shown` is how long it took."""
+
+    name: str
+    spans: tuple[Span, ...]
     shown: str
     link: str = ""
 
@@ -112,6 +133,24 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
                 drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
                 x += length
     return _svg(len(bars) * ROW, drawn)
+
+
+def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
+    """Lanes one below the other, above a time axis from 0 to `seconds`."""
+    room, base, drawn = WIDTH - NAME - FIGURE, len(found) * ROW, list[Html]()
+    unit, name = next(one for one in TIMES if seconds > 2 * one[0] or one is TIMES[-1])
+    for mark in (mark for mark in ticks(seconds / unit) if mark <= seconds / unit):
+        x = NAME + mark * unit / (seconds or 1) * room
+        drawn.append(tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid"))
+        drawn.append(tag("text", f"{mark:g} {name}", x=n(x), y=base + 14, class_="tick middle"))
+    for at, lane in enumerate(found):
+        drawn += _named(lane.name, lane.shown, lane.link, at * ROW)
+        for span in lane.spans:
+            x, length = NAME + span.start / (seconds or 1) * room, (span.end - span.start) / (seconds or 1) * room
+            one = series[span.series]
+            box = _box(x, at * ROW + 4, max(length, 0.75), ROW - 8, one.style)
+            drawn.append(titled(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
+    return _svg(base + BOTTOM, drawn)
 
 
 def ranges(found: Sequence[Range]) -> Html:

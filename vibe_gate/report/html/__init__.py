@@ -3,7 +3,7 @@
 view       what is shown, read from the bundle
 authors    which turns of captured sessions wrote the changed lines
 document   the page as it is without scripts
-nodes      the graph as a picture; stages: what its nodes did; addresses: what links lead to
+nodes      the graph as a picture; costs: dollars, tokens and time; stages: what nodes did; addresses: of links
 app/       what scripts add, in TypeScript; built by `nox -s page` into page.js, page.css, and the site's
 """
 

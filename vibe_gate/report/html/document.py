@@ -13,7 +13,7 @@ from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.html import nodes
+from vibe_gate.report.html import costs, nodes
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.stages import stages
@@ -371,10 +371,13 @@ def _cost(view: View) -> Iterator[Html]:
     recorded = sum(turn.usd or 0 for turn in view.turns) if queries.recorded(summary) else 0
     if recorded:
         yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
+    known = stages(view)
+    yield from costs.pictures(view, known)
+    yield tag("h3", "By stage and model")
     by_node = summary.cost.by_node
-    stages = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
-    if stages:
-        yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), stages, class_="costs")
+    shown = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
+    if shown:
+        yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
     if by_model := summary.cost.by_model:
         yield table(
             ("Model", "US dollars"), [row((name, dollars(usd))) for name, usd in by_model.items()], class_="costs"

@@ -102,7 +102,14 @@ def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
     before, kinds = comes_after(graph), {node.id: node.kind for node in graph.nodes}
 
     def last(names: Iterable[str]) -> str:
-        known = [name for name in names if name in times and name not in path]
+        """Of these; a node without a time, which was skipped, stands for what it comes after."""
+        known, seen, waiting = list[str](), set(path), list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                known += [name] if name in times else []
+                waiting += before[name] if name not in times else []
         return max(known, key=lambda name: (times[name].end, kinds[name] not in ("checks", "judge"), name), default="")
 
     path: list[str] = []

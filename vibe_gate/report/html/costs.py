@@ -1,0 +1,224 @@
+"""What a run cost, and where its time went, as pictures with their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from vibe_gate.domain.event import Graph
+from vibe_gate.report import queries, svg
+from vibe_gate.report.folds import folded
+from vibe_gate.report.html.addresses import node_id, place_link, to
+from vibe_gate.report.html.stages import Stage, critical_path, seconds, span
+from vibe_gate.report.html.view import TurnView, View
+from vibe_gate.report.markup import Html, joined, row, tag
+from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
+
+MOST_ROWS, MOST_LANES = 20, 40
+"""Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table alone."""
+
+FINEST = 400
+"""Parts of the run's time that are told apart in a lane; calls that are nearer to each other are one."""
+
+KINDS = (Series("judge", "s0"), Series("agent", "s4"), Series("second look", "s3"), Series("not told apart", "s7"))
+TOKENS = (Series("input", "s0"), Series("read from cache", "s6"), Series("output", "s1"))
+WORK = (Series("model", "s0"), Series("tools", "s4"), Series("checks", "s2"), Series("waiting", "s7"))
+_MODEL, _TOOLS, _CHECKS, _WAITING = range(len(WORK))
+
+_ASKS = frozenset({"judge", "stage", "agent"})
+"""Kinds of nodes that do nothing but in their turns."""
+
+Interval = tuple[int, int]
+
+
+def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+    """Dollars by stage and by model, tokens by stage, and the run's time."""
+    recorded = view.summary is not None and queries.recorded(view.summary)
+    when = " when the answers were recorded" if recorded else ""
+    links = {name: to(node_id(name)) for name in known}
+    whose = _whose(view.graph) if len(known) > MOST_ROWS else {}
+    by_stage = _summed({name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose)
+    by_model = _by_model(view, known, recorded)
+    tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
+    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, dollars, links)
+    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, dollars, {})
+    yield from _rows("tokens", "Tokens by stage", tokens, TOKENS, _count, links)
+    yield from _time(view, known)
+
+
+def _whose(graph: Graph) -> dict[str, str]:
+    """The stage or loop that stands for a node in the picture of a large graph."""
+    return {name: fold.node for fold in folded(graph)[1] for name in fold.nodes}
+
+
+def _summed(figures: Mapping[str, list[float]], whose: Mapping[str, str]) -> dict[str, list[float]]:
+    """Figures of nodes as those of what stands for them."""
+    sums: dict[str, list[float]] = {}
+    for name, each in figures.items():
+        own = sums.setdefault(whose.get(name, name), [0.0] * len(each))
+        own[:] = [one + other for one, other in zip(own, each, strict=True)]
+    return sums
+
+
+def _usd(stage: Stage, recorded: bool) -> float:
+    return sum(turn.usd or 0.0 for turn in stage.turns) if recorded else stage.usd or 0.0
+
+
+def _by_kind(stage: Stage, usd: float) -> list[float]:
+    return [usd if stage.kind == kind.name else 0.0 for kind in KINDS]
+
+
+def _by_model(view: View, known: Mapping[str, Stage], recorded: bool) -> dict[str, list[float]]:
+    """Dollars of each model by kind. What the summary has of it beyond that of the turns cannot be told apart."""
+    totals = {} if recorded or view.summary is None else dict(view.summary.cost.by_model)
+    found: dict[str, list[float]] = {name: [0.0] * len(KINDS) for name in totals}
+    for stage in known.values():
+        for turn in stage.turns:
+            if turn.model and turn.usd:
+                own = found.setdefault(turn.model, [0.0] * len(KINDS))
+                at = next(number for number, kind in enumerate(KINDS) if kind.name == stage.kind)
+                own[at] += turn.usd
+    for model, total in totals.items():
+        own = found[model]
+        if sum(own) > total * 1.001:  # its turns asked other models, too
+            found[model] = [0.0] * (len(KINDS) - 1) + [total]
+        else:
+            own[-1] = total - sum(own) if total - sum(own) > total * 0.001 else 0.0
+    return {model: own for model, own in found.items() if sum(own)}
+
+
+def _tokens_of(turns: Iterable[TurnView]) -> list[float]:
+    read = sum(turn.cache_read_tokens for turn in turns)
+    return [sum(turn.input_tokens for turn in turns) - read, read, sum(turn.output_tokens for turn in turns)]
+
+
+def dollars(usd: float) -> str:
+    """A cost."""
+    return f"${usd:.4f}"
+
+
+def _count(tokens: float) -> str:
+    return f"{tokens:,.0f}"
+
+
+def _rows(
+    name: str,
+    title: str,
+    figures: Mapping[str, list[float]],
+    series: Sequence[Series],
+    told: Callable[[float], str],
+    links: Mapping[str, str],
+) -> Iterator[Html]:
+    """Bars, the longest first, with a legend of the series that have figures, and their table; of nothing, nothing."""
+    ranked = sorted((one for one, each in figures.items() if sum(each)), key=lambda one: (-sum(figures[one]), one))
+    if not ranked:
+        return
+    bars = [
+        Bar(one, tuple(Part(each, told(each)) for each in figures[one]), told(sum(figures[one])), links.get(one, ""))
+        for one in ranked
+    ]
+    used = [at for at in range(len(series)) if any(figures[one][at] for one in ranked)]
+    lines = [
+        row((svg.linked(bar.name, bar.link), *(told(figures[bar.name][at]) for at in used), bar.shown)) for bar in bars
+    ]
+    shown = bars if len(bars) <= MOST_ROWS else bars[: MOST_ROWS - 1]
+    if len(shown) < len(bars):  # one bar would be longer than all that people compare
+        rest = sum(sum(figures[one]) for one in ranked[MOST_ROWS - 1 :])
+        shown = [*shown, Bar(f"{len(bars) - len(shown):,} others", (), told(rest))]
+    legend = [series[at] for at in used]
+    head = "Stage" if links else "Model"
+    heads = (head, *(one.name for one in legend), "all")
+    yield svg.figure(name, title, svg.rows(shown, series), svg.legend(legend), heads, lines)
+
+
+class Worked(Struct, frozen=True):
+    """How a node spent its time: (start, end, index of WORK), in milliseconds since 1970, in their order."""
+
+    stage: Stage
+    spans: tuple[tuple[int, int, int], ...]
+
+    def ms(self, kind: int) -> int:
+        """Of one kind."""
+        return sum(end - start for start, end, of in self.spans if of == kind)
+
+
+def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
+    begun, ended = span(view.times.values())
+    fine = max((ended - begun) // FINEST, 1)
+    worked = [_worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"]
+    worked = sorted((one for one in worked if one.spans), key=lambda one: (one.spans[0], one.stage.node.id))
+    if not worked:
+        return
+    waited = set(critical_path(view.graph, view.times))
+    ranked = sorted(worked, key=lambda one: (one.stage.node.id not in waited, one.spans[0][0] - one.spans[-1][1]))
+    kept = {one.stage.node.id for one in ranked[:MOST_LANES]}
+    lanes = [_lane(one, begun) for one in worked if one.stage.node.id in kept]
+    drawn = svg.lanes(lanes, WORK, (ended - begun) / 1000)
+    sums = [sum(one.ms(kind) for one in worked) for kind in range(len(WORK))]
+    told = ", ".join(f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms)
+    less = f" The {len(worked) - len(lanes):,} shorter ones stand in the table." if len(worked) > len(lanes) else ""
+    about = tag("p", f"From beginning to end {seconds((ended - begun) / 1000)}; added up: {told}.{less}", class_="none")
+    series = [one for one, ms in zip(WORK, sums, strict=True) if ms]
+    heads = ("Node", *(one.name for one in WORK), "all")
+    yield svg.figure("time", "Time", drawn, joined([about, svg.legend(series)]), heads, map(_time_line, worked))
+
+
+def _time_line(one: Worked) -> Html:
+    cells = (seconds(ms / 1000) if (ms := one.ms(kind)) else "" for kind in range(len(WORK)))
+    name = one.stage.node.id
+    return row((tag("a", name, href=to(node_id(name))), *cells, seconds((one.spans[-1][1] - one.spans[0][0]) / 1000)))
+
+
+def _lane(one: Worked, begun: int) -> Lane:
+    stage = one.stage
+    spans = tuple(
+        Span((start - begun) / 1000, (end - begun) / 1000, kind, seconds((end - start) / 1000))
+        for start, end, kind in one.spans
+    )
+    link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(stage.node.id))
+    return Lane(stage.node.id, spans, seconds((one.spans[-1][1] - one.spans[0][0]) / 1000), link)
+
+
+def _worked(stage: Stage, fine: int) -> Worked:
+    """Calls of tools within turns are tools, the rest of a turn is the model; an agent outside of its turns waits.
+
+    Calls that are less than `fine` apart are one.
+    """
+    time = stage.time
+    if time is None:
+        return Worked(stage, ())
+    turns = [(turn.started, turn.ended or time.end) for turn in stage.turns]
+    calls = [(call.start, call.end) for turn in stage.turns for call in turn.calls if call.end is not None]
+    outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
+    covers = [(_merged(calls, fine), _TOOLS), (_merged(turns, 1), _MODEL), ([(time.start, time.end)], outside),
+              ([(time.added, time.start)], _WAITING)]  # fmt: skip
+    edges = sorted({edge for intervals, _ in covers for interval in intervals for edge in interval})
+    edges = [edge for edge in edges if time.added <= edge <= time.end]
+    spans: list[tuple[int, int, int]] = []
+    at = [0] * len(covers)
+    for start, end in pairwise(edges):
+        for number, (intervals, kind) in enumerate(covers):
+            while at[number] < len(intervals) and intervals[at[number]][1] <= start:
+                at[number] += 1
+            if at[number] < len(intervals) and intervals[at[number]][0] <= start:
+                if spans and spans[-1][1:] == (start, kind):
+                    spans[-1] = (spans[-1][0], end, kind)
+                else:
+                    spans.append((start, end, kind))
+                break
+    return Worked(stage, tuple(spans))
+
+
+def _merged(intervals: Iterable[Interval], apart: int) -> list[Interval]:
+    """Those that overlap, or are less than so much apart, as one; none is empty."""
+    made: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if made and start - made[-1][1] < apart:
+            made[-1] = (made[-1][0], max(made[-1][1], end))
+        else:
+            made.append((start, end))
+    return made
