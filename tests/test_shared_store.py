@@ -288,6 +288,9 @@ def test_runs_there_are_listed_shown_verified_exported_reported_and_cleaned(team
     assert "1 run," in told("bundles", "export", "--store", run[:12], "--otlp", "run.json")
     assert "imported" in told("bundles", "import", "run.tar.gz")
     assert "<html" in told("report", run, "--store", "-o", "-")
+    site = Path(told("report", "--all", "--store", "-o", str(team.place / "site")).strip())
+    assert f"runs/{run}.html" in site.read_text()
+    assert (site.parent / f"runs/{run}.html").is_file()
     assert "0 runs would be deleted" in told("bundles", "clean", "--store", "--dry-run")
 
 

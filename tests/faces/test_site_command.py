@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,3 +97,56 @@ def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_run
     index = repo / ".vibe-artifacts/reports/all/index.html"
     assert done.out == f"{index}\n"
     assert "No runs yet; vibe-gate review records one." in index.read_text()
+
+
+def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, repo, tmp_path):
+    damaged, whole = runs
+    (damaged.directory / "events.ndjson").write_text("{}\n")
+    foreign = repo / f".vibe-artifacts/{'f' * 40}/29991231T235959999Z-00000000"
+    foreign.mkdir(parents=True)
+    begun(repo)  # by this process, so it is running
+    done = report("-o", str(tmp_path / "site"))
+    assert done.code == 0
+    assert f"no page of {damaged.run_id}: " in done.err
+    index = (tmp_path / "site/index.html").read_text()
+    assert damaged.run_id in index and f'href="runs/{whole.run_id}.html"' in index
+    assert f"runs/{damaged.run_id}.html" not in index
+    assert ">foreign<" in index and ">running<" in index
+
+
+def test_a_page_is_written_again_after_something_was_added_to_its_run(runs, report, repo, environ, tmp_path):
+    site = tmp_path / "site"
+    assert report("-o", str(site), "--pages", "1").code == 0
+    assert len([*site.glob("runs/*")]) == 1
+    assert report("-o", str(site)).code == 0
+    page = site / "runs" / f"{runs[0].run_id}.html"
+    page.write_text("old")
+    os.utime(page, (0, 0))
+    assert report("-o", str(site)).code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    site.chmod(0o755)
+    page.unlink()
+    assert report("-o", str(site)).code == 0
+    assert [oct(path.stat().st_mode & 0o777) for path in (site / "runs", page)] == ["0o755", "0o644"]
+
+
+def test_a_run_that_stays_in_the_clone_has_a_page_only_if_asked_for(runs, report, tmp_path):
+    about = runs[0].directory / "run.json"
+    about.write_text(about.read_text().replace("{", '{"shown": {"prompt": "private"},', 1))
+    done = report("-o", str(tmp_path / "site"))
+    assert "note: 1 run without a page: a model was shown what an agent was asked for here" in done.err
+    assert [path.stem for path in tmp_path.glob("site/runs/*")] == [runs[1].run_id]
+    assert f"no page of {runs[0].run_id}" in report("-o", str(tmp_path / "site"), "--prompts").err  # it was edited
+
+
+@pytest.mark.slow  # three processes of their own
+def test_two_at_once_and_one_that_is_ended_leave_whole_files(runs, repo, environ, tmp_path):
+    site = tmp_path / "site"
+    each = [sys.executable, "-m", "vibe_gate", "report", "--all", "-o", str(site)]
+    processes = [subprocess.Popen(each, cwd=repo, env=environ, stdout=subprocess.DEVNULL) for _ in range(3)]
+    processes[2].send_signal(signal.SIGINT)
+    assert [process.wait() for process in processes[:2]] == [0, 0]
+    processes[2].wait()
+    files = tree(site)
+    assert {*files} == {".vibe-gate-site", "index.html", *(f"runs/{run.run_id}.html" for run in runs)}
+    assert all(data.rstrip().endswith(b"</html>") for name, data in files.items() if name.endswith(".html"))

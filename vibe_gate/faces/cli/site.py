@@ -13,7 +13,7 @@ from vibe_gate.domain.bundles import RunEntry, Wanted
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.errors import GateError, RevisionError, UsageError
+from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.authors import page_of
 from vibe_gate.faces.cli.bundles import titles_of
 from vibe_gate.faces.cli.output import complain, now
@@ -51,12 +51,20 @@ def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Pa
     with runs_of(args, environ) as stored:
         entries = stored.bundles.find(**wanted)
         if isinstance(stored, TeamRuns):
-            stored.bundles.fetch(entries)
+            _fetch(stored, entries)
         folder = _folder(args, environ, stored)
         is_new = not folder.index.exists()
         _put_pages(stored, entries, folder, args)
         folder.put_index(index_page(_site(args, environ, stored, entries, folder)))
         return folder.index, is_new
+
+
+def _fetch(stored: TeamRuns, entries: Sequence[RunEntry]) -> None:
+    """Bring the runs; of those that are not what the team uploaded, say so."""
+    try:
+        stored.bundles.fetch([entry for entry in entries if entry.state == "sealed"])
+    except IntegrityError as error:
+        complain(f"vibe-gate: {safe(str(error))}")
 
 
 def _folder(args: argparse.Namespace, environ: Mapping[str, str], stored: StoredRuns) -> PagesFolder:
