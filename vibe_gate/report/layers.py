@@ -252,10 +252,19 @@ def spread(rows: Sequence[Sequence[Slot]], width: float, gap: float) -> float:
     return max((_left(place, width) + _wide(place, width) for row in rows for place in row), default=0.0)
 
 
-def _wanted(place: Slot, number: int) -> float:
-    """Where a place would like to be: below what it comes after, then above what comes after it, and so at last."""
-    joined = place.after if number % 2 else place.before
-    return sum(one.at for one in joined) / len(joined) if joined else place.at
+def _wanted(slot: Slot, number: int) -> float:
+    """Where a place would like to be: below what it comes after, and above what comes after it.
+
+    At last what joins several stays in the middle below them, and what forks above; an edge that passes stays straight.
+    """
+    is_above = number % 2 == 1
+    if number >= SWEEPS // 2:
+        ups, downs = len(slot.before), len(slot.after)
+        is_above = downs > ups if ups != downs else is_above
+        if not slot.group:
+            is_above = bool(slot.before[0].group) and not slot.after[0].group
+    joined = slot.after if is_above else slot.before
+    return sum(one.at for one in joined) / len(joined) if joined else slot.at
 
 
 def _apart(row: Sequence[Slot], wanted: Sequence[float], width: float, gap: float) -> list[float]:

@@ -58,6 +58,7 @@ def stages(view: View) -> dict[str, Stage]:
     for turn in view.turns:
         turns[turn.node].append(turn)
     by_node = view.summary.cost.by_node if view.summary else {}
+    is_paid = view.summary is None or not queries.recorded(view.summary)
     found = _findings(view)
     nodes = {node.id: node for node in view.graph.nodes}
     for name in [*by_node, *turns]:
@@ -68,7 +69,7 @@ def stages(view: View) -> dict[str, Stage]:
             node,
             view.times.get(name),
             tuple(turns.get(name, ())),
-            by_node.get(name, node.usd),
+            by_node.get(name, node.usd) if is_paid else None,
             tuple(found.get(name, ())),
         )
         for name, node in nodes.items()
@@ -130,6 +131,8 @@ def seconds(value: float | None) -> str:
     """A time as people read it; "" if it is not known."""
     if value is None:
         return ""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
     if value < 60:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
