@@ -377,7 +377,7 @@ def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict
         for name in TABS:
             expect(tab.locator(f"#{name} h2").first).to_be_visible()
         for text in ("A number is no text.", "No secret.", "budget", "src/part2/module_2.py", "judge-quality/turn-001",
-                     "Keep the names.", "characters are left out here"):  # fmt: skip
+                     "Keep the names.", "characters left out here"):  # fmt: skip
             expect(tab.locator("main").get_by_text(text).first).to_be_visible()
         if not scripts:
             tab.locator("summary").first.click()

@@ -171,6 +171,12 @@ class FileDiff(Struct, frozen=True):
         """Whether it is part of a labelled case, by both names: material for the rubrics, not code of the project."""
         return all(map(is_case, self.names))
 
+    @property
+    def brought_blob(self) -> str:
+        """The id of the content that is new here; "" of a file that is gone, only moved, or given another mode."""
+        is_new = self.after and (not self.before or self.before.blob != self.after.blob)
+        return self.after.blob if self.after and is_new else ""
+
     def touches(self, globs: tuple[str, ...]) -> bool:
         """Whether either name matches: a move out of the way takes a file out of no check."""
         return any(paths.matches(name, globs) for name in self.names)

@@ -82,6 +82,13 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def without_middle(text: str, most: int) -> str:
+    """The text; if it has more than `most` characters, its beginning, how many were left out, and its end."""
+    if (left_out := len(text) - most) <= 0:
+        return text
+    return f"{text[: most // 2]}\n[{counted(left_out, 'character')} left out here]\n{text[-(most - most // 2) :]}"
+
+
 def ended(sentence: str) -> str:
     """The sentence with a full stop, unless it ends with a mark already; "" stays ""."""
     bare = sentence.rstrip()

@@ -70,8 +70,8 @@ class LineAuthors:
         return ()
 
     @cached_property
-    def _roots(self) -> list[Path]:
-        return [self._repository.root, *self._repository.other_worktrees()]
+    def _roots(self) -> tuple[Path, ...]:
+        return self._repository.worktrees()
 
     @cached_property
     def _revision(self) -> str:

@@ -88,11 +88,7 @@ def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
 
 def writers(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> Counter[str]:
     """The captured sessions whose blobs (by id) the change brings, and of how many files each."""
-    # A file that is only moved, or given another mode, brings nothing.
-    brought = (
-        file.after.blob for file in files if file.after and (not file.before or file.before.blob != file.after.blob)
-    )
-    return Counter(blobs[blob] for blob in brought if blob in blobs)
+    return Counter(blobs[file.brought_blob] for file in files if file.brought_blob in blobs)
 
 
 def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[str, ...]:

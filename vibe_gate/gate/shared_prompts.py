@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import Timestamp, decode, to_json
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, without_middle
 from vibe_gate.git import Repository
 from vibe_gate.store import captures
 from vibe_gate.store.captured import CapturedPrompt, prompts_of
@@ -80,7 +80,7 @@ def sessions_behind(
 
     `writes` as `captures.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
     """
-    found = (_session(prompts_of(roots, name), ms) for name, ms in _until(files, writes).items())
+    found = (_session(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
     return tuple(one for one in found if one is not None)
 
 
@@ -88,17 +88,19 @@ def prompts_behind(
     files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]], roots: Sequence[Path]
 ) -> tuple[CapturedPrompt, ...]:
     """The prompts of these sessions, whole, oldest first. Parameters as of `sessions_behind`."""
-    found = (_asked(prompts_of(roots, name), ms) for name, ms in _until(files, writes).items())
+    found = (_asked(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
     return tuple(sorted(chain.from_iterable(found), key=_place))
 
 
-def _until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The captured sessions that wrote files of the change, and when each last did, in ms; 0: that was not noted."""
+def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that was not noted.
+
+    `writes` as `captures.last_writes` gives them.
+    """
     until: dict[str, int] = {}
     for file in files:
-        if file.after and (not file.before or file.before.blob != file.after.blob):
-            for session, ms in writes.get(file.after.blob, {}).items():
-                until[session] = max(until.get(session, 0), ms)
+        for session, ms in writes.get(file.brought_blob, {}).items():
+            until[session] = max(until.get(session, 0), ms)
     return until
 
 
@@ -133,15 +135,8 @@ def _session(prompts: Sequence[CapturedPrompt], until: int) -> SharedSession | N
         session=asked[0].session,
         turns=len(asked),
         sha256=hashlib.sha256(texts).hexdigest(),
-        prompts=_within_limits([SharedPrompt(one.turn, one.at, _shortened(one.text)) for one in asked]),
+        prompts=_within_limits([SharedPrompt(one.turn, one.at, without_middle(one.text, MAX_PROMPT)) for one in asked]),
     )
-
-
-def _shortened(text: str) -> str:
-    if (left_out := len(text) - MAX_PROMPT) <= 0:
-        return text
-    half = MAX_PROMPT // 2
-    return f"{text[:half]}\n[{counted(left_out, 'character')} left out here]\n{text[-half:]}"
 
 
 def _within_limits(prompts: Sequence[SharedPrompt]) -> tuple[SharedPrompt, ...]:

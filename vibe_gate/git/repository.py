@@ -197,6 +197,10 @@ class Repository(ChangeQueries):
 
     # Configuration and other working trees
 
+    def worktrees(self) -> tuple[Path, ...]:
+        """The tops of all working trees of this repository that are still there, this one's first."""
+        return (self.root, *self.other_worktrees())
+
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still there."""
         listed = self._git.run("worktree", "list", "--porcelain").line.split("\n")

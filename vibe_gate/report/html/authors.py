@@ -9,6 +9,8 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.escape import without_middle
+
 MAX_PROMPT = 20_000
 """Characters of a prompt that a page shows; of a longer one its beginning and its end."""
 
@@ -77,18 +79,10 @@ def nobody(_: Mapping[str, Sequence[int]]) -> Authors:
     return Authors()
 
 
-def cut(prompt: str, most: int = MAX_PROMPT) -> str:
-    """The prompt; of one that is too long the beginning, a sentence, and the end."""
-    if len(prompt) <= most:
-        return prompt
-    half = most // 2
-    return f"{prompt[:half]}\n[... {len(prompt) - 2 * half:,} characters are left out here ...]\n{prompt[-half:]}"
-
-
 def shown_prompts(turns: Sequence[WritingTurn]) -> Iterator[str]:
     """The prompt of each turn as a page shows it; "" from the one on that would make the page too large."""
     room = MAX_PROMPTS
     for turn in turns:
-        prompt = cut(turn.prompt)
+        prompt = without_middle(turn.prompt, MAX_PROMPT)
         room -= len(prompt)
         yield prompt if room >= 0 else ""
