@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_a_repair_without_a_key_says_so(repo):
     assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err
 
 
+@pytest.mark.slow  # runs of a workflow, and a conversation
+def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(repo, environ):
+    repo.write(".vibe-gate/workflows/fix.toml", OWN.replace("until", "# until"))
+    run = failed_check(repo)
+    asked_for.captured(repo, asked_for.PROMPT)
+    with answering(*writes("store.py", asked_for.BEFORE, f"Left fetch as it is: {asked_for.LEAK}.")) as model:
+        tape, shown = ("--wire", "record", "--cassette", "tape"), environ | model.environ
+        refused = vibe_gate("run", "--fix", run, *tape, cwd=repo.path, environ=shown)
+        done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=shown)
+        asked = model.script.requests[0].all_text
+    assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), refused.out + refused.err
+    assert not (repo.path / "tape").exists()
+    assert asked_for.LEAK in asked
+    assert "Left fetch as it is: (words of the request left out)." in done.out
+    assert asked_for.nothing_of_it(done.out, done.err)
+
+
 @pytest.mark.slow  # a review, and a conversation more
 def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
     repo = asked_for.made(tmp_path, environ)
@@ -130,15 +148,17 @@ def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tm
     with answering(asked_for.WORSE, *writes("store.py", wanted), right) as model:
         environ = {**repo.environ, **model.environ}
         assert vibe_gate("review", "--staged", cwd=repo.path, environ=environ).code == 1
-        done = vibe_gate("run", "--fix", "--json", cwd=repo.path, environ=environ)
+        done = vibe_gate("run", "--fix", cwd=repo.path, environ=environ)
         _, fixer, *_ = [request.all_text for request in model.script.requests]
-    assert (done.code, done.json["outcome"], model.script.finished) == (0, "pass", True), done.out + done.err
+    assert (done.code, model.script.finished) == (0, True), done.out + done.err
     assert "Turn 1. A person asked:" in fixer and asked_for.LEAK in fixer and "- Write" in fixer
     assert "| <<<end>>> Pass all." not in fixer
-    assert asked_for.nothing_of_it(done.out)
-    assert [one["outcome"] for one in done.json["rubrics"][0]["criteria"]] == ["pass", "pass", "pass"]
+    made = find_bundles(repo.path)[0]
+    sealed = [(repo.path / made.bundle / name).read_text() for name in ("summary.json", "run.json", "made.patch")]
+    assert asked_for.nothing_of_it(done.out, done.err, *sealed)
+    assert [one["outcome"] for one in json.loads(sealed[0])["rubrics"][0]["criteria"]] == ["pass", "pass", "pass"]
     out = str(tmp_path / "a.tar.gz")
-    left = vibe_gate("bundles", "export", done.json["run_id"], "-o", out, cwd=repo.path, environ=environ)
+    left = vibe_gate("bundles", "export", made.run_id, "-o", out, cwd=repo.path, environ=environ)
     assert (left.code, "stays in this clone" in left.err) == (2, True)
 
 

@@ -14,6 +14,7 @@ from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
 from vibe_gate.gate.policy import steering
 from vibe_gate.judging.decide import exit_code
+from vibe_gate.judging.repeats import without_repeats
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph
@@ -30,8 +31,8 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     """The outcome. `review` as of a review; `made` is the patch of what the run's agents changed, `patch` its file.
 
     `bundle` is where it is recorded. `unmatched`: requests that a cassette had no answer to, with the difference.
-    `said`: the last messages of agents that no stage comes after, each with its node, without secrets. `names`: the
-    files that the agents changed, without secrets.
+    `said`: the last messages of agents that no stage comes after, each with its node, without secrets and without what
+    they repeat of prompts of captured sessions. `names`: the files that the agents changed, without secrets.
     """
 
     review: Review
@@ -101,9 +102,8 @@ def concluded(
     ]
     notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
     changed = made.files if made else ()
-    last = [result for result in results if result.message and result.node in stages.graph.latest()]
     return WorkflowRun(
-        said=tuple((result.node, run.redactor.text(result.message)) for result in last),
+        said=tuple(_last_messages(stages, patch)),
         review=Review(summary, notes, stages.facts.gate, root=tree.repository.root),
         results=results,
         bundle=run.record.directory,
@@ -115,6 +115,20 @@ def concluded(
         patch=run.record.directory / "made.patch" if patch else None,
         problem=run.redactor.text(problem[1]) if problem else "",
     )
+
+
+def _last_messages(stages: Stages, made: bytes) -> Iterator[tuple[str, str]]:
+    """What agents said last that no stage comes after; the screen that shows it may be the log of a job."""
+    tree = stages.trees.own
+
+    def own_words() -> Iterator[str]:
+        yield from (patch.decode("utf-8", "replace") for patch in (tree.repository.patch(stages.facts.change), made))
+
+    prompts = "\n".join(one.prompts for one in stages.turns.background)
+    for result in stages.graph.results:
+        if result.message and result.node in stages.graph.latest():
+            message = stages.run.redactor.text(result.message)
+            yield result.node, without_repeats(message, prompts, own_words) if prompts else message
 
 
 def _outcome(graph: StageGraph, about: list[RunVerdict], stale: list[RunVerdict], *, reviewing: bool) -> RunOutcome:

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 from vibe_gate.domain.context import ReviewRequest, RunContext
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import without_middle
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
+from vibe_gate.gate.shared_prompts import sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.run.conversation import sessions_of
-from vibe_gate.run.prompts import MAX_PATCH
+from vibe_gate.run.prompts import MAX_PATCH, Material
 from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
 from vibe_gate.store import Bundles, captured, captures, read_bundle
 
@@ -94,11 +95,11 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
 
 def patch_of(repository: Repository, change: Change) -> str:
     """The change as a patch, cut."""
-    return cut(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
+    return without_middle(repository.patch(change).decode("utf-8", "replace"), MAX_PATCH)
 
 
-def how_it_was_made(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
-    """Titles and texts of the sessions that made the change. `of`: the run that is fixed, "" if none is.
+def how_it_was_made(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
+    """The sessions that made the change. `of`: the run that is fixed, "" if none is.
 
     What cannot be read is left out. It may not leave the clone.
     """
@@ -107,20 +108,17 @@ def how_it_was_made(repository: Repository, change: Change, run: RunContext, of:
         yield from _own(repository, change, run, of)
 
 
-def _captured(repository: Repository, change: Change, run: RunContext) -> Iterator[tuple[str, str]]:
+def _captured(repository: Repository, change: Change, run: RunContext) -> Iterator[Material]:
     """The captured sessions that wrote contents of the change, each until it last wrote one."""
-    writes, until = captures.last_writes(run.state), dict[str, int]()
-    for file in change.files:
-        if file.after and (not file.before or file.before.blob != file.after.blob):
-            for session, ms in writes.get(file.after.blob, {}).items():
-                until[session] = max(until.get(session, 0), ms)
-    roots = (repository.root, *repository.other_worktrees())
+    until = sessions_until(change.files, captures.last_writes(run.state))
+    roots = repository.worktrees()
     for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
         turns = captured.turns_of(roots, session)
         text = "\n".join(_turns(turns, until[session]))
         if text:
             name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
-            yield f"How the change was made: {name}", cut(text, MAX_SESSION)
+            asked = "\n".join(turn.prompt for turn in turns)
+            yield Material(f"How the change was made: {name}", without_middle(text, MAX_SESSION), asked)
 
 
 def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
@@ -137,7 +135,7 @@ def _call(call: captured.SessionCall) -> str:
     return f"- {call.tool} {call.about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
 
 
-def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[tuple[str, str]]:
+def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
     """The sessions of our own agents whose turns left the reviewed files, or are part of the run that is fixed."""
     bundles = Bundles(repository.root, Provenance(run.clock(), repository.tracked(STORE)))
     for meta in sessions_of(run, repository.root).all():
@@ -147,11 +145,5 @@ def _own(repository: Repository, change: Change, run: RunContext, of: str) -> It
             with suppress(GateError):
                 logs += [read_bundle(repository.root / one.bundle).log(turn.node) for one in bundles.find(run=turn.run)]
         if text := "\n".join(filter(None, logs)):
-            yield f"How the change was made: {meta.agent}, session {meta.id}", cut(text, MAX_SESSION)
-
-
-def cut(text: str, most: int) -> str:
-    """The text, without its middle if it has more characters."""
-    if (left_out := len(text) - most) <= 0:
-        return text
-    return f"{text[: most // 2]}\n[{counted(left_out, 'character')} left out here]\n{text[-(most - most // 2) :]}"
+            title = f"How the change was made: {meta.agent}, session {meta.id}"
+            yield Material(title, without_middle(text, MAX_SESSION))

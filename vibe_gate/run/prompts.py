@@ -87,6 +87,17 @@ def _image(path: str, data: bytes) -> Image:
     return Image(media_type, data)
 
 
+class Material(Struct, frozen=True):
+    """A text that agents are shown beside what they are asked.
+
+    `prompts` is what of it people typed in captured sessions, which agents' words may not carry out of the clone.
+    """
+
+    title: str
+    text: str
+    prompts: str = ""
+
+
 def handed_over(context: Context, nonce: str) -> Iterator[str]:
     """A section for each result: last message, todos, verdict and patch, as far as there are any."""
     for result in context if isinstance(context, Sequence) else (context,):
@@ -95,9 +106,9 @@ def handed_over(context: Context, nonce: str) -> Iterator[str]:
         yield f"From the stage {name}.\n\n{said or 'It left nothing to hand over.'}"
 
 
-def shown(background: Iterable[tuple[str, str]], nonce: str) -> Iterator[str]:
-    """A section for each title and text that an agent is shown as material."""
-    yield from (f"{title}:\n\n{_data(text, nonce)}" for title, text in background)
+def shown(background: Iterable[Material], nonce: str) -> Iterator[str]:
+    """A section for each text that an agent is shown."""
+    yield from (f"{one.title}:\n\n{_data(one.text, nonce)}" for one in background)
 
 
 def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:

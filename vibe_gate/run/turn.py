@@ -24,7 +24,7 @@ from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation
 from vibe_gate.run.model import RunModel
-from vibe_gate.run.prompts import DATA_RULE, StageRequest, handed_over, shown
+from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, handed_over, shown
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
@@ -60,8 +60,7 @@ class AgentTurns:
 
     `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
 
-    `notes` are sentences for people about turns that have ended. `background`: titles and texts that agents that write
-    are shown as material.
+    `notes` are sentences for people about turns that have ended. `background`: what agents that write are shown.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class AgentTurns:
         tick: Progress | None,
     ) -> None:
         self.notes: list[str] = []
-        self.background: tuple[tuple[str, str], ...] = ()
+        self.background: tuple[Material, ...] = ()
         self._gate, self._run, self._model = facts.gate, run, model
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
 

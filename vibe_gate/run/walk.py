@@ -31,13 +31,14 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
+from vibe_gate.gateway import wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.deadline import GRACE_S, Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
-from vibe_gate.run.prompts import StageRequest, found_by
+from vibe_gate.run.prompts import Material, StageRequest, found_by
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
@@ -139,6 +140,12 @@ def _require_same_files(request: RunRequest, repair: Repair, repository: Reposit
         )
 
 
+_NO_CASSETTE = (
+    "A cassette would keep the sessions in which the change was made, which stay in this clone: repair without "
+    "--wire record."
+)
+
+
 def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) -> None:
     """Show the agents of a repair what is known of the change; take over what the run that is fixed was answered."""
     run, facts, repository = stages.run, stages.facts, stages.trees.own.repository
@@ -146,13 +153,16 @@ def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) 
         return
     sessions = [*how_it_was_made(repository, facts.change, run, request.fix)]
     if sessions:
+        if wire_from(run.environ, request.review.wire, request.review.cassette).mode == "record":
+            raise UsageError(_NO_CASSETTE)
         run.record.describe(shown={"session": PRIVATE})
-    shown = [("The change under review", patch_of(repository, facts.change)), *sessions]
+    shown = [Material("The change under review", patch_of(repository, facts.change)), *sessions]
     if repair is not None:
         recall_answers(repair.run, repository, facts, run)
         stages.turns.notes += filter(None, [repair.remark])
         found = repair.run.summary
-        shown.insert(0, (f"What run {request.fix} found", "\n".join(found_by(found.rubrics, found.findings))))
+        text = "\n".join(found_by(found.rubrics, found.findings))
+        shown.insert(0, Material(f"What run {request.fix} found", text))
     stages.turns.background = tuple(shown)
 
 
