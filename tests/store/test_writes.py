@@ -11,7 +11,7 @@ import pytest
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store import captured, captures, open_state, open_store
 from vibe_gate.store.writes import AGENTS, CapturedEvent, blob_id, prompt_of, writes_of
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
@@ -77,7 +77,7 @@ def test_a_gemini_session_is_folded_under_its_own_name_and_the_hints_name_gemini
     meta = json.loads((folder / "meta.json").read_text())
     assert folder.name == "gemini_20261127_110000_b10b9136"
     assert (meta["agent"], meta["session_id"], meta["ended"]) == ("gemini", GEMINI, True)
-    session = captures.session_in(tmp_path, GEMINI)
+    session = captured.session_in(tmp_path, GEMINI)
     assert session is not None
     assert [call.name for call in session.calls][-3:] == ["replace", "run_shell_command", "read_file"]
 

@@ -32,6 +32,7 @@ from vibe_gate.store import captures
 
 if TYPE_CHECKING:
     from vibe_gate.store import RunResult
+    from vibe_gate.store.captured import CapturedSession
 
 LOG_ERRORS = (
     r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",
@@ -115,7 +116,7 @@ def of_stages(run: RunResult, agents: Mapping[str, str]) -> tuple[Conduct, ...]:
     return tuple(found)
 
 
-def of_session(session: str, captured: captures.CapturedSession | None) -> Conduct:
+def of_session(session: str, captured: CapturedSession | None) -> Conduct:
     """A captured session by its id; None: its events are not in the store."""
     name = captures.session_title(session)
     if captured is None:

@@ -13,4 +13,7 @@ workflow   `wf`, what a workflow is written with    schedule   stages of TOML, s
 result     what a stage came to, how a loop ended   conclusion the outcome, the summary, the patch
 resume     going on with a run that died            execution  one agent on its own: `run_agent`
 cases      labelled cases, each a review of its own     fix        repairing what a stored run found
+
+blame      who wrote each line of a file            line_writes   lines traced back through captured writes: pure
+trace      our Agent Trace records of commits
 """

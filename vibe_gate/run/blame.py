@@ -1,7 +1,7 @@
 """Whose each line of a file is: git says which commit brought it, its content which write of a captured session.
 
     line -> commit (git blame, white space aside) -> what the commit only moved, reformatted or restored: further back
-         -> the states that writes of the file found and left (`line_trace`) -> the write -> its turn and prompt
+         -> the states that writes of the file found and left (`line_writes`) -> the write -> its turn and prompt
 
 A line is an agent's only if a write brought it and it is matched to that write in order. What stood in an earlier
 commit already, and came back, was typed again: it is not that write's.
@@ -29,7 +29,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
-from vibe_gate.run.line_trace import Chain, SessionWrite, Version, is_untold, written
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
 from vibe_gate.store import State, captured, open_state
 
 CAPTURED = "captured"
@@ -81,7 +81,7 @@ class _LineSource(Struct, frozen=True):
     """Where a line comes from: the commit, and the write if there is one. `untold`: a write is known that it may be."""
 
     commit: str
-    write: SessionWrite | None = None
+    write: AgentWrite | None = None
     untold: bool = False
 
 
@@ -187,7 +187,7 @@ class _Blame:
 
     # From a commit's lines to writes
 
-    def _writes(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, SessionWrite], bool]:
+    def _writes(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], bool]:
         """The writes that brought these lines, by line, and whether one is known of which that cannot be told."""
         chains = self._chains({row.path, row.before_path} - {""})
         if not row.before and (other := self._like(version, wanted)):
@@ -197,7 +197,7 @@ class _Blame:
         moments = self._moments(row.commit)
         loose = self._digests.loose(version.lines, wanted)
         made = Version(version.state, version.blob, moments, loose)
-        found: dict[int, SessionWrite] = {}
+        found: dict[int, AgentWrite] = {}
         for chain in sorted(chains, key=lambda chain: _closeness(chain, made), reverse=True):
             found |= written(chain, made, wanted - found.keys())
         since = self._committed(row.before) if row.before else 0.0
@@ -216,8 +216,8 @@ class _Blame:
         return self._repository.committed_at(commit) + SAME_SECOND
 
     def _not_typed_again(
-        self, row: BlamedLine, version: _FileText, found: dict[int, SessionWrite]
-    ) -> dict[int, SessionWrite]:
+        self, row: BlamedLine, version: _FileText, found: dict[int, AgentWrite]
+    ) -> dict[int, AgentWrite]:
         """Without the runs of lines of one write that stood in a commit after it, and were gone before this one."""
         for each in self._versions_between(row, min((write.at for write in found.values()), default=math.inf)):
             old = self._text(each.commit, each.path)
@@ -246,12 +246,12 @@ class _Blame:
     # Captured writes
 
     @cached_property
-    def _sessions(self) -> tuple[captured.SessionWrites, ...]:
+    def _sessions(self) -> tuple[captured.CapturedWrites, ...]:
         bases = {os.path.basename(name) for name in self._names}  # noqa: PTH119  text only
-        return captured.session_writes(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
+        return captured.writes_in(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
 
     @cached_property
-    def _all_chains(self) -> dict[str, list[SessionWrite]]:
+    def _all_chains(self) -> dict[str, list[AgentWrite]]:
         """By path as agents gave it the writes there, oldest first."""
         return _by_path(self._sessions)
 
@@ -283,9 +283,9 @@ class _Blame:
         return best if most > len(lines) / 2 else ()
 
     @cached_property
-    def _other_chains(self) -> dict[str, list[SessionWrite]]:
+    def _other_chains(self) -> dict[str, list[AgentWrite]]:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
-        every = captured.session_writes(self._roots, self._digests, lambda path: path not in own)
+        every = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
         return _by_path(every)
 
     # Words
@@ -316,7 +316,7 @@ class _Blame:
             self._claims[row.commit, row.path] = self._traces.claims(row.commit, row.path)
         return next((one for one in self._claims[row.commit, row.path] if one.first <= row.number <= one.last), None)
 
-    def _of_agent(self, line: int, commit: str, source: SessionWrite) -> LineOrigin:
+    def _of_agent(self, line: int, commit: str, source: AgentWrite) -> LineOrigin:
         write = source.write
         turn, asked = self._turn(source.session, write.at)
         return LineOrigin(
@@ -336,7 +336,7 @@ class _Blame:
     def _turn(self, session: str, at: datetime) -> tuple[int, str]:
         """The turn within which that was, and the first line of its prompt."""
         begun = [prompt for prompt in self._prompts(session) if prompt.at <= at]
-        return (begun[-1].turn, begun[-1].text.strip().split("\n")[0].strip()) if begun else (0, "")
+        return (begun[-1].turn, captured.first_line(begun[-1].text)) if begun else (0, "")
 
     def _prompts(self, session: str) -> tuple[captured.CapturedPrompt, ...]:
         if session not in self._asked:
@@ -393,7 +393,7 @@ def _spans(lines: Iterable[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _runs(found: dict[int, SessionWrite]) -> list[list[int]]:
+def _runs(found: dict[int, AgentWrite]) -> list[list[int]]:
     """Lines that follow each other and have one write."""
     runs: list[list[int]] = []
     for line in sorted(found):
@@ -404,11 +404,11 @@ def _runs(found: dict[int, SessionWrite]) -> list[list[int]]:
     return runs
 
 
-def _by_path(sessions: Iterable[captured.SessionWrites]) -> dict[str, list[SessionWrite]]:
-    chains: dict[str, list[SessionWrite]] = defaultdict(list)
+def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[AgentWrite]]:
+    chains: dict[str, list[AgentWrite]] = defaultdict(list)
     for session in sessions:
         for write in session.writes:
-            chains[write.path].append(SessionWrite.of(session.agent, session.session, write))
+            chains[write.path].append(AgentWrite.of(session.agent, session.session, write))
     return {place: sorted(chain, key=lambda each: each.at) for place, chain in chains.items()}
 
 

@@ -131,7 +131,7 @@ def _turns(turns: Iterable[captured.CapturedTurn], until: int) -> Iterator[str]:
         yield from (_call(call) for call in turn.calls)
 
 
-def _call(call: captured.SessionCall) -> str:
+def _call(call: captured.CapturedToolCall) -> str:
     return f"- {call.tool} {call.about[:MAX_CALL]}" + (" (failed)" if call.failed else "")
 
 

@@ -21,7 +21,8 @@
     coded        the codes of what lies there                objects   the only importer of obstore
     captures     sessions of coding agents, folded from what their hooks left
     writes       what each agent's events say: its prompts, and the files that its calls wrote
-    captured     what people asked in them and agents did, for lists and questions
+    kept_writes  writes.jsonl: what is kept of each write, as digests of lines
+    captured     captured sessions read back: prompts, turns, models, and (captured_writes) writes
 
 The format, file by file: docs/reference/bundles.md.
 """

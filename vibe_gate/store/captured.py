@@ -1,5 +1,5 @@
 """What captured sessions say, read back: what people asked and agents did, out of their redacted events (`captures`
-writes them), and the lines that they wrote (`session_writes`).
+writes them), and the lines that they wrote (`captured_writes`).
 
 A session's events lie in the store of the working tree in which vibe-gate folded them, so those of one session may be
 spread over several stores.
@@ -10,36 +10,65 @@ from __future__ import annotations
 import contextlib
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import Timestamp, decode, parse_object, read, text_of, to_json
-from vibe_gate.store import names
-from vibe_gate.store.captures import EVENTS, META, CaptureMeta, agent_of, kept_sessions, own_id, read_meta
+from vibe_gate.domain.turn import TodoChanges, TurnTodo
+from vibe_gate.store.captured_writes import CapturedWrites, digests_of, writes_in
+from vibe_gate.store.captures import (
+    EVENTS,
+    META,
+    SHELF,
+    CaptureMeta,
+    KeptEvent,
+    agent_of,
+    finished,
+    kept_session,
+    kept_sessions,
+    own_id,
+    read_meta,
+)
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.kept_writes import FileState, KeptWrite, LineDigests, text_lines
 from vibe_gate.store.log import lines
-from vibe_gate.store.session_writes import SessionWrites, digests_of, session_writes
-from vibe_gate.store.writes import AGENTS, CapturedEvent, paths_written, prompt_of
+from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
+from vibe_gate.store.writes import AGENTS, AgentEvents, CapturedEvent, paths_written, prompt_of
 
 if TYPE_CHECKING:
     from vibe_gate.store.state import RunIndex
 
-_SHELF = f"{STORE}/{names.CAPTURES}"
-
 __all__ = [
-    "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedTurn", "FileState", "KeptWrite", "LineDigests",
-    "SessionCall", "SessionWrites", "delete", "digests_of", "first_line", "heads", "matching", "models_of",
-    "prompts_of", "session_writes", "text_lines", "turns_of",
-]  # fmt: skip
+    "CapturedHead",
+    "CapturedModel",
+    "CapturedPrompt",
+    "CapturedSession",
+    "CapturedToolCall",
+    "CapturedTurn",
+    "CapturedWrites",
+    "FileState",
+    "KeptWrite",
+    "LineDigests",
+    "any_in",
+    "delete",
+    "digests_of",
+    "first_line",
+    "heads",
+    "matching",
+    "models_of",
+    "prompts_of",
+    "session_in",
+    "text_lines",
+    "turns_of",
+    "writes_in",
+]  # fmt: skip  # fmt: skip
 
 _KIND_WITHIN = 200
-"""Bytes of a line within which the kind of its event stands: most lines are none of these, and not parsed."""
+"""Bytes of a line within which the kind of its event stands."""
 
 
 class CapturedPrompt(Struct, frozen=True):
@@ -52,7 +81,7 @@ class CapturedPrompt(Struct, frozen=True):
     text: str
 
 
-class SessionCall(Struct, frozen=True):
+class CapturedToolCall(Struct, frozen=True):
     """A tool call of a captured session, redacted, and the paths of the files that it wrote."""
 
     at: datetime
@@ -74,7 +103,7 @@ class CapturedTurn(Struct, frozen=True):
     turn: int
     at: datetime
     prompt: str
-    calls: tuple[SessionCall, ...]
+    calls: tuple[CapturedToolCall, ...]
 
 
 class CapturedHead(Struct, frozen=True):
@@ -115,74 +144,36 @@ class _Asked(Struct, frozen=True, order=True):
     agent: str
 
 
-class _KeptEvent(Struct, frozen=True):
-    ts: Timestamp
-    data: dict[str, Any]
-
-
 def prompts_of(roots: Iterable[Path], session: str) -> tuple[CapturedPrompt, ...]:
     """What was asked in the session, oldest first, out of the stores of these working trees.
 
     Damaged events, stores that cannot be read and sessions that are not there are left out. An event that two stores
     have, because folding was interrupted, counts once.
     """
-    asked = {one for root in roots for one in _asked_in(root, session)}
+    agent = agent_of(session)
+    events = _events_of(roots, session, _of_kind(AGENTS[agent].prompt))
+    asked = {one for event in events for one in _asked_by(event, agent)}
     return tuple(
         CapturedPrompt(one.agent, session, turn, one.at, one.text) for turn, one in enumerate(sorted(asked), start=1)
     )
 
 
-def _asked_in(root: Path, session: str) -> Iterator[_Asked]:
-    with contextlib.suppress(OSError, ValueError):
-        for place, meta in kept_sessions(Folder.at(root).below(_SHELF), session):
-            with contextlib.suppress(OSError, ValueError):
-                for line in _finished(place, meta):
-                    yield from _asked_by(line, agent_of(session))
-
-
-def _finished(place: Folder, meta: CaptureMeta) -> Iterator[bytes]:
-    """The lines that are finished: what comes behind them is written at this moment, or again."""
-    size = 0
-    for line in lines(place, EVENTS):
-        size += len(line)
-        if size > meta.bytes:
-            return
-        yield line
-
-
-def _asked_by(line: bytes, agent: str) -> Iterator[_Asked]:
-    with contextlib.suppress(ValueError):
-        if AGENTS[agent].prompt.encode() in line[:_KIND_WITHIN]:
-            event = read(_KeptEvent, parse_object(line))
-            text = prompt_of(CapturedEvent(event.ts, event.data, agent))
-            if text and text.strip():
-                yield _Asked(event.ts, text, agent)
-
-
 def models_of(roots: Iterable[Path], session: str) -> tuple[CapturedModel, ...]:
     """The models that events of the session name, oldest first; few agents tell theirs, and not at every event."""
-    return tuple(sorted({one for root in roots for one in _models_in(root, session)}))
-
-
-def _models_in(root: Path, session: str) -> Iterator[CapturedModel]:
-    with contextlib.suppress(OSError, ValueError):
-        for place, meta in kept_sessions(Folder.at(root).below(_SHELF), session):
-            with contextlib.suppress(OSError, ValueError):
-                # Within a JSON text the quotes would be escaped.
-                for line in (line for line in _finished(place, meta) if b'"model":"' in line):
-                    with contextlib.suppress(ValueError):
-                        event = read(_KeptEvent, parse_object(line))
-                        if isinstance(model := event.data.get("model"), str):
-                            yield CapturedModel(event.ts, model)
+    # Within a JSON text the quotes would be escaped.
+    events = _events_of(roots, session, lambda line: b'"model":"' in line)
+    named = ((event.ts, event.data.get("model")) for event in events)
+    return tuple(sorted({CapturedModel(at, model) for at, model in named if isinstance(model, str)}))
 
 
 def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
     """The session turn by turn, out of the stores of these working trees; what is damaged is left out."""
-    roots = tuple(roots)
+    roots, agent = tuple(roots), agent_of(session)
     prompts = prompts_of(roots, session)
-    calls: list[list[SessionCall]] = [[] for _ in range(len(prompts) + 1)]
+    calls: list[list[CapturedToolCall]] = [[] for _ in range(len(prompts) + 1)]
     began = [prompt.at for prompt in prompts]
-    for call in sorted((call for root in roots for call in _calls_in(root, session)), key=lambda call: call.at):
+    ended = _events_of(roots, session, _of_kind(AGENTS[agent].ended))
+    for call in sorted((call for event in ended for call in _call_by(event, agent)), key=lambda call: call.at):
         calls[bisect_right(began, call.at)].append(call)
     before = [CapturedTurn(0, calls[0][0].at, "", tuple(calls[0]))] if calls[0] else []
     return (*before, *(CapturedTurn(one.turn, one.at, one.text, tuple(calls[one.turn])) for one in prompts))
@@ -197,7 +188,7 @@ def heads(root: Path, index: RunIndex | None = None) -> list[CapturedHead]:
     found: list[CapturedHead] = []
     news: dict[str, tuple[int, str]] = {}
     with contextlib.suppress(OSError):
-        shelf = Folder.at(root).below(_SHELF)
+        shelf = Folder.at(root).below(SHELF)
         for name in shelf.folders():
             row = known.pop(name, (0, ""))
             with contextlib.suppress(OSError, ValueError):
@@ -223,7 +214,7 @@ def delete(roots: Iterable[Path], session: str) -> None:
     """Delete the events of a session in the stores of these working trees. OSError."""
     for root in roots:
         with contextlib.suppress(FileNotFoundError):
-            shelf = Folder.at(root).below(_SHELF)
+            shelf = Folder.at(root).below(SHELF)
             for place, _ in list(kept_sessions(shelf, session)):
                 shelf.remove_folder(place.path.name)
 
@@ -236,8 +227,10 @@ def _head(name: str, place: Folder) -> CapturedHead:
     """OSError, ValueError."""
     meta = read_meta(place)
     agent = agent_of(meta.session_id)
-    prompts = sorted(asked for line in _finished(place, meta) for asked in _asked_by(line, agent))
-    files = {path for line in _finished(place, meta) for call in _call_by(line, agent) for path in call.paths}
+    asking, ended = (_of_kind(kind) for kind in (AGENTS[agent].prompt, AGENTS[agent].ended))
+    prompts = sorted(asked for event in _events_in(place, meta, asking) for asked in _asked_by(event, agent))
+    calls = (call for event in _events_in(place, meta, ended) for call in _call_by(event, agent))
+    files = {path for call in calls for path in call.paths}
     return CapturedHead(
         name,
         agent,
@@ -259,24 +252,87 @@ def first_line(prompt: str) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
-def _calls_in(root: Path, session: str) -> Iterator[SessionCall]:
-    with contextlib.suppress(OSError, ValueError):
-        for place, meta in kept_sessions(Folder.at(root).below(_SHELF), session):
-            with contextlib.suppress(OSError, ValueError):
-                for line in _finished(place, meta):
-                    yield from _call_by(line, agent_of(session))
+def any_in(roots: Iterable[Path]) -> bool:
+    """Whether a captured session is kept in one of these working trees."""
+    for root in roots:
+        with contextlib.suppress(OSError):
+            if Folder.at(root).below(SHELF).folders():
+                return True
+    return False
 
 
-def _call_by(line: bytes, agent: str) -> Iterator[SessionCall]:
+class CapturedSession(Struct, frozen=True):
+    """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
+
+    calls: tuple[ToolCall, ...]
+    todos: tuple[TurnTodo, ...]
+    damaged: int
+
+
+def session_in(root: Path, session: str) -> CapturedSession | None:
+    """The captured session of that id in the working tree `root`; None if it is not there or cannot be read."""
+    marks: list[HookMark] = []
+    todos: list[TurnTodo] = []
+    changes = TodoChanges()
+    try:
+        place, meta = kept_session(Folder.at(root).below(SHELF), session)
+        for line in lines(place, EVENTS):
+            event = parse_object(line)
+            data = event.get("data")
+            if not isinstance(data, dict):
+                continue
+            mark = _mark(len(marks), data, AGENTS[agent_of(session)])
+            marks.append(mark)
+            if mark.hook == "PostToolUse":
+                for change in changes.of(mark.tool_name, data.get("tool_input"), data.get("tool_response")):
+                    todos = todos_after(todos, change)
+    except (OSError, ValueError, LookupError):
+        return None
+    return CapturedSession(correlate(marks, ())[0], tuple(todos), meta.damaged)
+
+
+def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
+    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once."""
+    hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
+    name = {agent.started: "PreToolUse", agent.ended: "PostToolUse"}.get(hook, hook)
+    return HookMark(seq, seq, name, used or f"call {seq}", tool)
+
+
+def _events_of(roots: Iterable[Path], session: str, is_wanted: Callable[[bytes], bool]) -> Iterator[KeptEvent]:
+    """The events of a session in these working trees whose line is wanted; what cannot be read is left out."""
+    for root in roots:
+        with contextlib.suppress(OSError, ValueError):
+            for place, meta in kept_sessions(Folder.at(root).below(SHELF), session):
+                with contextlib.suppress(OSError, ValueError):
+                    yield from _events_in(place, meta, is_wanted)
+
+
+def _events_in(place: Folder, meta: CaptureMeta, is_wanted: Callable[[bytes], bool]) -> Iterator[KeptEvent]:
+    for line in finished(place, EVENTS, meta.bytes):
+        if is_wanted(line):
+            with contextlib.suppress(ValueError):
+                yield read(KeptEvent, parse_object(line))
+
+
+def _of_kind(kind: str) -> Callable[[bytes], bool]:
+    """Whether a line may be an event of this kind: most lines are none, and not parsed."""
+    return lambda line: kind.encode() in line[:_KIND_WITHIN]
+
+
+def _asked_by(event: KeptEvent, agent: str) -> Iterator[_Asked]:
+    text = prompt_of(CapturedEvent(event.ts, event.data, agent))
+    if text and text.strip():
+        yield _Asked(event.ts, text, agent)
+
+
+def _call_by(event: KeptEvent, agent: str) -> Iterator[CapturedToolCall]:
+    asked = event.data.get("tool_input")
     with contextlib.suppress(ValueError):
-        if AGENTS[agent].ended.encode() in line[:_KIND_WITHIN]:
-            event = read(_KeptEvent, parse_object(line))
-            asked = event.data.get("tool_input")
-            yield SessionCall(
-                event.ts,
-                text_of(event.data, "tool_name"),
-                text_of(event.data, "tool_use_id"),
-                asked if isinstance(asked, dict) else {},
-                paths_written(CapturedEvent(event.ts, event.data, agent)),
-                text_of(event.data, "hook_event_name") != AGENTS[agent].ended,
-            )
+        yield CapturedToolCall(
+            event.ts,
+            text_of(event.data, "tool_name"),
+            text_of(event.data, "tool_use_id"),
+            asked if isinstance(asked, dict) else {},
+            paths_written(CapturedEvent(event.ts, event.data, agent)),
+            text_of(event.data, "hook_event_name") != AGENTS[agent].ended,
+        )

@@ -20,18 +20,17 @@ import errno
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.document import Timestamp, iso, parse_object, plain, read, require_few
+from vibe_gate.domain.document import Timestamp, iso, plain, read, require_few
 from vibe_gate.domain.escape import show_text
-from vibe_gate.domain.turn import TodoChanges, TurnTodo
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import read_object
@@ -40,14 +39,16 @@ from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.kept_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
-from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
-from vibe_gate.store.writes import AGENTS, CLAUDE, AgentEvents, CapturedEvent, blobs_of, open_file, writes_of
+from vibe_gate.store.writes import AGENTS, CLAUDE, CapturedEvent, blobs_of, open_file, writes_of
 
 if TYPE_CHECKING:
     import sqlite3
 
 SPOOLS = "captures"
 """Folder of the raw events in the state's folder."""
+
+SHELF = f"{STORE}/{names.CAPTURES}"
+"""Folder of the folded sessions in a working tree."""
 
 META = "meta.json"
 EVENTS = "events.jsonl"
@@ -103,6 +104,13 @@ class CaptureMeta(Struct, frozen=True, kw_only=True):
         return replace(self, **counted)
 
 
+class KeptEvent(Struct, frozen=True):
+    """A line of events.jsonl."""
+
+    ts: Timestamp
+    data: dict[str, Any]
+
+
 def read_meta(folder: Folder) -> CaptureMeta:
     """What meta.json of a captured session says. OSError, ValueError."""
     return read(CaptureMeta, read_object(folder, META))
@@ -150,15 +158,6 @@ def agent_title(session: str) -> str:
     return AGENTS[agent_of(session)].title
 
 
-def any_in(roots: Iterable[Path]) -> bool:
-    """Whether a captured session is kept in one of these working trees."""
-    for root in roots:
-        with contextlib.suppress(OSError):
-            if Folder.at(root).below(f"{STORE}/{names.CAPTURES}").folders():
-                return True
-    return False
-
-
 def session_title(session: str) -> str:
     """The session as people read of it: "Gemini CLI session 0f3c9a1e"."""
     return f"{agent_title(session)} session {show_text(own_id(session)[:8])}"
@@ -174,50 +173,23 @@ def last_writes(state: State) -> dict[str, dict[str, int]]:
     return writes
 
 
-class CapturedSession(Struct, frozen=True):
-    """What a captured session did until now: its tool calls, its list of todos; `damaged` events are not known."""
-
-    calls: tuple[ToolCall, ...]
-    todos: tuple[TurnTodo, ...]
-    damaged: int
-
-
-def session_in(root: Path, session: str) -> CapturedSession | None:
-    """The captured session of that id in the working tree `root`; None if it is not there or cannot be read."""
-    marks: list[HookMark] = []
-    todos: list[TurnTodo] = []
-    changes = TodoChanges()
-    try:
-        place, meta = _kept_session(Folder.at(root).below(f"{STORE}/{names.CAPTURES}"), session)
-        for line in lines(place, EVENTS):
-            event = parse_object(line)
-            data = event.get("data")
-            if not isinstance(data, dict):
-                continue
-            mark = _mark(len(marks), data, AGENTS[agent_of(session)])
-            marks.append(mark)
-            if mark.hook == "PostToolUse":
-                for change in changes.of(mark.tool_name, data.get("tool_input"), data.get("tool_response")):
-                    todos = todos_after(todos, change)
-    except (OSError, ValueError, LookupError):
-        return None
-    return CapturedSession(correlate(marks, ())[0], tuple(todos), meta.damaged)
-
-
-def _mark(seq: int, data: Mapping[str, object], agent: AgentEvents) -> HookMark:
-    """The event by Claude Code's name for its kind; an agent that numbers no calls tells of each once."""
-    hook, tool, used = (str(data.get(name, "")) for name in ("hook_event_name", "tool_name", "tool_use_id"))
-    name = {agent.started: "PreToolUse", agent.ended: "PostToolUse"}.get(hook, hook)
-    return HookMark(seq, seq, name, used or f"call {seq}", tool)
-
-
-def _kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
-    """Its folder. LookupError: there is none. OSError, ValueError."""
+def kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
+    """The folder with all that was folded of the session. LookupError: there is none. OSError, ValueError."""
     for place, meta in kept_sessions(shelf, session):
         with contextlib.suppress(OSError):
             if not meta.bytes or place.status(EVENTS).st_size >= meta.bytes:
                 return place, meta
     raise LookupError
+
+
+def finished(place: Folder, name: str, until: int) -> Iterator[bytes]:
+    """The lines of a file up to that byte: what comes behind them is written at this moment, or again. OSError."""
+    size = 0
+    for line in lines(place, name):
+        size += len(line)
+        if size > until:
+            return
+        yield line
 
 
 def kept_sessions(shelf: Folder, session: str) -> Iterator[tuple[Folder, CaptureMeta]]:
@@ -355,7 +327,7 @@ class _Shelf(Struct, frozen=True):
     def _place(self, session: str, spool: Folder, taken: str) -> tuple[Folder, CaptureMeta]:
         """The session's folder. If what is there is not what was left there, it stays, and another one is begun."""
         with contextlib.suppress(LookupError):
-            return _kept_session(self.folder, session)
+            return kept_session(self.folder, session)
         agent = agent_of(session)
         began = next((event.at for event in _events(spool, taken, agent) if event is not None), self.now)
         name = f"{agent}_{began:%Y%m%d_%H%M%S}_{_short_id(session)}"

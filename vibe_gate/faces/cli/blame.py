@@ -15,11 +15,11 @@ from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import complain, emit, emit_result, now, takes_colour
 from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.report import line_owners
+from vibe_gate.report import blame
 from vibe_gate.run.blame import WORKING_TREE, line_origins
 from vibe_gate.run.facts import catch_up
 from vibe_gate.run.record import world_around
-from vibe_gate.store import captures
+from vibe_gate.store import captured, captures
 
 _LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 
@@ -36,11 +36,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         authors = {commit: repository.commit(commit).author for commit in commits}
     if unread:
         complain(f"note: {safe(unread)}")
-    if not any(origin.source for origin in origins) and not captures.any_in(roots):
-        complain(f"note: {line_owners.UNCAPTURED}")
+    if not any(origin.source for origin in origins) and not captured.any_in(roots):
+        complain(f"note: {blame.UNCAPTURED}")
     if args.json:
-        return emit_result(args, line_owners.document(path, args.rev, origins), ())
-    shown = line_owners.text(path, args.rev, origins, authors, captures.session_title)
+        return emit_result(args, blame.document(path, args.rev, origins), ())
+    shown = blame.text(path, args.rev, origins, authors, captures.session_title)
     emit(coloured(shown, 80, environ) if takes_colour(environ) else shown.plain)
     return PASS
 

@@ -15,15 +15,14 @@ from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import UsageError
-from vibe_gate.faces.cli import captured, run
-from vibe_gate.faces.cli.captured import CapturedSessions
+from vibe_gate.faces.cli import captured_sessions, run
+from vibe_gate.faces.cli.captured_sessions import CapturedSessions
 from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
-from vibe_gate.store import captured as captures_kept
-from vibe_gate.store import open_state, open_store
+from vibe_gate.store import captured, open_state, open_store
 
 SHOWN_CHARACTERS = 400
 """Of one message; `--json` has all of it."""
@@ -60,12 +59,12 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     lines = [_line(meta) for meta in found]
     if others:
         lines += ["", "Captured sessions of other programs:"][not found :]
-        lines += map(captured.line, others)
+        lines += map(captured_sessions.line, others)
     told = {"sessions": [_document(meta) for meta in found], "captured": [plain(head) for head in others]}
     return emit_result(args, told, lines or ["No sessions yet."])
 
 
-def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> captures_kept.CapturedHead | None:
+def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> captured.CapturedHead | None:
     """The captured session that is meant, if no session of our own agents is. UsageError: several. GateError."""
     return None if sessions.matching(text) else CapturedSessions(environ).find(text)
 
@@ -73,7 +72,7 @@ def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> capt
 def _own(sessions: Sessions, args: argparse.Namespace, environ: Mapping[str, str]) -> SessionMeta:
     """The session of an agent of ours that is meant. UsageError: it is a captured one, or none. GateError."""
     if head := _captured(sessions, args.id, environ):
-        raise captured.refusal(head, args.subcommand)
+        raise captured_sessions.refusal(head, args.subcommand)
     return sessions.find(args.id)
 
 
@@ -94,11 +93,11 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return emit_result(args, {**_document(meta), "messages": said}, lines)
 
 
-def _show_captured(args: argparse.Namespace, head: captures_kept.CapturedHead, environ: Mapping[str, str]) -> int:
+def _show_captured(args: argparse.Namespace, head: captured.CapturedHead, environ: Mapping[str, str]) -> int:
     sessions = CapturedSessions(environ)
     turns = sessions.turns(head)
     told = head, turns, sessions.lines(head, turns)
-    return emit_result(args, captured.document(*told), captured.shown(*told))
+    return emit_result(args, captured_sessions.document(*told), captured_sessions.shown(*told))
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:

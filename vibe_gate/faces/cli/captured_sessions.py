@@ -44,7 +44,7 @@ _RESUMED = {"claude": "claude --resume {0}"}
 """How an agent's own program goes on with a session, where that is known."""
 
 
-class SessionLines(Struct, frozen=True):
+class CapturedLines(Struct, frozen=True):
     """Lines of a file of HEAD that a turn wrote, both ends included, and the commit that brought them."""
 
     turn: int
@@ -86,7 +86,7 @@ class CapturedSessions:
         """The session turn by turn, out of the stores of all working trees. GateError."""
         return captured.turns_of(self.roots(), head.session)
 
-    def lines(self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]) -> list[SessionLines]:
+    def lines(self, head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn]) -> list[CapturedLines]:
         """The lines of HEAD that the session wrote, in the files that it named. GateError."""
         roots = self.roots()
         with self._runs.repository() as repository:
@@ -130,12 +130,12 @@ def _origins(repository: Repository, roots: Iterable[Path], path: str) -> tuple[
     return ()
 
 
-def _runs(path: str, origins: Iterable[LineOrigin], session: str) -> Iterator[SessionLines]:
+def _runs(path: str, origins: Iterable[LineOrigin], session: str) -> Iterator[CapturedLines]:
     """The session's lines, those of one turn and commit that follow each other as one."""
     own = (origin for origin in origins if origin.session == session)
     for (turn, commit, _), some in groupby(enumerate(own), key=lambda each: _run_of(*each)):
         lines = [origin.line for _, origin in some]
-        yield SessionLines(turn, paths.quote(path), lines[0], lines[-1], commit)
+        yield CapturedLines(turn, paths.quote(path), lines[0], lines[-1], commit)
 
 
 def _run_of(number: int, origin: LineOrigin) -> tuple[int, str, int]:
@@ -150,22 +150,22 @@ def line(head: captured.CapturedHead) -> str:
 
 
 def document(
-    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[SessionLines]
+    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[CapturedLines]
 ) -> dict[str, Any]:
     """A session as `--json` shows it."""
     by_turn = _by_turn(lines)
     return {**plain(head), "turns": [{**plain(turn), "lines": plain(by_turn[turn.turn])} for turn in turns]}
 
 
-def _by_turn(lines: Iterable[SessionLines]) -> dict[int, list[SessionLines]]:
-    found: dict[int, list[SessionLines]] = defaultdict(list)
+def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
+    found: dict[int, list[CapturedLines]] = defaultdict(list)
     for each in lines:
         found[each.turn].append(each)
     return found
 
 
 def shown(
-    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[SessionLines]
+    head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[CapturedLines]
 ) -> Iterator[str]:
     """A session for people, turn by turn, with the lines that are still there."""
     by_turn = _by_turn(lines)
@@ -193,7 +193,7 @@ def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
 
 
-def _lines(lines: Sequence[SessionLines]) -> Iterator[str]:
+def _lines(lines: Sequence[CapturedLines]) -> Iterator[str]:
     for each in lines[:MAX_LINES]:
         many = f"-{each.end_line}" if each.end_line > each.line else ""
         yield f"  at HEAD: {each.path}:{each.line}{many}  {each.commit[:12]}"

@@ -7,23 +7,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.document import Timestamp, parse_object, read
-from vibe_gate.store import names
-from vibe_gate.store.captures import EVENTS, CaptureMeta, agent_of, read_meta
+from vibe_gate.domain.document import parse_object, read
+from vibe_gate.store.captures import EVENTS, SHELF, CaptureMeta, KeptEvent, agent_of, finished, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.kept_writes import WRITES, KeptWrite, LineDigests, WriteLog, WriteReader
-from vibe_gate.store.log import lines
 from vibe_gate.store.state import State
 from vibe_gate.store.writes import AGENTS, SETTLING_S, CapturedEvent, writes_of
 
 
-class SessionWrites(Struct, frozen=True):
+class CapturedWrites(Struct, frozen=True):
     """The writes of one captured session that one working tree keeps, oldest first.
 
     `agent` is a key of `AGENTS`. `damaged`: lines that say nothing.
@@ -36,19 +32,14 @@ class SessionWrites(Struct, frozen=True):
     damaged: int = 0
 
 
-class _EventLine(Struct, frozen=True):
-    ts: Timestamp
-    data: dict[str, Any]
-
-
 def digests_of(state: State) -> LineDigests:
     """Digests under the key of the clone; under one for the moment if nothing was kept yet."""
     return LineDigests(state.line_key() or os.urandom(32))
 
 
-def session_writes(
+def writes_in(
     roots: Iterable[Path], digests: LineDigests, is_wanted: Callable[[str], bool]
-) -> tuple[SessionWrites, ...]:
+) -> tuple[CapturedWrites, ...]:
     """What every captured session in the stores of these working trees wrote to paths that are wanted.
 
     Sessions that wrote none of them are there, too. What cannot be read is left out, or has no states.
@@ -56,7 +47,7 @@ def session_writes(
     found = []
     for root in roots:
         with contextlib.suppress(OSError, ValueError):
-            shelf = Folder.at(root).below(f"{STORE}/{names.CAPTURES}")
+            shelf = Folder.at(root).below(SHELF)
             for name in shelf.folders():
                 with contextlib.suppress(OSError, ValueError):
                     place = shelf.folder(name)
@@ -66,23 +57,19 @@ def session_writes(
 
 def _of_session(
     place: Folder, meta: CaptureMeta, digests: LineDigests, is_wanted: Callable[[str], bool]
-) -> SessionWrites:
+) -> CapturedWrites:
     agent = agent_of(meta.session_id)
     read = [*_of_events(place, meta, digests, is_wanted, agent), *_of_log(place, meta, digests)]
     writes = [write for write in read if write is not None and is_wanted(write.path)]
     damaged = sum(write is None for write in read)
-    return SessionWrites(agent, meta.session_id, meta.started_at, tuple(_settled(writes)), damaged)
+    return CapturedWrites(agent, meta.session_id, meta.started_at, tuple(_settled(writes)), damaged)
 
 
 def _of_log(place: Folder, meta: CaptureMeta, digests: LineDigests) -> Iterator[KeptWrite | None]:
     if meta.writes_since is None:
         return
-    reader, size = WriteReader(digests.id), 0
-    for line in lines(place, WRITES):
-        size += len(line)
-        if size > meta.writes_bytes:
-            return
-        yield reader.write(line)
+    reader = WriteReader(digests.id)
+    yield from map(reader.write, finished(place, WRITES, meta.writes_bytes))
 
 
 def _of_events(
@@ -91,14 +78,11 @@ def _of_events(
     """Of the events that a version without writes.jsonl folded. Their texts are redacted: a line that had a secret is
     not found again."""
     until = meta.bytes if meta.writes_since is None else meta.writes_since
-    log, reader, size = WriteLog(digests, lambda value: value), WriteReader(digests.id), 0
-    for line in lines(place, EVENTS) if until else ():
-        size += len(line)
-        if size > until:
-            return
+    log, reader = WriteLog(digests, lambda value: value), WriteReader(digests.id)
+    for line in finished(place, EVENTS, until) if until else ():
         if AGENTS[agent].ended.encode() in line:
             with contextlib.suppress(ValueError, TypeError, LookupError):
-                event = read(_EventLine, parse_object(line))
+                event = read(KeptEvent, parse_object(line))
                 for write in writes_of(CapturedEvent(event.ts, event.data, agent)):
                     if is_wanted(write.path):
                         yield reader.write(log.line(write, event.ts))

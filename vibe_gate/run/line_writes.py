@@ -15,7 +15,7 @@ MAX_WRITES_BACK = 200
 """Writes before a version that are asked whether it has their lines in another form."""
 
 
-class SessionWrite(Struct, frozen=True):
+class AgentWrite(Struct, frozen=True):
     """A write, and whose it is. `brought`: digests of the lines that were not there before."""
 
     agent: str
@@ -24,7 +24,7 @@ class SessionWrite(Struct, frozen=True):
     brought: frozenset[int]
 
     @classmethod
-    def of(cls, agent: str, session: str, write: KeptWrite) -> SessionWrite:
+    def of(cls, agent: str, session: str, write: KeptWrite) -> AgentWrite:
         """The write of a session."""
         left = write.left or ()
         came = matches(write.before or (), left)
@@ -37,7 +37,7 @@ class SessionWrite(Struct, frozen=True):
         return self.write.at.timestamp()
 
 
-Chain: TypeAlias = Sequence[SessionWrite]
+Chain: TypeAlias = Sequence[AgentWrite]
 """The writes of one file in one place, oldest first."""
 
 
@@ -56,9 +56,9 @@ class Version(Struct, frozen=True):
         return max(self.moments)
 
 
-def written(chain: Chain, version: Version, wanted: Collection[int]) -> dict[int, SessionWrite]:
+def written(chain: Chain, version: Version, wanted: Collection[int]) -> dict[int, AgentWrite]:
     """By line (from 0) of those wanted the write that brought it."""
-    found: dict[int, SessionWrite] = {}
+    found: dict[int, AgentWrite] = {}
     left = set(wanted)
     for start in _starts(chain, version):
         found |= _traced(chain[: start + 1], version.lines, left)
@@ -81,9 +81,9 @@ def _starts(chain: Chain, version: Version) -> Iterator[int]:
     return iter(dict.fromkeys(number for number in (*exact[-1:], *at_moments) if number >= 0))
 
 
-def _traced(chain: Chain, lines: FileState, wanted: Iterable[int]) -> dict[int, SessionWrite]:
+def _traced(chain: Chain, lines: FileState, wanted: Iterable[int]) -> dict[int, AgentWrite]:
     """The same, of a version made after the last write of the chain."""
-    found: dict[int, SessionWrite] = {}
+    found: dict[int, AgentWrite] = {}
     at = {line: line for line in wanted}  # line of the version -> its line in the state that is looked at
     state = lines
     for number in range(len(chain) - 1, -1, -1):
@@ -124,7 +124,7 @@ def _back(
     return {line: came[now] for line, now in at.items() if came[now] >= 0}
 
 
-def _in_another_form(chain: Chain, version: Version, wanted: Collection[int]) -> Iterator[tuple[int, SessionWrite]]:
+def _in_another_form(chain: Chain, version: Version, wanted: Collection[int]) -> Iterator[tuple[int, AgentWrite]]:
     """Lines that a formatter made of those that a write brought."""
     left = {digest: span for digest, span in version.loose.items() if span[0] in wanted}
     for each in reversed([each for each in chain if each.at < version.latest][-MAX_WRITES_BACK:]):
