@@ -41,7 +41,9 @@ _NEXT = """\
 Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
-  git add .vibe-gate && git commit                binding once it is on the default branch"""
+  git add .vibe-gate && git commit                binding once it is on the default branch
+Off until you name it in `rubrics` of .vibe-gate/gate.toml: "asked", which judges whether a change does what the agent
+was asked for (`vibe-gate install claude` records that)."""
 
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
