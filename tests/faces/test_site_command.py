@@ -91,12 +91,20 @@ def test_what_a_site_cannot_be_is_a_sentence(runs, repo, environ, argv, sentence
     assert sentence in done.err
 
 
-def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(report, repo):
+def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(report, repo, environ):
     done = report()
     assert (done.code, done.err) == (0, "")
     index = repo / ".vibe-artifacts/reports/all/index.html"
     assert done.out == f"{index}\n"
     assert "No runs yet; vibe-gate review records one." in index.read_text()
+    run = begun(repo)
+    run.seal(summary_of(run))
+    assert report().code == 0
+    for argv in (("bundles", "verify"), ("bundles", "clean"), ("stats",)):
+        assert vibe_gate(*argv, cwd=repo, environ=environ).code == 0
+    assert index.is_file()
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=repo, env=environ, capture_output=True, check=True)
+    assert status.stdout == b""
 
 
 def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, repo, tmp_path):

@@ -221,8 +221,8 @@ class Bundles:
 
         try:
             if path is None:
-                reports = Folder.at(self.root).folder(STORE, create=True).folder(names.REPORTS, create=True)
-                return PagesFolder(reports.folder(ALL, create=True), self.root)
+                store = store_folder(self.root, lambda: self.provenance.tracked)
+                return PagesFolder(store.folder(names.REPORTS, create=True).folder(ALL, create=True), self.root)
             path.mkdir(exist_ok=True)
             return PagesFolder(Folder.at(path), self.root)
         except (OSError, ValueError) as error:

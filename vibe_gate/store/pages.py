@@ -38,7 +38,7 @@ class PagesFolder:
                 folder.place(MARK, b"vibe-gate report --all writes here.\n")
             self._runs = folder.folder(RUNS, create=True)
             # Who may look into the folder may read the pages.
-            self._mode = folder.status(".").st_mode & 0o777 if folder.path.is_dir() else 0o700
+            self._mode = os.fstat(folder.fileno()).st_mode & 0o777
             os.fchmod(self._runs.fileno(), self._mode)
             self._pages = {entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in self._runs.entries()}
         except OSError as error:

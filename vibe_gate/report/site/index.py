@@ -24,6 +24,9 @@ MOST_STATIC = 300
 MOST_COMMITS = 1_000
 """Commits that are listed one by one: as many as `verify` takes."""
 
+MOST_OPEN = 10
+"""Commits that stand open: more would hide the runs below."""
+
 STATUS_STYLES = {
     "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
 }  # fmt: skip
@@ -88,12 +91,14 @@ def _coverage(site: Site) -> Iterator[Html]:
 
 
 def _commits(word: str, found: Verification, runs: set[str]) -> Html:
-    """The commits of one status; those that need a look stand open."""
+    """The commits of one status; a few that need a look stand open."""
     own = [(identity, status) for identity, status in found.commits if status.status == word]
     lines = (_commit(identity, status, runs) for identity, status in own[:MOST_COMMITS])
     listed = table(("Commit", "Title", "Why", "Run"), lines, class_="commits")
     head = tag("summary", f"{word}: {len(own):,}")
-    return tag("details", head, listed, id=f"commits-{word}", open="" if word not in GOOD else None)
+    return tag(
+        "details", head, listed, id=f"commits-{word}", open="" if word not in GOOD and len(own) <= MOST_OPEN else None
+    )
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus, runs: set[str]) -> Html:

@@ -48,7 +48,7 @@ def outcomes(site: Site) -> Html:
         f"Runs by outcome, {site.unit}",
         series,
         [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
-        lambda value: f"{value:,.0f}",
+        lambda value: f"{value:,g}",
     )
 
 
@@ -70,9 +70,7 @@ def spending(site: Site) -> Html | None:
     if any(parts[-1][0] for _, parts in rows):
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
-    return _over_time(
-        "usd-over-time", f"US dollars by model, {site.unit}", series, rows, lambda value: f"${value:,.2f}", ".4f"
-    )
+    return _over_time("usd-over-time", f"US dollars by model, {site.unit}", series, rows, _dollars, ".4f")
 
 
 def seconds(site: Site) -> Html | None:
@@ -95,7 +93,7 @@ def seconds(site: Site) -> Html | None:
             lines.append(row((svg.linked(str(span.first), span.link), *shown)))
     if not lines:
         return None
-    drawn = svg.lines(bars, series, lambda value: f"{value:,.0f} s")
+    drawn = svg.lines(bars, series, lambda value: f"{value:,g} s")
     heads = ("From", *(one.name for one in series))
     return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, svg.legend(series), heads, lines)
 
@@ -113,9 +111,7 @@ def reuse(site: Site) -> Html | None:
     share = total.hits / (total.hits + total.misses)
     saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
     told = f"{total.hits:,} of {counted(total.hits + total.misses, 'answer')} ({share:.0%}) from earlier runs{saved}."
-    return _over_time(
-        "reuse", f"Answers used again, {site.unit}", series, rows, lambda value: f"{value:,.0f}", told=told
-    )
+    return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, lambda value: f"{value:,g}", told=told)
 
 
 def criteria(site: Site) -> Html | None:
@@ -219,6 +215,10 @@ def _by_row(
     about = joined([svg.legend(series), tag("p", f"and {more:,} more", class_="none") if more > 0 else None])
     drawn = svg.rows(bars[:MOST_ROWS], series)
     return svg.figure(name, title, drawn, about, (*heads, *(one.name for one in series)), lines)
+
+
+def _dollars(value: float) -> str:
+    return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:g}"
 
 
 def _link(span: DaySpan | None = None, **only: str) -> str:

@@ -1,0 +1,81 @@
+"""Makes the picture of the site of all runs: `python docs/images/site.py` (needs Chromium and playwright)."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.label import Label
+from vibe_gate.report.run_figures import FoundFinding, RunFigures
+from vibe_gate.report.site import Site, SiteRun, index_page
+from vibe_gate.report.statistics import statistics
+
+RUNS, FIRST = 240, datetime(2026, 9, 28, 9, tzinfo=UTC)
+CRITERIA = ("quality/errors-not-swallowed", "quality/names-are-clear", "payments/idempotent", "safety/no-secrets")
+MODELS = {"claude-sonnet-5": 0.03, "claude-haiku-4-5": 0.008}
+AGENTS = ("Claude Code", "Codex", "Cursor")
+TITLES = (
+    "Retry a payment that timed out",
+    "Load configuration lazily",
+    "Log what the bank answers",
+    "Split the ledger",
+)
+
+
+def run(number: int, rng: random.Random) -> tuple[SiteRun, list[Label]]:
+    """A made-up run, and what people said of its findings."""
+    at = FIRST + timedelta(hours=number * 5.8 + rng.random())
+    agent, key = rng.random() < 0.65, f"{rng.getrandbits(160):040x}"
+    failed = [name for name in CRITERIA if rng.random() < 0.09]
+    model = rng.choice(list(MODELS))
+    usd = MODELS[model] * (0.5 + rng.random())
+    marks = {name: f"{rng.getrandbits(64):016x}" for name in failed}
+    found = [FoundFinding(marks[name], name.split("/")[1], "src/pay.py", (name,), (), "kept") for name in failed]
+    run_id, outcome = f"{at:%Y%m%dT%H%M%S}000Z-{rng.getrandbits(32):08x}", "fail" if failed else "pass"
+    entry = RunEntry(
+        run_id, key, "sealed", outcome, int(bool(failed)),
+        "agent" if agent else "human", "review", head_commit=key, files=rng.randrange(1, 6), added=rng.randrange(4, 90),
+        deleted=rng.randrange(40), findings=len(failed), cost_usd=usd, cost_basis="known",
+        duration_ms=rng.randrange(4_000, 60_000), rubrics=(("quality", "pass"),),
+    )  # fmt: skip
+    agents = (rng.choice(AGENTS),) if agent else ()
+    figures = RunFigures(agents, {model: usd}, hits=rng.randrange(3), misses=rng.randrange(1, 4), findings=tuple(found))
+    labels = [
+        Label(
+            ts=at, finding=one.fingerprint, rubric=one.sources[0].split("/")[0], criterion=one.criterion,
+            right=rng.random() < 0.75, by="Ada <ada@example.com>", digest="", source="cli",
+        )
+        for one in found
+        if rng.random() < 0.7
+    ]  # fmt: skip
+    return SiteRun(entry, figures, rng.choice(TITLES), f"runs/{entry.run_id}.html"), labels
+
+
+def site() -> Site:
+    """Two months of runs, the same each time."""
+    rng = random.Random(29)  # noqa: S311 - nothing is secret
+    made = [run(number, rng) for number in range(RUNS)]
+    runs = tuple(one for one, _ in reversed(made))
+    labels = tuple(label for _, its in made for label in its)
+    figures = {one.entry.run_id: one.figures for one in runs}
+    total = statistics((one.entry for one in runs), {}, lambda entry: figures[entry.run_id], labels)
+    return Site(runs, total, labels)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        index = Path(place, "index.html")
+        index.write_text(index_page(site()), encoding="utf-8")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            tab = browser.new_page(viewport={"width": 1200, "height": 1250})
+            tab.goto(index.as_uri())
+            tab.screenshot(path=Path(__file__).parent / "site.png")
+            sys.stdout.write("docs/images/site.png\n")
