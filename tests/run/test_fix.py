@@ -116,10 +116,32 @@ def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_no
     assert (both.code, "name no workflow" in both.err) == (2, True)
 
 
-def test_a_repair_without_a_key_says_so(repo):
+def test_a_repair_without_a_key_says_so_and_the_next_is_about_the_same_run(repo):
     run = failed_check(repo)
-    done = vibe_gate("run", "--fix", run, cwd=repo.path, environ=repo.environ)
-    assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err
+    for _ in range(2):
+        done = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+        assert (done.code, "No credentials for a model were found" in done.err) == (3, True), done.out + done.err
+        assert f"note: run {run} (the newest that ended)" in done.err
+
+
+def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
+    run = failed_check(repo)
+    repo.git("checkout", "-q", "--", "src")
+    done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=repo.environ)
+    assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.out + done.err
+    again = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), again.out
+
+
+@pytest.mark.slow  # a review, and a conversation
+def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
+    failed_check(repo)
+    repo.git("add", "-A")
+    assert vibe_gate("review", "--staged", cwd=repo.path, environ=repo.environ).code == 1
+    with answering(*writes("src/load.py", REPAIRED)) as model:
+        environ = {**repo.environ, **model.environ}
+        done = vibe_gate("run", "--fix", "--apply", cwd=repo.path / "src", environ=environ)
+    assert (done.code, "next    git add -- load.py" in done.out) == (0, True), done.out + done.err
 
 
 @pytest.mark.slow  # runs of a workflow, and a conversation

@@ -48,6 +48,8 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
     """Of what the agents changed, the files that decide about a gate or steer agents, diffs or tests; as shown."""
     applied: bool = False
     """Whether the patch was put into the working tree."""
+    staged: bool = False
+    """Whether it was, and the change is that of the index, which has not got it."""
     unapplied: GateError | None = None
     """Why it was not, although that was asked for: the working tree is another one, or git refuses."""
     problem: str = ""

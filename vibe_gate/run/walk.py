@@ -45,6 +45,7 @@ from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.sharing import open_shared, told, unshared
 from vibe_gate.run.stages import Stages
+from vibe_gate.run.tree import RunTree
 from vibe_gate.run.turn import held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
 
@@ -124,11 +125,13 @@ async def run_workflow(
             keep_contents(repository, change, run, named=False)
             _set_background(request, repair, stages)
             problem = await _carried_out(plan, stages, request)
+            if repair is not None and problem is None and _examined_nothing(stages):
+                problem = "inconclusive", f"No rubric of run {request.fix} applies to your files as they are now."
             progress("seal", "writing the verdict")
             done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
         done = _shareable(done, repository, run, apart)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
-        return _applied(done, repository, stages.trees.own.start) if request.apply else done
+        return _applied(done, repository, stages.trees.own) if request.apply else done
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:
@@ -138,6 +141,14 @@ def _require_same_files(request: RunRequest, repair: Repair, repository: Reposit
             f"--apply needs the files that run {request.fix} reviewed, and your working tree has others. Leave it out; "
             "`git apply -3` can merge the patch."
         )
+
+
+def _examined_nothing(stages: Stages) -> bool:
+    """Whether there were gates, and nothing that they ask applied to the change: for a repair that is no pass."""
+    verdicts = [result.verdict for result in stages.graph.results if result.verdict]
+    criteria = [one for verdict in verdicts for rubric in verdict.rubrics for one in rubric.criteria]
+    looked = (one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria)
+    return bool(criteria) and not any(looked)
 
 
 _NO_CASSETTE = (
@@ -173,16 +184,16 @@ def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart
     return replace(done, review=replace(review, notes=(*review.notes, *notes), unshared=shared))
 
 
-def _applied(done: WorkflowRun, repository: Repository, start: str) -> WorkflowRun:
-    """Put the patch into the working tree, whose files must be those of the tree `start`; not if the run did not pass,
-    or what it made steers agents or decides about a gate."""
+def _applied(done: WorkflowRun, repository: Repository, tree: RunTree) -> WorkflowRun:
+    """Put the patch into the working tree, whose files must be those that `tree` began with; not if the run did not
+    pass, or what it made steers agents or decides about a gate."""
     if done.patch is None or done.steers or done.review.summary.exit_code:
         return done
     try:
-        repository.apply(done.made, start, done.patch)
+        repository.apply(done.made, tree.start, done.patch)
     except GateError as error:
         return replace(done, unapplied=error)
-    return replace(done, applied=True)
+    return replace(done, applied=True, staged=tree.change.kind == "staged")
 
 
 def _opened(request: RunRequest, plan: Plan, facts: Facts, world: World, deadline: Deadline) -> RunContext:

@@ -37,6 +37,9 @@ _AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "
 _AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": "", "fix": None}
 """Options of a review that a run does not have, and those of a run that going on with a session does not have."""
 
+_NO_END = ("running", "incomplete", "foreign")
+"""States of a run that has no verdict to fix."""
+
 SHOWN_FILES, SHOWN_ROWS = 8, 5
 """Of what agents changed, and of what one said last."""
 
@@ -87,14 +90,17 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Repair what a stored run found; say so if that is nothing."""
     if args.words or args.staged or args.agent is not None or args.prompt is not None:
         raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
-    runs, meant = StoredRuns(environ).opened(args.fix or None)
+    here = StoredRuns(environ)
+    # A repair that was broken off (no key, Ctrl-C) is newer than the run that it was to repair.
+    ended = (entry.run_id for entry in here.bundles.runs() if entry.state not in _NO_END)
+    runs, meant = here.opened(args.fix or next(ended, None))
     run_id = meant.entry.run_id
-    complain(f"note: run {run_id} ({meant.matched})")
+    complain(f"note: run {run_id} ({meant.matched if args.fix else 'the newest that ended'})")
     if not (stored := runs.read(meant)).complete:
         raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
     if why := nothing_to_fix(stored.summary):
         emit(stored.summary.to_json() if args.json else f"{why}\n")
-        return PASS
+        return PASS if stored.summary.outcome == "pass" else INCONCLUSIVE
     done = carried_out(replace(_request(args, environ), fix=run_id), runs.root, environ)
     shown(done, environ, as_json=args.json)
     return done.review.summary.exit_code
@@ -203,7 +209,7 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
         print_document(review)
     else:
         then = {
-            PASS: "apply the patch, as said below" if done.patch is not None and not done.applied else "",
+            PASS: _after_pass(done),
             INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
         }.get(review.summary.exit_code, "")
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
@@ -213,6 +219,18 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
         emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
     if done.unapplied is not None:
         raise done.unapplied
+
+
+def _after_pass(done: WorkflowRun) -> str:
+    """What to do with the patch of a run that passed; "" if that is nothing."""
+    if done.patch is None:
+        return ""
+    if not done.applied:
+        return "apply the patch, as said below"
+    if done.change is None or not done.staged:
+        return ""
+    names = (os.path.relpath(done.review.root / name) for file in done.change.files for name in file.names)
+    return f"git add -- {' '.join(map(shlex.quote, dict.fromkeys(names)))}"
 
 
 def _stages(done: WorkflowRun) -> Iterator[str]:
