@@ -79,6 +79,22 @@ def test_a_page_in_the_store_has_the_prompt_and_one_elsewhere_the_turn_alone(ask
     assert Path(ask("report").strip()).read_text() == kept
 
 
+@pytest.mark.slow  # a review and two pages
+def test_a_page_tells_who_wrote_staged_lines_after_the_index_changed_or_says_that_it_cannot(ask, repo):
+    ask("review", "--staged", "--no-judge")
+    (repo / "src" / "price.py").write_text("COST = 3\n")
+    git(repo, "add", "src")
+    page = Path(ask("report").strip()).read_text()
+    assert written(page) == [["src/price.py", 1, 2, 0, "Write", "toolu_1"]] and "Write the prices down." in page
+    (repo / "src" / "price.py").write_text(f"KEY = 'ghp_{'a1B2c3D4e5F6' * 3}'\n")
+    git(repo, "add", "src")
+    ask("review", "--staged", "--no-judge")  # what the bundle has of it is redacted
+    (repo / "src" / "price.py").write_text("COST = 4\n")
+    git(repo, "add", "src")
+    page = Path(ask("report").strip()).read_text()
+    assert not written(page) and "Who wrote the lines is not known" in page
+
+
 def test_a_page_that_leaves_has_no_conversation_that_was_shown_a_prompt(tmp_path):
     bundle = read_bundle(write(tmp_path, shown={"prompt": "private"}))
     away, kept = (page_of(bundle, None, prompts=prompts) for prompts in (None, True))

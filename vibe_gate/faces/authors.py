@@ -46,11 +46,16 @@ class LineAuthors:
     def __init__(self, repository: Repository, result: RunResult, may: Callable[[], bool]) -> None:
         """`may`: whether prompts may stand in the page."""
         self._repository = repository
+        self._result = result
         self._change = result.summary.change
         self._may = may
 
     def __call__(self, added: Mapping[str, Sequence[int]]) -> Authors:
-        """Nobody if no session was captured here, or the reviewed files are not in the repository any more."""
+        """Nobody if no session was captured here; untold if the reviewed files cannot be had any more."""
+        if not self._has_witnesses:
+            return Authors()
+        if added and not self._revision:
+            return Authors(untold=True)
         origins = [
             (path, origin)
             for path, lines in list(added.items())[:MAX_FILES]
@@ -61,34 +66,39 @@ class LineAuthors:
         return authors if not authors.turns or self._may() else authors.without_prompts()
 
     def _origins(self, path: str, lines: Sequence[int]) -> tuple[LineOrigin, ...]:
-        revision = self._revision
-        if not revision:
-            return ()
         with suppress(GateError):
             base = self._change.base_commit
-            return line_origins(self._repository, self._roots, revision, paths.unquote(path), lines, base)
+            return line_origins(self._repository, self._roots, self._revision, paths.unquote(path), lines, base)
         return ()
 
     @cached_property
     def _roots(self) -> tuple[Path, ...]:
         return self._repository.worktrees()
 
+    @property
+    def _has_witnesses(self) -> bool:
+        """Whether anything here may tell who wrote a line."""
+        folders = [root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)]
+        return any(folder.is_dir() for folder in folders) or bool(self._repository.note_ids(traces.NOTES))
+
     @cached_property
     def _revision(self) -> str:
-        """The commit or the tree of the reviewed files; "" if nobody is known to have written any."""
+        """The commit or the tree of the reviewed files; "" if they are neither in the repository nor in the bundle."""
         repository, change = self._repository, self._change
-        folders = [root / name for root in self._roots for name in (f"{STORE}/captures", traces.FOLDER)]
-        if not any(folder.is_dir() for folder in folders) and not repository.note_ids(traces.NOTES):
-            return ""
         if change.head_commit and repository.has(change.head_commit):
             return change.head_commit
-        # Trees of files that nobody committed are made again of the files as they are.
-        for make in (repository.snapshot, repository.index_tree):
+        # Git may have no tree of files that nobody committed: it is made again of the stored patch, or, if that was
+        # redacted, of the files as they are.
+        for make in (self._patched, repository.snapshot, repository.index_tree):
             if repository.has_tree(change.after):
                 return change.after
             with suppress(GateError):
                 make()
         return change.after if repository.has_tree(change.after) else ""
+
+    def _patched(self) -> str:
+        patch = "".join(file.patch() for file in self._result.files.changed())
+        return self._repository.patched(self._change.before, patch.encode("utf-8", "surrogateescape"))
 
 
 def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path]) -> Authors:

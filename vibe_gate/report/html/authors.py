@@ -49,11 +49,15 @@ class WrittenLines(Struct, frozen=True, array_like=True):
 
 
 class Authors(Struct, frozen=True):
-    """Turns and the changed lines that they wrote, in the order of the change; `withheld`: there were prompts."""
+    """Turns and the changed lines that they wrote, in the order of the change.
+
+    `withheld`: there were prompts. `untold`: sessions were captured, but the reviewed files cannot be had any more.
+    """
 
     turns: tuple[WritingTurn, ...] = ()
     lines: tuple[WrittenLines, ...] = ()
     withheld: bool = False
+    untold: bool = False
 
     def without_prompts(self) -> Authors:
         """The same for a page that others may read."""

@@ -43,7 +43,7 @@ def body(view: View) -> Html:
         ("activity", "Activity", _activity(view)),
         ("cost", "Cost", _cost(view)),
         ("run", "Run", _run(view)),
-        *([("authors", "Authors", _authors(view.authors))] if view.authors.lines else []),
+        *([("authors", "Authors", _authors(view.authors))] if view.authors != Authors() else []),
     ]
     made = [tag("section", *parts, id=name, data_tab=label, aria_label=label) for name, label, parts in sections]
     return joined([_top(view), tag("main", *made, id="main")])
@@ -423,6 +423,10 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
 
 def _authors(authors: Authors) -> Iterator[Html]:
     yield tag("h2", "Turns that wrote changed lines")
+    if authors.untold:
+        told = "Who wrote the lines is not known: the reviewed files are not in git any more, nor wholly in the bundle."
+        yield tag("p", told, class_="none")
+        return
     count = sum(lines.end_line - lines.line + 1 for lines in authors.lines)
     told = f"Agents wrote {counted(count, 'added line')}, as captured sessions and records of tools say."
     if authors.withheld:
