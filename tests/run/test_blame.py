@@ -51,13 +51,15 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     done = blame("a.py", "HEAD")
     assert done.code == 0, done.err
     head, agents, asked, person = done.out.splitlines()
-    assert head == "a.py at HEAD: 3 lines, 2 by agents, 1 by people"
+    assert head == "a.py at HEAD: 3 lines, 2 by agents, 1 by a person"
     assert agents.split()[0] == "1-2" and "Claude Code session aaaaaaaa, turn 1, Write" in agents
     assert "\\x1b[31mred\\u202e text" in asked and "\x1b" not in done.out
     assert max(map(len, done.out.splitlines())) <= 80
     assert person.split()[2] == "person"
-    document = blame("a.py:3", "--json").json
+    document = blame("a.py:3", "--json", "HEAD").json
+    assert document["revision"] == "HEAD"
     assert document["schema"] == 1 and [one["by"] for one in document["lines"]] == ["person"]
+    assert blame("a.py:3").out.startswith("a.py: 1 line, 1 by a person\n")
     assert blame("empty.txt").out == "empty.txt: 0 lines\n"
     for argv, sentence in [
         (["gone.py"], "no file gone.py in the working tree"),
@@ -68,6 +70,7 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
         (["a.py:9"], "a.py has no line 9: its last is 3"),
         (["a.py:3-2"], "lines are counted from 1"),
         (["a.py", "nothing"], "names no revision"),
+        (["a.py", "HEAD", "more"], "unexpected argument more"),
     ]:
         done = blame(*argv)
         assert (done.code, done.out) == (2, "") and sentence in done.err, done.err

@@ -16,7 +16,8 @@ from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted, safe
 
 UNCAPTURED = (
-    "No captured session is here, so no line is told to be an agent's: `vibe-gate install claude` records them."
+    "No captured session is here, so no line is told to be an agent's: `vibe-gate install claude|gemini|codex` "
+    "records them."
 )
 
 _STYLES = {"agent": "cyan", "person": "green", "unknown": "yellow"}
@@ -58,8 +59,9 @@ def _span(some: Sequence[LineOrigin]) -> str:
 
 def _counts(origins: Sequence[LineOrigin]) -> str:
     by: Counter[str] = Counter(origin.by for origin in origins)
-    parts = [("agent", "by agents"), ("person", "by people"), ("unknown", "unknown")]
-    told = [f"{by[name]:,} {words}" for name, words in parts if by[name]]
+    parts = [("agent", "by an agent", "by agents"), ("person", "by a person", "by people")]
+    told = [f"{by[name]:,} {one if by[name] == 1 else many}" for name, one, many in parts if by[name]]
+    told += [f"{by['unknown']:,} unknown"] if by["unknown"] else []
     return f"{counted(len(origins), 'line')}{', ' if told else ''}{', '.join(told)}"
 
 

@@ -88,6 +88,7 @@ examples:
   vibe-gate blame src/load.py:12       one line
   vibe-gate blame src/load.py:12-40 v1.2
 
-Agents' lines are known from captured sessions (`vibe-gate install claude`).
+Agents' lines are known from captured sessions (`vibe-gate install
+claude|gemini|codex`).
 """,
 )

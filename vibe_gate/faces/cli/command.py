@@ -57,6 +57,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
         """Parse; an option that the command does not have is an error here, not in the parser around it."""
         parsed, rest = super().parse_known_args(args, namespace)
+        if rest and (flags_first := self._flags_first(args)) != args:
+            parsed, rest = super().parse_known_args(flags_first, namespace)
         if rest:
             wrong = next((word for word in rest if word.startswith("-")), rest[0])
             what = "unknown option" if wrong.startswith("-") else "unexpected argument"
@@ -66,6 +68,18 @@ class Parser(argparse.ArgumentParser):
                 hint = f"; options are {', '.join(known)}"
             self.error(f"{what} {wrong}{hint}")
         return parsed, rest
+
+    def _flags_first(self, words: Sequence[str]) -> Sequence[str]:
+        """The words with options that take no value first: before Python 3.12.8 `FILE --json REV` is a FILE alone.
+
+        As they are if an option of the command may take the words that follow it.
+        """
+        options = self._get_optional_actions()
+        if any(option.nargs not in {None, 0} for option in options):
+            return words
+        flags = {name for option in options if option.nargs == 0 for name in option.option_strings}
+        end = words.index("--") if "--" in words else len(words)
+        return [*sorted(words[:end], key=lambda word: word not in flags), *words[end:]]
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
