@@ -26,6 +26,8 @@ PICTURES = {
     "report.png": "",
     "report-changes.png": "#f=src/ledger.py:25",
     "report-activity.png": "#e=nodes/judge-quality/turn-001/sdk-8",
+    "report-graph.png": "#run",
+    "report-cost.png": "#cost",
 }
 """Names, and the link that is shown."""
 

@@ -7,7 +7,7 @@ import { h } from "./dom";
 import { parsePlace, type Place, placeHash } from "./hash";
 import { listen } from "./keyboard";
 import { searchField } from "./search";
-import { zoomable } from "./zoom";
+import { zoomWhenSeen } from "./zoom";
 
 const data = JSON.parse(document.getElementById("data")?.textContent ?? "null") as Data;
 const sections = [...document.querySelectorAll<HTMLElement>("main > section[data-tab]")];
@@ -131,7 +131,7 @@ const keys = listen([
   { key: "Escape", does: "leave a field or a dialog", run: () => (document.activeElement as HTMLElement | null)?.blur() },
 ]);
 tools?.append(h("button", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: keys }, "?"));
-document.querySelectorAll<HTMLElement>(".scroll").forEach(zoomable);
+zoomWhenSeen(document.querySelectorAll<HTMLElement>(".scroll"));
 addEventListener("hashchange", show);
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => (fold.open = true)));
 // A click on the link of the place that is shown already changes no address.

@@ -6,13 +6,23 @@ import { h } from "./dom";
 const LEAST_READABLE = 0.55;
 const MOST = 3;
 
-/** Gives a frame with a picture its buttons and keys. */
-export function zoomable(frame: HTMLElement): void {
+/** Gives each frame its buttons and keys when it is first seen: one in a tab or a fold that is closed has no size yet. */
+export function zoomWhenSeen(frames: Iterable<HTMLElement>): void {
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      zoomable(entry.target as HTMLElement);
+    }
+  });
+  for (const frame of frames) seen.observe(frame);
+}
+
+function zoomable(frame: HTMLElement): void {
   const picture = frame.querySelector<SVGSVGElement>(":scope > svg");
   if (!picture) return;
   const { width, height } = picture.viewBox.baseVal;
   let scale = 1;
-  let begun = false;
 
   function fitting(): number {
     return Math.min(1, (frame.clientWidth - 2) / width, (Math.max(frame.clientHeight, innerHeight * 0.6) - 2) / height);
@@ -30,8 +40,6 @@ export function zoomable(frame: HTMLElement): void {
 
   /** All of it if it can be read so; else its beginning. */
   function begin(): void {
-    if (begun || !frame.clientWidth) return;
-    begun = true;
     zoom(Math.max(fitting(), LEAST_READABLE));
     const first = picture?.querySelector(":scope > svg")?.getBoundingClientRect();
     if (first) frame.scrollTo(first.left + first.width / 2 - frame.getBoundingClientRect().left - frame.clientWidth / 2, 0);
@@ -62,8 +70,7 @@ export function zoomable(frame: HTMLElement): void {
     h("button", { type: "button", "aria-label": label, title: `${label} (${key})`, onclick: () => moves[key]?.() }, text);
   frame.before(h("div", { class: "zoom" }, button("−", "Zoom out", "-"), button("+", "Zoom in", "+"),
     button("Fit", "Show all", "0"), button("1:1", "Full size", "1")));
-  // A frame in a tab or a fold that is not open has no size yet.
-  new ResizeObserver(begin).observe(frame);
+  begin();
 }
 
 /** Moves what a frame shows with the mouse; a click that did not move stays a click. */
