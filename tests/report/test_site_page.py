@@ -154,7 +154,7 @@ def test_ten_thousand_runs_scroll(tab: Page, pages: dict[str, str]) -> None:
     assert 0 < tab.locator("#list tbody tr").count() <= 400
     for most in (400, 600, 800):
         tab.evaluate("scrollTo(0, document.body.scrollHeight)")
-        tab.wait_for_function(f"document.querySelectorAll('#list tbody tr').length >= {most}")
+        expect(tab.locator("#list tbody tr").nth(most - 1)).to_be_attached()
     tab.get_by_role("button", name="USD").click()
     expect(tab.locator("#list tbody td:nth-child(7)").first).to_have_text("0.9999")
 
