@@ -71,7 +71,9 @@ def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
     (site / "runs").symlink_to(tmp_path / "docs")
     (site / ".vibe-gate-site").write_text("")
     (site / "index.html").symlink_to(tmp_path / "file")
-    assert report("-o", str(site)).code == 3
+    done = report("-o", str(site))
+    assert (done.code, done.out) == (3, "")
+    assert f"{site} cannot be read or written: " in done.err
     assert tree(tmp_path / "docs") == {"index.html": b"mine"}
     assert (tmp_path / "file").read_text() == "mine"
 

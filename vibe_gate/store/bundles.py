@@ -217,16 +217,16 @@ class Bundles:
 
         UsageError: it has files of others. StorageError.
         """
-        from vibe_gate.store.pages import PagesFolder
+        from vibe_gate.store.pages import PagesFolder, unwritable
 
         try:
-            if path is None:
-                store = store_folder(self.root, lambda: self.provenance.tracked)
-                return PagesFolder(store.folder(names.REPORTS, create=True).folder(ALL, create=True), self.root)
-            path.mkdir(exist_ok=True)
-            return PagesFolder(Folder.at(path), self.root)
-        except (OSError, ValueError) as error:
-            raise unreadable(error) from error
+            if path is not None:
+                path.mkdir(exist_ok=True)
+                return PagesFolder(Folder.at(path), self.root)
+            store = store_folder(self.root, lambda: self.provenance.tracked)
+            return PagesFolder(store.folder(names.REPORTS, create=True).folder(ALL, create=True), self.root)
+        except OSError as error:
+            raise unwritable(path or self.root / STORE, error) from error
 
     def _require_untracked(self) -> None:
         require_untracked(self.provenance.tracked)

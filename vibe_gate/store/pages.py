@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.errors import UsageError
-from vibe_gate.store.artifacts import unreadable
+from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store.folder import TEMPORARY, Folder
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class PagesFolder:
             os.fchmod(self._runs.fileno(), self._mode)
             self._pages = {entry.name: entry.stat(follow_symlinks=False).st_mtime_ns for entry in self._runs.entries()}
         except OSError as error:
-            raise unreadable(error) from error
+            raise unwritable(folder.path, error) from error
 
     @property
     def index(self) -> Path:
@@ -76,7 +75,12 @@ class PagesFolder:
             folder.place(name, text.encode("utf-8", "replace"))
             os.chmod(name, self._mode & 0o666, dir_fd=folder.fileno(), follow_symlinks=False)
         except OSError as error:
-            raise unreadable(error) from error
+            raise unwritable(folder.path, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> StorageError:
+    """Nothing can be written there."""
+    return StorageError(f"{paths.quote(str(folder))} cannot be read or written: {error.strerror}.")
 
 
 def _name(entry: RunEntry) -> str:

@@ -66,7 +66,6 @@ def _top(site: Site) -> Html:
         tag("h1", counted(len(site.runs), "run")),
         tag("nav", *places, aria_label="Parts of this page"),
         facts(told),
-        *(tag("p", note, class_="none") for note in site.notes),
         class_="top",
     )
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline
@@ -46,7 +46,6 @@ class Site(Struct, frozen=True, dict=True):
     coverage: Verification | None = None
     commits: str = ""
     only: str = ""
-    notes: tuple[str, ...] = field(default_factory=tuple)
 
     @cached_property
     def words(self) -> dict[tuple[str, str], str]:
