@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import reports
 import written_runs
 from bundle_words import summary_of
 from lxml import html
@@ -108,6 +109,18 @@ def test_what_others_wrote_stays_text() -> None:
     assert "\x1b" not in shown
     data = json.loads(document.get_element_by_id("data").text)
     assert data["findings"][0]["message"] == data["files"][0]["path"] == HOSTILE
+
+
+def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
+    shown = html.fromstring(verdict_page(reports.first().summary))
+    files = shown.get_element_by_id("files")
+    names = files.xpath(".//table//td[1]/a/text()")
+    assert names[:3] == ["src/ledger/transfer.py", "src/ledger/rights.py", "CLAUDE.md"]
+    assert set(files.xpath(".//table//td[3]/a/@href")) <= {f"#{each}" for each in shown.xpath("//article/@id")}
+    assert len(files.xpath("./svg//rect")) == 5  # added and deleted of the first, added of three, none of a binary file
+    (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
+    assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]
+    assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
 
 
 def test_a_judged_criterion_shows_its_question() -> None:

@@ -13,7 +13,7 @@ from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.html import costs, nodes
+from vibe_gate.report.html import costs, glance, nodes
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.stages import stages
@@ -94,7 +94,9 @@ def _verdict(view: View) -> Iterator[Html]:
     yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
     if not ranked:
         yield tag("p", "No findings.", class_="none")
+    yield from glance.files(view, summary)
     yield tag("h2", "Criteria")
+    yield from glance.votes(summary)
     yield from (part for rubric in summary.rubrics for part in _rubric(rubric, view))
     if not summary.rubrics:
         yield tag("p", "No rubric applied.", class_="none")
