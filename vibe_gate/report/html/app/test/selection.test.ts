@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { added, type Names, NEWEST, parseSelection, type Run, selected, selectionHash } from "../src/selection";
+
+const names: Names = { agents: ["Codex"], models: ["m"], criteria: ["q/types"], words: ["right", "wrong"] };
+const run = (day: string, outcome: string, usd: number, more: number[][] = []): Run =>
+  [`202610${day}T120000000Z-00000000`, outcome, "agent", "a title", "k", 1, 1, 2, 3, 0, usd, 9, [0], [[0, usd]], more as never, 0, 1];
+const runs = [run("07", "fail", 0.5, [[0, 1]]), run("06", "pass", 2), run("05", "pass", 1)];
+const days = (hash: string): string[] => selected(runs, names, parseSelection(hash) ?? NEWEST).map(([id]) => id.slice(6, 8));
+
+test("an address filters and sorts, and one that is none is a place", () => {
+  assert.deepEqual(days(""), ["07", "06", "05"]);
+  assert.deepEqual(days("#from=2026-10-06&to=2026-10-06"), ["06"]);
+  assert.deepEqual(days("#criterion=q%2Ftypes&said=wrong"), ["07"]);
+  assert.deepEqual(days("#criterion=q%2Ftypes&said=right"), []);
+  assert.deepEqual(days("#outcome=pass&sort=usd"), ["05", "06"]);
+  assert.deepEqual(days("#q=TITLE+codex&agent=nobody"), []);
+  assert.equal(parseSelection("#commits"), null);
+});
+
+test("a selection comes back from its address, whatever stands in it", () => {
+  for (const only of [{ q: "a&b=c%" }, { model: "m", from: "2026-10-05" }, {}]) {
+    const selection = { only, sort: "usd", descending: true } as const;
+    assert.deepEqual(parseSelection(selectionHash(selection)), selection);
+  }
+});
+
+test("what is listed is added up, the greatest first", () => {
+  const total = added(runs, names);
+  assert.deepEqual([total.runs, total.usd, total.outcomes], [3, 3.5, [["pass", 2], ["fail", 1]]]);
+  assert.deepEqual(total.models, [["m", 3.5]]);
+});
