@@ -112,7 +112,7 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
         return Verification(commits, gate.revision, signers.source, verifier.strict, remark, blocks)
 
 
-class _Span(Struct, frozen=True):
+class _CommitSpan(Struct, frozen=True):
     """The ends of a range (`base` "": it begins at nothing), and its commits, newest first."""
 
     base: str
@@ -120,7 +120,7 @@ class _Span(Struct, frozen=True):
     commits: tuple[str, ...]
 
 
-def _span(repository: Repository, text: str) -> _Span:
+def _span(repository: Repository, text: str) -> _CommitSpan:
     left, dots, right = text.partition("..." if "..." in text else "..")
     if not text and (upstream := repository.upstream()):
         base, head = upstream, repository.resolve("HEAD")
@@ -128,12 +128,12 @@ def _span(repository: Repository, text: str) -> _Span:
         base, head = "", repository.resolve(right or "HEAD")
     elif not dots:
         head = repository.resolve(text or "HEAD")
-        return _Span(repository.change(Selection("commit", left=head)).base_commit, head, (head,))
+        return _CommitSpan(repository.change(Selection("commit", left=head)).base_commit, head, (head,))
     else:
         base, head = repository.resolve(left or "HEAD"), repository.resolve(right or "HEAD")
         base = repository.merge_base(base, head, text) if dots == "..." else base
     commits = repository.span(base, head)
-    return _Span(base, head, commits)
+    return _CommitSpan(base, head, commits)
 
 
 class Segment(Struct, frozen=True):
@@ -219,7 +219,12 @@ class _Verifier:
     """One look at a repository: its gate and signers, its hooks' records, and the receipts about a range."""
 
     def __init__(
-        self, repository: Repository, environ: Mapping[str, str], now: datetime, request: VerifyRequest, span: _Span
+        self,
+        repository: Repository,
+        environ: Mapping[str, str],
+        now: datetime,
+        request: VerifyRequest,
+        span: _CommitSpan,
     ) -> None:
         self._repository = repository
         self._request = request
