@@ -22,11 +22,13 @@ SHORTEST = 12
 MOVED = 3
 """Lines that stand together in another place: fewer may have been typed again."""
 
+_BRACKET = expression(r"[(\[{)\]}]")
 _COMMA = expression(r",(?=[)\]}])|,\Z")
 
 
 def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
     """For each line of `new` the index of its line in `old`, or -1. Indices rise."""
+    old, new = tuple(old), tuple(new)
     found = [-1] * len(new)
     waiting = [(0, len(old), 0, len(new))]
     while waiting:  # no recursion: the parts of a long file nest deeply
@@ -35,15 +37,19 @@ def matches(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
 
 
 def _match(
-    old: Sequence[Hashable], new: Sequence[Hashable], low: int, high: int, start: int, end: int, found: list[int]
+    old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, high: int, start: int, end: int, found: list[int]
 ) -> list[tuple[int, int, int, int]]:
     """Match what begins and ends alike, then the lines that are unique; returns the gaps between them."""
-    while low < high and start < end and old[low] == new[start]:
-        found[start] = low
-        low, start = low + 1, start + 1
+    alike = _alike(old, new, low, start, min(high - low, end - start))
+    found[start : start + alike] = range(low, low + alike)
+    low, start = low + alike, start + alike
     while low < high and start < end and old[high - 1] == new[end - 1]:
-        high, end = high - 1, end - 1
-        found[end] = high
+        # As much of the end at once as is equal: twice as much each time, then one by one.
+        size = 1
+        while 2 * size <= min(high - low, end - start) and old[high - 2 * size : high] == new[end - 2 * size : end]:
+            size *= 2
+        found[end - size : end] = range(high - size, high)
+        high, end = high - size, end - size
     if low == high or start == end:
         return []
     anchors = _anchors(old, new, low, high, start, end)
@@ -55,11 +61,25 @@ def _match(
         return []
     gaps = []
     for at, to in [*anchors, (high, end)]:
-        gaps.append((low, at, start, to))
+        if low < at and start < to:
+            gaps.append((low, at, start, to))
         if at < high:
             found[to] = at
         low, start = at + 1, to + 1
     return gaps
+
+
+def _alike(old: tuple[Hashable, ...], new: tuple[Hashable, ...], low: int, start: int, most: int) -> int:
+    """How many lines are equal from there on."""
+    size = step = 0
+    while size < most and old[low + size] == new[start + size]:
+        step = 1
+        while 2 * step <= most - size and (
+            old[low + size : low + size + 2 * step] == new[start + size : start + size + 2 * step]
+        ):
+            step *= 2
+        size += step
+    return size
 
 
 def _anchors(
@@ -88,9 +108,8 @@ def _anchors(
 
 def carried(old: Sequence[str], new: Sequence[str]) -> list[int]:
     """As `matches`, of lines of text, white space aside, and with what `reshaped` finds. Indices need not rise."""
-    bare_old, bare_new = bare(old), bare(new)
-    found = matches(bare_old, bare_new)
-    for to, at in reshaped(bare_old, bare_new, found).items():
+    found = matches(bare(old), bare(new))
+    for to, at in reshaped(old, new, found).items():
         found[to] = at
     return found
 
@@ -101,13 +120,14 @@ def bare(lines: Sequence[str]) -> list[str]:
 
 
 def reshaped(old: Sequence[str], new: Sequence[str], came: Sequence[int]) -> dict[int, int]:
-    """Of bare lines that `matches` left alone the old line that each was: it was moved, or a formatter broke it up or
-    joined it."""
+    """Of lines that `matches` left alone, white space aside, the old line that each was: it was moved, or a formatter
+    broke it up or joined it."""
     if -1 not in came or len(set(came) - {-1}) == len(old):
         return {}
     found = dict(_moved(old, new, came))
-    for gap in _gaps(came, len(old)):
-        found |= {to: at for to, at in _reformatted(old, new, *gap) if to not in found}
+    for low, high, start, end in _gaps(came, len(old)):
+        same = dict(_reformatted(bare(old[low:high]), bare(new[start:end])))
+        found = {start + to: low + at for to, at in same.items()} | found
     return found
 
 
@@ -132,10 +152,7 @@ def as_new(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
 
 def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[int, int]]:
     """New lines, and the equal old ones that could have been inserted in their place: a block may slide over them."""
-    start = 0
-    for end in range(len(new) + 1):
-        if end < len(new) and came[end] < 0:
-            continue
+    for start, end in _new_runs(came):
         length = end - start
         for step in range(length):
             above, last = start - 1 - step, end - 1 - step
@@ -147,26 +164,31 @@ def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[in
             if below >= len(new) or came[below] < 0 or new[below] != new[first]:
                 break
             yield first, below
-        start = end + 1
+
+
+def _new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where lines are new, from and to."""
+    end, left = 0, came.count(-1)
+    while left:
+        start = came.index(-1, end)
+        end = next((number for number in range(start, len(came)) if came[number] >= 0), len(came))
+        left -= end - start
+        yield start, end
 
 
 def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
     """Where lines were replaced by others: from and to in the old text, and in the new one."""
-    low = start = 0
-    for to in range(len(found) + 1):
-        at = found[to] if to < len(found) else length
-        if at >= 0:
-            if start < to and low < at:
-                yield low, at, start, to
-            low, start = at + 1, to + 1
+    for start, end in _new_runs(found):
+        low = found[start - 1] + 1 if start else 0
+        high = found[end] if end < len(found) else length
+        if low < high:
+            yield low, high, start, end
 
 
-def _reformatted(
-    old: Sequence[str], new: Sequence[str], low: int, high: int, start: int, end: int
-) -> Iterator[tuple[int, int]]:
+def _reformatted(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """For lines of the new text the line of the old one that they say the same as, other than letter by letter."""
-    spans = {loosened(old[a:b]): (a, b) for a, b in _spans(old, low, high)}
-    for first, last in _spans(new, start, end):
+    spans = {loosened(old[a:b]): (a, b) for a, b in _spans(old)}
+    for first, last in _spans(new):
         text = loosened(new[first:last])
         if len(text) >= SHORTEST and text in spans:
             a, b = spans[text]
@@ -174,12 +196,10 @@ def _reformatted(
                 yield from zip(range(first, last), _by_offset(old[a:b], new[first:last], a), strict=True)
 
 
-def _spans(lines: Sequence[str], low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Every line from `low` to `high`, and every bracket over several of them; the larger ones first."""
-    some = [*brackets(lines[low:high])]
-    some.sort(key=lambda span: span[0] - span[1])
-    yield from ((low + first, low + last) for first, last in some)
-    yield from ((at, at + 1) for at in range(low, high))
+def _spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Every line, and every bracket over several of them; the larger ones first."""
+    yield from sorted(brackets(lines), key=lambda span: span[0] - span[1])
+    yield from ((at, at + 1) for at in range(len(lines)))
 
 
 def _by_offset(old: Sequence[str], new: Sequence[str], first: int) -> Iterator[int]:
@@ -194,10 +214,10 @@ def brackets(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where a bracket is open from one line to another, as (first, last + 1), inner ones first."""
     opened: list[int] = []
     for number, line in enumerate(lines):
-        for char in line:
+        for char in _BRACKET.findall(line):
             if char in "([{":
                 opened.append(number)
-            elif char in ")]}" and opened:
+            elif opened:
                 first = opened.pop()
                 if 0 < number - first < MAX_SPAN:
                     yield first, number + 1
@@ -210,14 +230,14 @@ def loosened(lines: Sequence[str]) -> str:
 
 def _moved(old: Sequence[str], new: Sequence[str], found: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Lines of the new text that stood elsewhere in the old one, three and more together."""
-    kept = set(found)
-    gone = {
-        tuple(old[at : at + MOVED]): at
-        for at in range(len(old) - MOVED + 1)
-        if kept.isdisjoint(range(at, at + MOVED)) and sum(map(len, old[at : at + MOVED])) >= MOVED * SHORTEST
-    }
-    if gone:
-        for to in range(len(new) - MOVED + 1):
-            at = gone.get(tuple(new[to : to + MOVED]), -1)
-            if at >= 0 and all(found[to + step] < 0 for step in range(MOVED)):
+    lost = set(range(len(old))).difference(found)
+    gone = {}
+    for at in sorted(lost):
+        block = tuple(bare(old[at : at + MOVED]))
+        if lost.issuperset(range(at, at + MOVED)) and sum(map(len, block)) >= MOVED * SHORTEST:
+            gone[block] = at
+    for start, end in _new_runs(found) if gone else ():
+        for to in range(start, end - MOVED + 1):
+            at = gone.get(tuple(bare(new[to : to + MOVED])), -1)
+            if at >= 0:
                 yield from ((to + step, at + step) for step in range(MOVED))

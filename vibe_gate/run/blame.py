@@ -14,7 +14,7 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,12 +24,12 @@ from vibe_gate.domain.agent_trace import TraceClaim
 from vibe_gate.domain.blame import Author, BlamedLine, FileAt, LineOrigin
 from vibe_gate.domain.document import iso
 from vibe_gate.domain.escape import expression, show_text
-from vibe_gate.domain.matching import bare, matches, reshaped
+from vibe_gate.domain.matching import matches, reshaped
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
-from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, chained, is_untold, written
 from vibe_gate.store import State, captured, open_state
 
 CAPTURED = "captured"
@@ -189,17 +189,20 @@ class _Blame:
 
     def _writes(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], bool]:
         """The writes that brought these lines, by line, and whether one is known of which that cannot be told."""
+        if not wanted:
+            return {}, False
         chains = self._chains({row.path, row.before_path} - {""})
         if not row.before and (other := self._like(version, wanted)):
             chains = [*chains, other]
-        if not chains or not wanted:
+        if not chains:
             return {}, False
-        moments = self._moments(row.commit)
-        loose = self._digests.loose(version.lines, wanted)
-        made = Version(version.state, version.blob, moments, loose)
+        loose = partial(self._digests.loose, version.lines)
+        made = Version(version.state, version.blob, self._moments(row.commit))
         found: dict[int, AgentWrite] = {}
-        for chain in sorted(chains, key=lambda chain: _closeness(chain, made), reverse=True):
-            found |= written(chain, made, wanted - found.keys())
+        if len(chains) > 1:
+            chains.sort(key=lambda chain: _closeness(chain, made), reverse=True)
+        for chain in chains:
+            found |= written(chain, made, wanted - found.keys(), loose)
         since = self._committed(row.before) if row.before else 0.0
         untold = any(is_untold(chain, since, made.latest) for chain in chains)
         return self._not_typed_again(row, version, found), untold
@@ -220,24 +223,23 @@ class _Blame:
     ) -> dict[int, AgentWrite]:
         """Without the runs of lines of one write that stood in a commit after it, and were gone before this one."""
         for each in self._versions_between(row, min((write.at for write in found.values()), default=math.inf)):
-            old = self._text(each.commit, each.path)
-            came = matches(old.state, version.state) if old else ()
-            for run in _runs(found):
-                later = found[run[0]].at < each.committed + SAME_SECOND
-                if old and later and all(came[line] >= 0 for line in run):
-                    found = {line: write for line, write in found.items() if line not in run}
+            if not found or not (old := self._text(each.commit, each.path)):
+                continue
+            came = matches(old.state, version.state)
+            until = each.committed + SAME_SECOND
+            back = [run for run in _runs(found) if found[run[0]].at < until and all(came[line] >= 0 for line in run)]
+            if back and self._repository.is_ancestor(each.commit, row.before or row.commit):
+                found = {line: write for line, write in found.items() if not any(line in run for run in back)}
         return found
 
-    def _versions_between(self, row: BlamedLine, since: float) -> Iterator[FileAt]:
-        """Earlier versions of the file, committed since then, the newest first."""
+    def _versions_between(self, row: BlamedLine, since: float) -> list[FileAt]:
+        """Versions of the file that may be earlier ones, committed since then, the newest first."""
         if since == math.inf:
-            return
+            return []
         places = [number for number, each in enumerate(self._history) if each.commit == row.commit]
         later = self._history[places[0] + 1 if places else 0 :]
         some = [each for each in later if each.committed + SAME_SECOND > since and each.commit != row.commit]
-        for each in some[:MAX_EARLIER]:
-            if self._repository.is_ancestor(each.commit, row.before or row.commit):
-                yield each
+        return some[:MAX_EARLIER]
 
     @cached_property
     def _history(self) -> list[FileAt]:
@@ -251,9 +253,9 @@ class _Blame:
         return captured.writes_in(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
 
     @cached_property
-    def _all_chains(self) -> dict[str, list[AgentWrite]]:
-        """By path as agents gave it the writes there, oldest first."""
-        return _by_path(self._sessions)
+    def _all_chains(self) -> dict[str, Chain]:
+        """By path as agents gave it the writes there."""
+        return {place: chained(writes) for place, writes in _by_path(self._sessions).items()}
 
     def _chains(self, names: Collection[str]) -> list[Chain]:
         return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
@@ -273,17 +275,17 @@ class _Blame:
         both = {os.fspath(root) for root in self._roots} | {os.path.realpath(root) for root in self._roots}
         return sorted(both, key=len, reverse=True)
 
-    def _like(self, version: _FileText, wanted: set[int]) -> Chain:
-        """The writes of the file that has most of these lines, by another name; () if none has half of them."""
+    def _like(self, version: _FileText, wanted: set[int]) -> Chain | None:
+        """The writes of the file that has most of these lines, by another name; None if none has half of them."""
         lines = {version.state[line] for line in wanted if len("".join(version.lines[line].split())) > 8}
         if not lines:
-            return ()
-        known = [(len(lines.intersection(chain[-1].write.left or ())), chain) for chain in self._other_chains.values()]
+            return None
+        known = [(len(lines.intersection(some[-1].write.left or ())), some) for some in self._other_writes.values()]
         most, best = max(known, key=lambda each: each[0], default=(0, []))
-        return best if most > len(lines) / 2 else ()
+        return chained(best) if most > len(lines) / 2 else None
 
     @cached_property
-    def _other_chains(self) -> dict[str, list[AgentWrite]]:
+    def _other_writes(self) -> dict[str, list[AgentWrite]]:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
         every = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
         return _by_path(every)
@@ -376,10 +378,9 @@ class _Blame:
 
 def _carried(old: _FileText, new: _FileText, *, in_place: bool) -> dict[int, int]:
     """By line of the new text the old line that it is; `in_place`: of those, too, that git matches by itself."""
-    lines = bare(old.lines), bare(new.lines)
-    came = matches(*lines)
+    came = matches(old.state, new.state)
     kept = {to: at for to, at in enumerate(came) if at >= 0} if in_place else {}
-    return kept | reshaped(*lines, came)
+    return kept | reshaped(old.lines, new.lines, came)
 
 
 def _spans(lines: Iterable[int]) -> list[tuple[int, int]]:
@@ -405,18 +406,18 @@ def _runs(found: dict[int, AgentWrite]) -> list[list[int]]:
 
 
 def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[AgentWrite]]:
-    chains: dict[str, list[AgentWrite]] = defaultdict(list)
+    writes: dict[str, list[AgentWrite]] = defaultdict(list)
     for session in sessions:
         for write in session.writes:
-            chains[write.path].append(AgentWrite.of(session.agent, session.session, write))
-    return {place: sorted(chain, key=lambda each: each.at) for place, chain in chains.items()}
+            writes[write.path].append(AgentWrite(session.agent, session.session, write))
+    return {place: sorted(some, key=lambda each: each.at) for place, some in writes.items()}
 
 
 def _closeness(chain: Chain, version: Version) -> tuple[bool, int]:
     """How near the states of a chain come to a version: whether it is one of them, and lines in common."""
-    known = [each for each in chain if each.at < version.latest]
-    is_exact = any(version.blob in each.write.blobs for each in known)
-    return is_exact, len(set(version.lines).intersection(known[-1].write.left or ())) if known else 0
+    known = [each for each in chain.states if each.write.at < version.latest]
+    is_exact = any(version.blob in each.write.write.blobs for each in known)
+    return is_exact, len(set(version.lines).intersection(known[-1].write.write.left or ())) if known else 0
 
 
 def _no_file(repository: Repository, revision: str, path: str) -> str:

@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import Timestamp, decode, plain
-from vibe_gate.domain.matching import SHORTEST, brackets, carried, loosened, matches
+from vibe_gate.domain.matching import MAX_SPAN, SHORTEST, brackets, carried, loosened, matches
 from vibe_gate.store.log import encode_line
 from vibe_gate.store.writes import FileWrite
 
@@ -108,7 +108,9 @@ class LineDigests:
         """
         wanted = set(numbers)
         spans = [(number, number + 1) for number in sorted(wanted)]
-        spans += [span for span in brackets(lines) if not wanted.isdisjoint(range(*span))]
+        for low, high in list(_around(spans, len(lines))):
+            found_there = ((low + first, low + last) for first, last in brackets(lines[low:high]))
+            spans += [span for span in found_there if not wanted.isdisjoint(range(*span))]
         found: dict[int, tuple[int, int]] = {}
         for start, end in spans:
             text = loosened(lines[start:end])
@@ -121,6 +123,18 @@ class LineDigests:
         digest = hashlib.blake2b(bare, digest_size=_DIGEST_BYTES, key=self._key).digest()
         number = self._known[line] = int.from_bytes(digest, "big")
         return number
+
+
+def _around(spans: Iterable[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """The parts of a text of this length in which a bracket around one of the spans can stand."""
+    low = high = 0
+    for first, last in spans:
+        if first - MAX_SPAN > high:
+            if low < high:
+                yield low, high
+            low = first - MAX_SPAN
+        high = min(last + MAX_SPAN, length)
+    yield low, high
 
 
 def _same(
