@@ -17,11 +17,8 @@ from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
-from vibe_gate.run.blame import line_origins
+from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.store import RunResult, captured, captures
-
-MAX_FILES = 300
-"""Changed files whose lines are looked up: git takes a moment for each."""
 
 
 def page_of(result: RunResult, repository: Repository | None, *, prompts: bool | None) -> str:

@@ -45,7 +45,7 @@ MANY_CONVERSATIONS, MANY_USD = 10, 1.0
 """More than this is said before it is paid."""
 
 NO_CASSETTE = (
-    "A cassette would keep what an agent was asked for, which stays in this clone ([share] prompts): review without "
+    "A cassette would keep what an agent was asked for, which stays in this clone: review without "
     "--wire record, or name rubrics that do not see prompts with --rubric."
 )
 

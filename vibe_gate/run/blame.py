@@ -38,6 +38,9 @@ CAPTURED = "captured"
 MAX_CLAIMED_NAME = 80
 """Letters of the names that a record gives."""
 
+MAX_FILES = 300
+"""Of a page or a list, whose lines are looked up: git takes a moment for each."""
+
 WORKING_TREE = ""
 """The revision of the files as they lie there."""
 

@@ -21,7 +21,7 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.git import Repository
-from vibe_gate.run.blame import line_origins
+from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import State, captured, captures, open_state, open_store
 
@@ -30,9 +30,6 @@ MAX_CALLS = 50
 
 MAX_LINES = 50
 """Places of a turn's lines that it prints."""
-
-MAX_FILES = 300
-"""Files of a session whose lines are looked up: git takes a moment for each."""
 
 MAX_PROMPT = 4_000
 """Characters of a prompt that it prints."""
