@@ -8,7 +8,7 @@ from pathlib import Path
 from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
 
 from vibe_gate.domain.change import FileDiff, FileVersion
-from vibe_gate.gate.shared_prompts import MAX_SHOWN, prompts_behind, shown
+from vibe_gate.gate.prompts import MAX_SHOWN, prompts_behind, shown
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
 from vibe_gate.store.captured import CapturedPrompt

@@ -7,4 +7,6 @@ traces     (Agent Trace records of any tool) is one witness
 policy     what a change does to the gate                  chosen  which rubric, agent, workflow is meant
 cases      labelled cases of the rubrics                   baseline what was measured with them; writing: files
 waivers    what may be let pass; waive writes it           effective  the gate as one TOML document
+prompts    what was asked for behind a change; shared_prompts: as git notes
+guidance   the project's conventions for judges            fixing     the built-in workflow `fix`
 """

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,9 +18,9 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import Timestamp, decode, to_json
-from vibe_gate.domain.escape import counted, without_middle
+from vibe_gate.domain.escape import without_middle
+from vibe_gate.gate.prompts import asked_until, by_time, sessions_until
 from vibe_gate.git import Repository
-from vibe_gate.store import captures
 from vibe_gate.store.captured import CapturedPrompt, prompts_of
 
 PROMPTS = "vibe-gate-prompts"
@@ -31,12 +30,7 @@ MAX_PROMPT = 8_000
 """Letters of one prompt that leave; a longer one is cut from its middle. A judge is shown 20,000 of all of them."""
 
 MAX_SESSION = 60_000
-"""Letters of all prompts of a session that leave; of more, those in the middle stay."""
-
-MAX_SHOWN = 20_000
-"""Characters of all prompts that a judge is shown; of more, those in the middle are left out."""
-
-_TYPED = "  "
+"""Letters of all prompts of a session that leave; of more, those in the middle are left out."""
 
 MAX_LINES = 50
 """Lines of one note that are read."""
@@ -84,50 +78,8 @@ def sessions_behind(
     return tuple(one for one in found if one is not None)
 
 
-def prompts_behind(
-    files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]], roots: Sequence[Path]
-) -> tuple[CapturedPrompt, ...]:
-    """The prompts of these sessions, whole, oldest first. Parameters as of `sessions_behind`."""
-    found = (_asked(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
-    return tuple(sorted(chain.from_iterable(found), key=_place))
-
-
-def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that was not noted.
-
-    `writes` as `captures.last_writes` gives them.
-    """
-    until: dict[str, int] = {}
-    for file in files:
-        for session, ms in writes.get(file.brought_blob, {}).items():
-            until[session] = max(until.get(session, 0), ms)
-    return until
-
-
-def _asked(prompts: Sequence[CapturedPrompt], until: int) -> list[CapturedPrompt]:
-    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note when it wrote."""
-    return [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
-
-
-def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
-    """What a judge is shown of the prompts, at most `MAX_SHOWN` characters and a sentence; "" if there are none.
-
-    What people typed is indented, so that it cannot be taken for a line of ours.
-    """
-    rows = []
-    for number, one in enumerate(prompts, start=1):
-        rows.append(f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}")
-        rows += [_TYPED + line for line in one.text.splitlines()]
-    text = "\n".join(rows)
-    if (left_out := len(text) - MAX_SHOWN) > 0:
-        half = MAX_SHOWN // 2
-        cut = f"==== {counted(left_out, 'character')} of the requests left out here"
-        text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
-    return redact(text)
-
-
 def _session(prompts: Sequence[CapturedPrompt], until: int) -> SharedSession | None:
-    if not (asked := _asked(prompts, until)):
+    if not (asked := asked_until(prompts, until)):
         return None
     texts = json.dumps([one.text for one in asked]).encode()
     return SharedSession(
@@ -162,11 +114,7 @@ def shared_prompts(repository: Repository, commits: Collection[str]) -> tuple[Ca
         for one in _read(text)
         for prompt in one.prompts
     }
-    return tuple(sorted(prompts, key=_place))
-
-
-def _place(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
-    return prompt.at, prompt.session, prompt.turn, prompt.text
+    return tuple(sorted(prompts, key=by_time))
 
 
 def _read(note: bytes) -> Iterable[SharedSession]:

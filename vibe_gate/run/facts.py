@@ -13,7 +13,8 @@ from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.guidance import guidance
 from vibe_gate.gate.loading import OFFERED, offered_rubric
-from vibe_gate.gate.shared_prompts import prompts_behind, shared_prompts, shown
+from vibe_gate.gate.prompts import prompts_behind, shown
+from vibe_gate.gate.shared_prompts import shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
 from vibe_gate.store import State, captures

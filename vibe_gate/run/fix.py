@@ -21,7 +21,7 @@ from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.escape import without_middle
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError, StorageError
-from vibe_gate.gate.shared_prompts import sessions_until
+from vibe_gate.gate.prompts import sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.run.conversation import sessions_of
 from vibe_gate.run.prompts import MAX_PATCH, Material

@@ -1,0 +1,68 @@
+"""What people asked for in the captured sessions that wrote a change, and how a judge is shown it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+
+from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.escape import counted
+from vibe_gate.store import captures
+from vibe_gate.store.captured import CapturedPrompt, prompts_of
+
+MAX_SHOWN = 20_000
+"""Characters of all prompts that a judge is shown; of more, those in the middle are left out."""
+
+_TYPED = "  "
+
+
+def prompts_behind(
+    files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]], roots: Sequence[Path]
+) -> tuple[CapturedPrompt, ...]:
+    """What people asked for in the captured sessions that wrote files of a change, oldest first.
+
+    `writes` as `captures.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
+    """
+    found = (asked_until(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
+    return tuple(sorted(chain.from_iterable(found), key=by_time))
+
+
+def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that was not noted.
+
+    `writes` as `captures.last_writes` gives them.
+    """
+    until: dict[str, int] = {}
+    for file in files:
+        for session, ms in writes.get(file.brought_blob, {}).items():
+            until[session] = max(until.get(session, 0), ms)
+    return until
+
+
+def asked_until(prompts: Sequence[CapturedPrompt], until: int) -> list[CapturedPrompt]:
+    """The prompts until then, in ms since the epoch; 0: all, because an older version did not note when it wrote."""
+    return [one for one in prompts if not until or one.at.timestamp() * 1000 <= until]
+
+
+def by_time(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
+    """The key by which prompts of several sessions are sorted."""
+    return prompt.at, prompt.session, prompt.turn, prompt.text
+
+
+def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
+    """What a judge is shown of the prompts, at most `MAX_SHOWN` characters and a sentence; "" if there are none.
+
+    What people typed is indented, so that it cannot be taken for a line of ours.
+    """
+    rows = []
+    for number, one in enumerate(prompts, start=1):
+        rows.append(f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}")
+        rows += [_TYPED + line for line in one.text.splitlines()]
+    text = "\n".join(rows)
+    if (left_out := len(text) - MAX_SHOWN) > 0:
+        half = MAX_SHOWN // 2
+        cut = f"==== {counted(left_out, 'character')} of the requests left out here"
+        text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
+    return redact(text)
