@@ -19,14 +19,16 @@ def store_of(root: Path) -> Path:
 
 def test_a_session_is_told_turn_by_turn_over_all_working_trees(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    capture(tmp_path, one, wrote("0"), asked("first\nmore"), wrote("x"), BASH)
+    began = BASH | {"hook_event_name": "PreToolUse"}
+    refused = began | {"refused": "vibe-gate: not so."}
+    capture(tmp_path, one, wrote("0"), asked("first\nmore"), wrote("x"), BASH, began, refused)
     capture(tmp_path, two, asked("second"), wrote("y"), at=100)
     before, first, second = captured.turns_of([one, two], SESSION)
     assert [(turn.turn, turn.prompt, len(turn.calls)) for turn in (before, first, second)] == [
-        (0, "", 1), (1, "first\nmore", 2), (2, "second", 1),
+        (0, "", 1), (1, "first\nmore", 3), (2, "second", 1),
     ]  # fmt: skip
-    assert [(call.tool, call.paths, call.failed) for call in first.calls] == [
-        ("Write", ("/r/a",), False), ("Bash", (), True),
+    assert [(call.tool, call.paths, call.failed, call.refused) for call in first.calls] == [
+        ("Write", ("/r/a",), False, ""), ("Bash", (), True, ""), ("Bash", (), False, "vibe-gate: not so."),
     ]  # fmt: skip
     assert captured.turns_of([one], "unknown") == ()
 

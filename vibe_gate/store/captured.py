@@ -82,7 +82,10 @@ class CapturedPrompt(Struct, frozen=True):
 
 
 class CapturedToolCall(Struct, frozen=True):
-    """A tool call of a captured session, redacted, and the paths of the files that it wrote."""
+    """A tool call of a captured session, redacted, and the paths of the files that it wrote.
+
+    `refused`: why vibe-gate's guard let it not begin, or "".
+    """
 
     at: datetime
     tool: str
@@ -90,6 +93,7 @@ class CapturedToolCall(Struct, frozen=True):
     input: dict[str, Any]
     paths: tuple[str, ...] = ()
     failed: bool = False
+    refused: str = ""
 
     @property
     def about(self) -> str:
@@ -172,8 +176,9 @@ def turns_of(roots: Iterable[Path], session: str) -> tuple[CapturedTurn, ...]:
     prompts = prompts_of(roots, session)
     calls: list[list[CapturedToolCall]] = [[] for _ in range(len(prompts) + 1)]
     began = [prompt.at for prompt in prompts]
-    ended = _events_of(roots, session, _of_kind(AGENTS[agent].ended))
-    for call in sorted((call for event in ended for call in _call_by(event, agent)), key=lambda call: call.at):
+    started, ended = (_of_kind(kind) for kind in (AGENTS[agent].started, AGENTS[agent].ended))
+    events = _events_of(roots, session, lambda line: ended(line) or (started(line) and b'"refused":' in line))
+    for call in sorted((call for event in events for call in _call_by(event, agent)), key=lambda call: call.at):
         calls[bisect_right(began, call.at)].append(call)
     before = [CapturedTurn(0, calls[0][0].at, "", tuple(calls[0]))] if calls[0] else []
     return (*before, *(CapturedTurn(one.turn, one.at, one.text, tuple(calls[one.turn])) for one in prompts))
@@ -326,7 +331,10 @@ def _asked_by(event: KeptEvent, agent: str) -> Iterator[_Asked]:
 
 
 def _call_by(event: KeptEvent, agent: str) -> Iterator[CapturedToolCall]:
-    asked = event.data.get("tool_input")
+    asked, kind = event.data.get("tool_input"), text_of(event.data, "hook_event_name")
+    refused = text_of(event.data, "refused")
+    if kind == AGENTS[agent].started and not refused:
+        return
     with contextlib.suppress(ValueError):
         yield CapturedToolCall(
             event.ts,
@@ -334,5 +342,6 @@ def _call_by(event: KeptEvent, agent: str) -> Iterator[CapturedToolCall]:
             text_of(event.data, "tool_use_id"),
             asked if isinstance(asked, dict) else {},
             paths_written(CapturedEvent(event.ts, event.data, agent)),
-            text_of(event.data, "hook_event_name") != AGENTS[agent].ended,
+            not refused and kind != AGENTS[agent].ended,
+            refused,
         )

@@ -184,7 +184,7 @@ def _turn(turn: captured.CapturedTurn) -> Iterator[str]:
     if turn.prompt:
         yield from f"you: {_cut(turn.prompt, MAX_PROMPT)}".splitlines()
     for call in turn.calls[:MAX_CALLS]:
-        failed = " failed" if call.failed else ""
+        failed = " refused" if call.refused else " failed" if call.failed else ""
         yield f"  {call.tool}{failed} {_cut(call.about, SHOWN_CHARACTERS)}"
     if len(turn.calls) > MAX_CALLS:
         yield f"  and {counted(len(turn.calls) - MAX_CALLS, 'more call')}; --json has them."
