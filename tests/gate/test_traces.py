@@ -82,6 +82,15 @@ def test_a_note_by_another_tool_is_a_witness_and_says_which_lines(repo):
     assert hints(repo)[:2] == (*says(repo), *says(repo, tool="third"))
 
 
+def test_our_own_record_is_no_second_sign_beside_the_captured_session_that_it_tells_of(repo):
+    note(repo, record(repo.git("rev-parse", "HEAD"), tool={"name": "vibe-gate"}))
+    assert hints(repo) == says(repo, tool="vibe-gate")
+    blob = repo.git("rev-parse", "HEAD:a.py")
+    with open_state(repo.path / ".git") as state:
+        state.file.change(lambda db: db.execute("INSERT INTO captured_blobs VALUES ('s1', ?)", [blob]))
+    assert hints(repo) == ("Claude Code session s1 wrote 1 of 1 file",)
+
+
 def test_a_record_that_names_a_person_or_no_agent_says_nothing(repo):
     head = repo.git("rev-parse", "HEAD")
     note(repo, record(head))

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import chain
 
+from vibe_gate.domain.agent_trace import OWN
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
@@ -61,7 +62,10 @@ class Authorship:
     def of(self, change: Change, commits: Sequence[Commit]) -> AgentAuthored:
         """Today's signs, then those that hooks recorded; `commits` are the change's, or the one about to be made."""
         captured = written_hints(change.files, self._written)
-        written = (*captured, *self._traces.hints(change, commits), *filter(None, [self._unread]))
+        traced = self._traces.hints(change, commits)
+        if captured:  # our own records say the same of the same sessions
+            traced = tuple(hint for hint in traced if not _OWN_TRACE.search(hint))
+        written = (*captured, *traced, *filter(None, [self._unread]))
         seen = agent_hints(self._environ, commits, uncommitted=not change.head_commit, written=written)
         every = tuple(dict.fromkeys((*seen, *self._recorded(change, commits, seen))))
         return AgentAuthored(decision=bool(every), hints=every)
@@ -100,6 +104,8 @@ def written_hints(files: Sequence[FileDiff], blobs: Mapping[str, str]) -> tuple[
 
 _WROTE = expression(r" session \S+ wrote \d+ of | an Agent Trace record of ")
 """In a hint of `written_hints`, and of `Traces`."""
+
+_OWN_TRACE = expression(rf" an Agent Trace record of {OWN} says ")
 
 MAX_HINTS = 20
 """Recorded hints that are told of one commit: one is enough to be strict."""
