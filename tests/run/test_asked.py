@@ -176,7 +176,7 @@ def test_without_a_captured_session_nothing_is_asked_and_that_is_said(tmp_path: 
     assert model.script.requests == []
     (rubric,) = done.summary.rubrics
     assert {(one.outcome, one.reason) for one in rubric.criteria} == {
-        ("not_applicable", "no captured session here wrote the change, so what was asked for is not known")
+        ("not_applicable", "no captured session left a changed file as it is now, so what was asked for is not known")
     }
     assert (done.exit_code, done.summary.cost.usd) == (0, 0)
 

@@ -149,7 +149,7 @@ def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: A
 
 UNKNOWN: Mapping[Sight, str] = {
     "message": "the author says nothing about the change",
-    "prompt": "no captured session here wrote the change, so what was asked for is not known",
+    "prompt": "no captured session left a changed file as it is now, so what was asked for is not known",
     "guidance": "the trusted revision has no AGENTS.md or CLAUDE.md above the changed files",
     "issue": "no issue is known that this closes; the Action reads those of a pull request",
 }
