@@ -10,6 +10,8 @@ import pytest
 from command import vibe_gate
 from typing_history import History, forty_commits
 
+from vibe_gate.report import blame
+
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
 
@@ -63,7 +65,8 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     assert blame("empty.txt").out == "empty.txt: 0 lines\n"
     for argv, sentence in [
         (["gone.py"], "no file gone.py in the working tree"),
-        (["gone.py", "HEAD"], "no file gone.py in HEAD"),
+        (["gone.py", "HEAD"], "no file gone.py in HEAD."),
+        (["a.py:abc"], "abc is not a line; write a.py:3 or :3-9."),
         (["b.bin"], "b.bin is binary"),
         (["."], "There is no file ."),
         (["/etc/passwd"], "is not in this repository"),
@@ -152,7 +155,9 @@ def test_what_is_not_known_is_unknown(history):
     history.now -= 10 * 86_400
     history.put("a.py", 1, "older()")
     history.commit("Before any session")
-    assert [one.by for one in history.origins("a.py")] == ["unknown", "unknown"]
+    origins = history.origins("a.py")
+    assert [one.by for one in origins] == ["unknown", "unknown"]
+    assert blame.text("a.py", "", origins, {}, str).plain.endswith("\nunknown: no session was captured at that time\n")
 
 
 @pytest.mark.slow  # 40 commits by the git program

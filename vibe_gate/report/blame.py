@@ -44,6 +44,8 @@ def text(
         shown.append(f"{textwrap.shorten(head, 78 - width - 12, placeholder='…')}\n", style=_STYLES[first.by])
         for line in more:
             shown.append(f"{'':{width + 12}}{textwrap.shorten(line, 78 - width - 12, placeholder='…')}\n")
+    if any(origin.by == "unknown" and not origin.why for origin in origins):
+        shown.append("unknown: no session was captured at that time\n")
     return shown
 
 

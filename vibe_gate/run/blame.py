@@ -430,7 +430,7 @@ def _no_file(repository: Repository, revision: str, path: str) -> str:
     name = paths.quote(path)
     entry = tree.entry(paths.encode(path))
     if entry is None:
-        return f"There is no file {name} in {where}, or git ignores it."
+        return f"There is no file {name} in {where}{'' if revision else ', or git ignores it'}."
     if not entry.is_regular:
         return f"{name} is not a regular file in {where}; name a file."
     return f"{name} is binary in {where}: it has no lines."

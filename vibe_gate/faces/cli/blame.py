@@ -49,6 +49,9 @@ def _wanted(text: str) -> tuple[str, range]:
     """The file, and the numbers of lines (none: all of it)."""
     match = None if os.path.lexists(text) else _LINES.match(text)
     if match is None:
+        file, colon, lines = text.rpartition(":")
+        if colon and not os.path.lexists(text) and os.path.lexists(file):
+            raise UsageError(f"{paths.quote(lines)} is not a line; write {paths.quote(file)}:3 or :3-9.")
         return text, range(0)
     first = int(match[2])
     last = int(match[3] or first)
