@@ -338,6 +338,23 @@ def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, p
     assert tab.evaluate("window.ran") is None
 
 
+def test_without_scripts_a_box_of_the_graph_leads_to_its_turn_and_to_its_fold(
+    browser: Browser, pages: dict[str, str]
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(pages["graph"])
+    picture = tab.locator(".nodes.picture").first
+    picture.locator("svg", has_text="fix-01").locator("text").first.click()
+    expect(tab.locator('[id="loop=fix-01"]')).to_be_in_viewport()
+    picture.locator("svg", has_text="plan").locator("text").first.click()
+    expect(tab.locator("tr", has_text="plan/turn-001").first).to_be_in_viewport()
+    tab.emulate_media(media="print")
+    expect(picture).to_be_visible()
+    assert picture.bounding_box()["width"] <= tab.viewport_size["width"]
+    context.close()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[str, str], theme: str) -> None:
     context = browser.new_context(viewport={"width": 1300, "height": 800}, bypass_csp=True, color_scheme=theme)

@@ -20,6 +20,9 @@ from vibe_gate.domain.event import Graph
 FEW = 24
 """Nodes of a graph in which a stage's checks and judges, and two iterations of a loop, have boxes of their own."""
 
+MOST_NODES, MOST_EDGES = 1_000, 4_000
+"""Of a graph that is folded and drawn. A hostile log has twenty times as many."""
+
 ALIKE = 4
 """So many nodes that are alike stand as one."""
 
@@ -39,6 +42,11 @@ class Fold(Struct, frozen=True):
     node: str
     nodes: tuple[str, ...]
     count: int
+
+
+def is_drawn(graph: Graph) -> bool:
+    """Whether it is small enough."""
+    return len(graph.nodes) <= MOST_NODES and len(graph.edges) <= MOST_EDGES
 
 
 def folded(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:

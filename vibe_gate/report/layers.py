@@ -28,7 +28,7 @@ STRAIGHT = 6.0
 """How much more than a box a passing edge keeps its place, so that it runs straight."""
 
 MOST_SWEPT = 20_000
-"""Places of a graph that is swept more than once."""
+"""Places of a graph that is swept more than once; edges that pass by its layers, if it is drawn at all."""
 
 Group = tuple[str, ...]
 """Nodes that stand in one place: as a rule one, else those of a cycle."""
@@ -84,8 +84,8 @@ def in_order(before: Mapping[Sorted, Collection[Sorted]]) -> Iterator[Sorted]:
         sorter.done(first)
 
 
-def places(before: Mapping[str, Collection[str]], most: int) -> list[list[Slot]]:
-    """The layers of a graph, ordered; none if more than `most` edges pass by a layer on average.
+def places(before: Mapping[str, Collection[str]], most: int, in_all: int = MOST_SWEPT) -> list[list[Slot]]:
+    """The layers of a graph, ordered; none if more than `most` edges pass by a layer on average, or `in_all` by all.
 
     A hostile log has millions of them.
     """
@@ -95,7 +95,7 @@ def places(before: Mapping[str, Collection[str]], most: int) -> list[list[Slot]]
         for source in sources[target]:
             after[source].append(target)
     passed = (layers[ends[-1]] - layers[group] for group, ends in after.items() if ends)
-    if sum(passed) > most * len(layers):
+    if sum(passed) > min(most * len(layers), in_all):
         return []
     rows: list[list[Slot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
     made = {group: Slot(group) for group in layers}

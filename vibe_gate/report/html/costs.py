@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
-from vibe_gate.report.folds import folded
+from vibe_gate.report.folds import folded, is_drawn
 from vibe_gate.report.html.addresses import node_id, place_link, to
 from vibe_gate.report.html.stages import Stage, critical_path, seconds, span
 from vibe_gate.report.html.view import TurnView, View
@@ -49,8 +49,8 @@ def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
 
 
 def _whose(graph: Graph) -> dict[str, str]:
-    """The stage or loop that stands for a node in the picture of a large graph."""
-    return {name: fold.node for fold in folded(graph)[1] for name in fold.nodes}
+    """The stage or loop that stands for a node in the picture of the graph."""
+    return {name: fold.node for fold in folded(graph)[1] for name in fold.nodes} if is_drawn(graph) else {}
 
 
 def _summed(figures: Mapping[str, list[float]], whose: Mapping[str, str]) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
-from vibe_gate.report.folds import Fold, folded, inside
+from vibe_gate.report.folds import Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
 from vibe_gate.report.html.stages import Stage, critical_path, seconds, sizes
 from vibe_gate.report.html.view import View
@@ -18,8 +18,8 @@ from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.svg import cut, n, titled
 
-MOST_NODES, MOST_EDGES, MOST_PASSING = 1_000, 4_000, 300
-"""Of a graph that is drawn; edges that pass by a layer on average. A larger one is listed."""
+MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
+"""Edges that pass by a layer on average, and by all, of a graph that is drawn. A larger one is listed."""
 
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
 """Of a box and of a line of it; what is left between boxes, between layers, and around all."""
@@ -52,19 +52,11 @@ class NodeBox(Struct, frozen=True):
     is_fold: bool = False
 
 
-class Layout(Struct, frozen=True):
-    """A picture and what it takes."""
-
-    drawn: Html
-    width: float
-    height: float
-
-
 def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     """The picture, if the graph is not too large, its folds, and the list."""
     critical = critical_path(view.graph, view.times)
     yield _told(view, critical)
-    if len(view.graph.nodes) <= MOST_NODES and len(view.graph.edges) <= MOST_EDGES:
+    if is_drawn(view.graph):
         yield from _pictures(view.graph, known, critical)
     heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "After", "Findings", "Changed")
     before = comes_after(view.graph)
@@ -120,15 +112,15 @@ def _picture(
     }
     stands = {name: fold.node for fold in folds for name in fold.nodes}
     waited = [one for one in dict.fromkeys(stands.get(one, one) for one in critical) if one in boxes]
-    if made := layout(graph, boxes, waited):
+    if drawn := layout(graph, boxes, waited):
         about = {"class_": "scroll", "tabindex": "0", "role": "region"}
-        yield tag("div", made.drawn, **about, aria_label="Picture of the graph")
+        yield tag("div", drawn, **about, aria_label="Picture of the graph")
 
 
-def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Layout | None:
+def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html | None:
     """The graph drawn; None if too many edges pass by its layers."""
     before = comes_after(graph)
-    rows = places(before, MOST_PASSING)
+    rows = places(before, MOST_PASSING, MOST_PASSING_ALL)
     if len(rows) == 1:  # nothing is joined: side by side they would be a line that nobody reads
         rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
     if not rows:
@@ -142,7 +134,7 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
     waited = _waited(rows, list(pairwise(critical)))
     drawn = [*_edges(rows, tops, high, boxes, waited), *_boxes(rows, tops, high, boxes, set(critical))]
     size = width + 2 * EDGE, top - BELOW + 2 * EDGE
-    picture = tag(
+    return tag(
         "svg",
         *drawn,
         viewBox=f"{-EDGE} {-EDGE} {n(size[0])} {n(size[1])}",
@@ -151,7 +143,6 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
         class_="picture nodes",
         aria_hidden="true",
     )
-    return Layout(picture, *size)
 
 
 def _waited(rows: Sequence[Sequence[Slot]], critical: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:

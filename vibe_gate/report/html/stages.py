@@ -16,6 +16,9 @@ SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
 
 
+_OWNED = ("checks", "judge")
+
+
 class Stage(Struct, frozen=True):
     """A node with all that is known of it.
 
@@ -102,23 +105,26 @@ def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
     """
     before, kinds = comes_after(graph), {node.id: node.kind for node in graph.nodes}
 
+    path: dict[str, None] = {}
+    passed: set[str] = set()
+
     def last(names: Iterable[str]) -> str:
         """Of these; a node without a time, which was skipped, stands for what it comes after."""
-        known, seen, waiting = list[str](), set(path), list(names)
+        known, waiting = set[str](), list(names)
         while waiting:
             name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
-                known += [name] if name in times else []
-                waiting += before[name] if name not in times else []
-        return max(known, key=lambda name: (times[name].end, kinds[name] not in ("checks", "judge"), name), default="")
+            if name in times and name not in path:
+                known.add(name)
+            elif name not in times and name not in passed:
+                passed.add(name)
+                waiting += before[name]
+        return max(known, key=lambda name: (times[name].end, kinds[name] not in _OWNED, name), default="")
 
-    path: list[str] = []
-    name = last(before)
+    name = last(name for name in before if name in times)
     while name:
-        path.append(name)
+        path[name] = None
         name = last(before[name])
-    return path[::-1]
+    return list(path)[::-1]
 
 
 def span(times: Iterable[NodeTime]) -> tuple[int, int]:
