@@ -285,6 +285,24 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn
 
 
 @pytest.mark.parametrize(
+    ("outcomes", "expected", "score", "covered"),
+    [
+        (["pass", "fail"], "fail", 0.0, 1.0),
+        (["pass", "abstain"], "inconclusive", 0.0, 0.0),
+        (["fail", "pass"], "fail", 0.1667, 1.0),
+        (["abstain", "pass"], "inconclusive", 1.0, 0.1667),
+        (["pass", "not_applicable"], "pass", 1.0, 1.0),
+    ],
+)
+def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, score, covered):
+    plain = rubric((False, 5), OPTIONAL, threshold=0.8, coverage=0.8)
+    made = replace(plain, sees=("issue",), criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]))
+    result = decide(made, results(made, *outcomes))
+    assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
+    assert list(result.criteria) == results(made, *outcomes)
+
+
+@pytest.mark.parametrize(
     ("outcomes", "expected"),
     [
         ([], "pass"),

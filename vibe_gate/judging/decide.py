@@ -219,10 +219,14 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     A fail that must be proven and is not leaves the count. Code under review can make any test pass: if a rubric
     passes only because of tests that voided a fail, it is inconclusive.
 
+    Claims pass nothing: where criteria that need some make the rubric's outcome better, it is that without them.
+
     Of a criterion that only advises a pass counts. Its fail counts for coverage alone, and that it could not tell not
     at all: advice keeps no rubric from passing. `would_block` then says what its fail would have done.
     """
-    decided = _decided(rubric, results)
+    decided = min(
+        _decided(rubric, results), _decided_without_claims(rubric, results), key=lambda one: _RUN_ORDER.index(one.outcome)
+    )
     if decided.outcome == "pass" and _decided(rubric, [_unvoided(one) for one in results]).outcome == "fail":
         decided = replace(decided, outcome="inconclusive")
     if not any(one.is_advice for one in results):
@@ -233,6 +237,13 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
         for one in results
     )
     return replace(decided, criteria=tuple(marked))
+
+
+def _decided_without_claims(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
+    """As if nothing that people claim were known: what needs it is not applicable."""
+    needing = {criterion.id for criterion in rubric.criterion if criterion.needs}
+    known = [replace(one, outcome="not_applicable") if one.id in needing else one for one in results]
+    return replace(_decided(rubric, known), criteria=tuple(results))
 
 
 def _unvoided(result: CriterionResult) -> CriterionResult:
