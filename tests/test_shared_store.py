@@ -92,7 +92,7 @@ def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(
     done = team.review(repo, passes("asked-for"))
     assert (done.exit_code, done.unshared, team.objects()) == (0, None, [])
     pushed = vibe_gate("bundles", "push", cwd=repo.path, environ=team.environ)
-    assert "A judge was shown what an agent was asked for" in pushed.err
+    assert "A model was shown what an agent was asked for" in pushed.err
     assert [path for path in team.objects() if "runs" in path.parts or "answers" in path.parts] == []
 
 

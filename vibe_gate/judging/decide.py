@@ -224,9 +224,8 @@ def decide(rubric: Rubric, results: Sequence[CriterionResult]) -> RubricResult:
     Of a criterion that only advises a pass counts. Its fail counts for coverage alone, and that it could not tell not
     at all: advice keeps no rubric from passing. `would_block` then says what its fail would have done.
     """
-    decided = min(
-        _decided(rubric, results), _decided_without_claims(rubric, results), key=lambda one: _RUN_ORDER.index(one.outcome)
-    )
+    both = _decided(rubric, results), _decided_without_claims(rubric, results)
+    decided = min(both, key=lambda one: _RUN_ORDER.index(one.outcome))
     if decided.outcome == "pass" and _decided(rubric, [_unvoided(one) for one in results]).outcome == "fail":
         decided = replace(decided, outcome="inconclusive")
     if not any(one.is_advice for one in results):
