@@ -42,8 +42,8 @@ def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     by_stage = _summed({name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose)
     by_model = _by_model(view, known, recorded)
     tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
-    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, dollars, links)
-    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, dollars, {})
+    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, _dollars, links)
+    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, _dollars, {})
     yield from _rows("tokens", "Tokens by stage", tokens, TOKENS, _count, links)
     yield from _time(view, known)
 
@@ -94,7 +94,7 @@ def _tokens_of(turns: Iterable[TurnView]) -> list[float]:
     return [sum(turn.input_tokens for turn in turns) - read, read, sum(turn.output_tokens for turn in turns)]
 
 
-def dollars(usd: float) -> str:
+def _dollars(usd: float) -> str:
     """A cost."""
     return f"${usd:.4f}"
 
