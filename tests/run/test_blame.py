@@ -40,7 +40,8 @@ def test_a_line_is_told_with_its_commit_session_turn_prompt_and_call(history):
 
 def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, environ):
     history.asked(A, "Write \x1b[31mred\u202e text, with more words than a terminal has columns, which must be cut")
-    history.put("a.py", 0, "one()", "two()", by=A)
+    history.edit("a.py", "one()\n", by=A, tool="Write")
+    history.edit("a.py", "one()\ntwo()\n", by=A, tool="Write")
     history.put("a.py", 2, "three()")
     history.repo.write("b.bin", b"\0\1")
     history.repo.write("empty.txt", b"")

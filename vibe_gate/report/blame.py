@@ -50,8 +50,9 @@ def text(
 
 
 def _origin(origin: LineOrigin) -> tuple[str, ...]:
-    turn = (origin.session, str(origin.turn), origin.tool_use_id)
-    return (origin.commit, origin.by, *turn, origin.at, origin.why, origin.agent, origin.source)
+    """Equal for lines of which a row says the same: calls of one tool in one turn are not told apart."""
+    turn = (origin.session, str(origin.turn), origin.tool)
+    return (origin.commit, origin.by, *turn, origin.why, origin.agent, origin.source)
 
 
 def _span(some: Sequence[LineOrigin]) -> str:
