@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 WORDS = 4
 """So many words in a row are a repetition; fewer stand in any sentence about the same thing."""
 
-LEFT_OUT = "[... words of the request are left out ...]"
+LEFT_OUT = "(... words of the request are left out ...)"
 
 _WORD = re.compile("[^\\W\u0e00-\U0010ffff]+|(?=\\w)[\u0e00-\U0010ffff]")
 """A word; of scripts that put no spaces between words, a character."""
