@@ -162,23 +162,32 @@ def test_what_is_not_known_is_unknown(history):
 
 
 @pytest.mark.slow  # 40 commits by the git program
-def test_forty_commits_of_two_agents_and_a_person(history):
-    """With amend, squash, rebase, a formatter, a moved file, equal lines, lines typed again, and a revert."""
-    chance = random.Random(28)
+@pytest.mark.parametrize(("seed", "most"), [(28, 0), (8, 4), (18, 4)])
+def test_forty_commits_of_two_agents_and_a_person(history, seed, most):
+    """With amend, squash, rebase, a formatter, a moved file, equal lines, lines typed again, and a revert.
+
+    `most`: lines of the person's that are said to be an agent's. None of those is the only one of its kind.
+    """
+    chance = random.Random(seed)
     rewritten = forty_commits(history, chance)
-    right = stolen = lines = 0
+    right = lines = 0
+    stolen: list[int] = []
     for path, typed in history.typed.items():
         told = history.told(path)
         assert len(told) == len(typed)
+        text = ["".join(line.split()) for line in history.lines(path)]
         lines += len(typed)
         right += sum(map(operator.eq, told, typed))
-        stolen += sum(
-            one == "person" and other not in ("person", "unknown") for one, other in zip(typed, told, strict=True)
-        )
+        stolen += [
+            text.count(line)
+            for one, other, line in zip(typed, told, text, strict=True)
+            if one == "person" and other not in ("person", "unknown")
+        ]
     share = Counter(by for typed in history.typed.values() for by in typed)
-    figures = f"{right / lines:.1%} right, {stolen} taken from a person"
+    figures = f"{right / lines:.1%} right, {len(stolen)} taken from a person"
     print(f"{history.commits} commits, {lines} lines {dict(share)}: {figures}")
     assert history.commits >= 40 and rewritten
     assert int(history.repo.git("rev-list", "--count", "HEAD")) >= 35
     assert right / lines >= 0.98
-    assert stolen == 0
+    assert len(stolen) <= most
+    assert 1 not in stolen
