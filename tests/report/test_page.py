@@ -397,6 +397,6 @@ def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict
                      "Keep the names.", "characters left out here"):  # fmt: skip
             expect(tab.locator("main").get_by_text(text).first).to_be_visible()
         if not scripts:
-            tab.locator("summary").first.click()
+            tab.locator(".votes summary").first.click()
         expect(tab.locator("[data-vote='1']")).to_be_visible()
         context.close()
