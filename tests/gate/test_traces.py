@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from repos import Repo
 
+from vibe_gate.domain import agent_trace
 from vibe_gate.domain.agent_trace import MAX_RECORD_BYTES, TraceClaim, hash_of
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Commit
@@ -150,6 +151,20 @@ def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatc
     assert [(claim.first, claim.last) for claim in claims(repo)] == [(3, 3)]
     monkeypatch.setattr("vibe_gate.git.revisions.MAX_NOTE_BYTES", 10)
     assert hints(repo) == (unread.replace(f"{len(hostile)} Agent Trace records", "1 Agent Trace record"),)
+
+
+def test_the_hashes_of_many_records_cost_one_limit_a_commit_and_a_review_compares_none(repo, monkeypatch):
+    other, wrong = "9" * 40, {"content_hash": "sha256:0"}
+    right = lines(2, 3, content_hash=hash_of([b"two", b"three"]))
+    hashed: list[int] = []
+    monkeypatch.setattr(agent_trace, "hash_of", lambda rows: hashed.append(len(rows)) or hash_of(rows))
+    monkeypatch.setattr(agent_trace, "MAX_HASHED_LINES", 6)
+    note(repo, *[record(other, lines(1, 3, **wrong))] * 50, record(other, lines(1, 1, **wrong), right, lines(3, 3)))
+    assert (hints(repo), hashed) == (says(repo), [])
+    assert claims(repo) == [TraceClaim(2, 3, "other", "openai/gpt-6")]
+    assert hashed == [3, 1, 2]
+    monkeypatch.setattr(traces, "MAX_CLAIMED_BYTES", len(TEXT) - 1)
+    assert (hints(repo), claims(repo)) == (says(repo), [])
 
 
 def test_of_a_folder_the_newest_records_are_read_and_no_link_is_followed(repo, tmp_path, monkeypatch):

@@ -22,8 +22,8 @@ VERSION = "0.1.0"
 MAX_RECORD_BYTES = 1 << 20
 """Of one record: some 10,000 ranges. A longer one is not read."""
 
-MAX_HASHED_LINES = 200_000
-"""Of one file, for one record: its ranges may overlap as often as it likes."""
+MAX_HASHED_LINES = 400_000
+"""Of one commit: all records and files together."""
 
 MAX_MODEL_LETTERS = 250
 """Of `model_id`, by the schema."""
@@ -158,25 +158,50 @@ def _record(text: bytes) -> TraceRecord | None:
         return None
 
 
-def claims_of(record: TraceRecord, path: str, rows: Sequence[bytes], *, is_of_commit: bool) -> Iterator[TraceClaim]:
-    """What the record says of a file, which has these `rows` (without line ends) at the commit in question.
+class LineHashes:
+    """The hashes of lines of one commit's files, each taken once; of `MAX_HASHED_LINES` lines, then of no more."""
 
-    `is_of_commit`: the record is about this commit, so that its numbers are those of these rows. If it is about
-    another one, lines count as placed if their hash says so.
+    def __init__(self) -> None:
+        self._left = MAX_HASHED_LINES
+        self._known: dict[tuple[str, int, int], str] = {}
+
+    def is_right(self, content_hash: str, path: str, rows: Sequence[bytes], first: int, last: int) -> bool:
+        """Whether that is the hash of these lines (from 1) of a file with these rows; beyond the limit False."""
+        place = path, first, last
+        if content_hash and place not in self._known:
+            self._left -= last - first + 1
+            if self._left < 0:
+                return False
+            self._known[place] = hash_of(rows[first - 1 : last])
+        return bool(content_hash) and self._known[place] == content_hash
+
+
+def claims_of(
+    record: TraceRecord, file: TracedFile, rows: Sequence[bytes], hashes: LineHashes | None
+) -> Iterator[TraceClaim]:
+    """What the record says of one of its files, which has these `rows` (without line ends) at the commit in question.
+
+    Without `hashes` the record is about this commit, so that its numbers are those of these rows. With them it is
+    about another one: lines count as placed if their hash says so.
     """
-    left = MAX_HASHED_LINES
-    for lines, model in _by_agents(record, path):
+    for lines, model in _by_agents(file):
         first, last = lines.start_line, min(lines.end_line, len(rows))
-        if not is_of_commit:
-            left -= last - first + 1
-            is_same = left >= 0 and lines.content_hash == hash_of(rows[first - 1 : lines.end_line])
-            first, last = (first, last) if is_same else (0, 0)
+        if hashes and not (first <= last and hashes.is_right(lines.content_hash, file.path, rows, first, last)):
+            first = last = 0
         if first <= last:
             yield TraceClaim(first, last, record.tool.name, model)
 
 
-def _by_agents(record: TraceRecord, path: str) -> Iterator[tuple[LineRange, str]]:
-    for conversation in (one for file in record.files if file.path == path for one in file.conversations):
+def is_by_agent(file: TracedFile, rows: int | None) -> bool:
+    """Whether a record says that an agent wrote lines of this file: such as begin within its `rows`.
+
+    None: the record is about another commit, whose lines may be anywhere by now.
+    """
+    return any(rows is None or lines.start_line <= min(lines.end_line, rows) for lines, _ in _by_agents(file))
+
+
+def _by_agents(file: TracedFile) -> Iterator[tuple[LineRange, str]]:
+    for conversation in file.conversations:
         for lines in conversation.ranges:
             who = lines.contributor or conversation.contributor
             if who and who.type in ("ai", "mixed"):

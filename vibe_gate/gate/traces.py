@@ -24,7 +24,16 @@ from stat import S_ISREG
 
 from msgspec import Struct
 
-from vibe_gate.domain.agent_trace import TraceClaim, TraceRecord, claims_of, parts_of, read_records
+from vibe_gate.domain.agent_trace import (
+    LineHashes,
+    TraceClaim,
+    TracedFile,
+    TraceRecord,
+    claims_of,
+    is_by_agent,
+    parts_of,
+    read_records,
+)
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, expression, lines, show_text
 from vibe_gate.domain.provenance import Commit
@@ -65,11 +74,35 @@ class _SourcedRecord(Struct, frozen=True):
     is_of_commit: bool
 
 
-class _TracesOfCommit(Struct, frozen=True):
+class _TracesOfCommit:
     """The records about one commit, and how many there cannot be read."""
 
-    told: tuple[_SourcedRecord, ...] = ()
-    unread: int = 0
+    def __init__(self, told: Sequence[_SourcedRecord] = (), unread: int = 0) -> None:
+        self.told = told
+        self.unread = unread
+        self._hashes = LineHashes()
+
+    @cached_property
+    def files(self) -> Mapping[str, Sequence[tuple[_SourcedRecord, TracedFile]]]:
+        """By path what the records have of a file."""
+        by_path: dict[str, list[tuple[_SourcedRecord, TracedFile]]] = defaultdict(list)
+        for one in self.told:
+            for file in one.record.files:
+                by_path[file.path].append((one, file))
+        return dict(by_path)
+
+    def tools(self, path: str, content: bytes | None) -> Iterator[str]:
+        """The tools that say that an agent wrote in the file; None: it is too large for its lines to be counted."""
+        rows = None if content is None else len(lines(content))
+        for one, file in self.files.get(path, ()):
+            if is_by_agent(file, rows if one.is_of_commit else None):
+                yield one.record.tool.name
+
+    def claims(self, path: str, content: bytes) -> Iterator[TraceClaim]:
+        """What the records say of the file's lines."""
+        rows = lines(content)
+        for one, file in self.files.get(path, ()):
+            yield from claims_of(one.record, file, rows, None if one.is_of_commit else self._hashes)
 
 
 class Traces:
@@ -81,18 +114,18 @@ class Traces:
 
     def claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
         """What the records say of a file at this commit (full id); claims about unknown lines of it are left out."""
-        if not (told := self._about(commit).told):
+        about = self._about(commit)
+        content = self._repository.tree(commit).read(path) if path in about.files else None
+        if content is None or len(content) > MAX_CLAIMED_BYTES:
             return ()
-        content = self._repository.tree(commit).read(path)
-        placed = (claim for claim in _claims(told, path, content) if claim.first)
-        return tuple(islice(placed, MAX_CLAIMS))
+        return tuple(islice((claim for claim in about.claims(path, content) if claim.first), MAX_CLAIMS))
 
     def hints(self, change: Change, commits: Sequence[Commit]) -> tuple[str, ...]:
         """Signs of an agent in the change: of each of its `commits`, or of what is not committed yet."""
         if not change.head_commit:
             parent = self._repository.head()
             return tuple(self._hints("this commit", self._written_at(parent), change.files)) if parent else ()
-        with_records = [one.id for one in commits if self._about(one.id) != _TracesOfCommit()]
+        with_records = [one.id for one in commits if self._about(one.id).told or self._about(one.id).unread]
         changes = self._repository.changes_of(with_records) if with_records else {}
         return tuple(
             hint
@@ -103,11 +136,11 @@ class Traces:
     def _hints(self, name: str, about: _TracesOfCommit, files: Sequence[FileDiff]) -> Iterator[str]:
         wrote: dict[str, set[str]] = {}
         for file in files:
-            if file.after and any(one.path == file.path for told in about.told for one in told.record.files):
+            if file.after and file.path in about.files:
                 is_small = file.after.size <= MAX_CLAIMED_BYTES
                 content = self._repository.read(file.after) if is_small else None
-                for claim in _claims(about.told, file.path, content):
-                    wrote.setdefault(claim.tool, set()).add(file.path)
+                for tool in about.tools(file.path, content):
+                    wrote.setdefault(tool, set()).add(file.path)
         for tool, paths in [*wrote.items()][:MAX_TOOLS]:
             who = show_text(tool)[:40] or "an unnamed tool"
             count = f"{len(paths)} of {counted(len(files), 'file')}"
@@ -157,13 +190,6 @@ def _of(parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
     found = read_records(parts[-MAX_RECORDS:])
     told = tuple(_SourcedRecord(record, record.revision in names) for _, record in found.records)
     return _TracesOfCommit(told, len(found.unread))
-
-
-def _claims(told: Sequence[_SourcedRecord], path: str, content: bytes | None) -> Iterator[TraceClaim]:
-    """What the records say of a file; None of a file that is too large to be looked at: then no line is known."""
-    rows = lines(content or b"")
-    for one in told:
-        yield from claims_of(one.record, path, rows, is_of_commit=one.is_of_commit and content is not None)
 
 
 def _tails(folder: Path) -> Iterator[bytes]:
