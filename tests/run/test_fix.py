@@ -133,6 +133,11 @@ def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
     assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), again.out
 
 
+def sessions_here(repo: Repo) -> str:
+    """What is known of the sessions of our own agents."""
+    return "".join(meta.read_text() for meta in repo.path.glob(".vibe-artifacts/sessions/*/meta.json"))
+
+
 @pytest.mark.slow  # a review, and a conversation
 def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
     failed_check(repo)
@@ -142,6 +147,13 @@ def test_of_staged_files_what_comes_next_is_to_stage_the_patch(repo):
         environ = {**repo.environ, **model.environ}
         done = vibe_gate("run", "--fix", "--apply", cwd=repo.path / "src", environ=environ)
     assert (done.code, "next    git add -- load.py" in done.out) == (0, True), done.out + done.err
+    # What the fixer wrote is told as its own; what a person adds is not.
+    repo.write("src/load.py", f"import os\n{REPAIRED}")
+    told = vibe_gate("blame", "src/load.py", "--json", cwd=repo.path, environ=repo.environ).json["lines"]
+    session = told[2]["session"]
+    assert [told[line]["agent"] for line in (2, 4, 5)] == ["fixer"] * 3 and told[2]["source"] == "applied", told
+    assert [told[line]["by"] for line in (0, 1, 3)] == ["unknown"] * 3 and session in sessions_here(repo)
+    assert f"fixer, session {session[:8]}" in vibe_gate("blame", "src/load.py", cwd=repo.path, environ=environ).out
 
 
 @pytest.mark.slow  # runs of a workflow, and a conversation

@@ -15,9 +15,10 @@ class LineOrigin(Struct, frozen=True, kw_only=True):
 
     Of an agent's line: the agent, its captured session, the turn (0: before the first prompt), the first line of what
     was asked, the tool and its call. `at` is when: of the call, else of the commit (its author's clock), ISO 8601 in
-    UTC, "" if that is not known. `source` is "captured", or "". Of an agent's line that only an Agent Trace record
-    claims, it is the tool that wrote the record, and `agent` the model that the record names. `why` is the
-    sign of an agent because of which nobody is named, or "".
+    UTC, "" if that is not known. `source` is "captured", "applied" (the agent is one of the gate's, and `--apply` put
+    what it wrote into the working tree), or "". Of an agent's line that only an Agent Trace record claims, it is the
+    tool that wrote the record, and `agent` the model that the record names. `why` is the sign of an agent because of
+    which nobody is named, or "".
     """
 
     line: int

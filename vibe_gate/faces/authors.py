@@ -117,6 +117,8 @@ def authors_of(origins: Iterable[tuple[str, LineOrigin]], roots: Sequence[Path])
 
 
 def _turn(origin: LineOrigin, prompt: captured.CapturedPrompt | None) -> WritingTurn:
+    if origin.source == "applied":
+        return WritingTurn(origin.agent, origin.session, None)
     if origin.source != "captured":
         return WritingTurn(origin.agent or origin.source, origin.session, None, source=origin.source)
     agent, session = captures.agent_title(origin.session), captures.own_id(origin.session)

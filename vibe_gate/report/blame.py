@@ -68,12 +68,20 @@ def _counts(origins: Sequence[LineOrigin]) -> str:
     return f"{counted(len(origins), 'line')}{', ' if told else ''}{', '.join(told)}"
 
 
+def _named(origin: LineOrigin, title: Callable[[str], str]) -> str:
+    """The agent, and by what it is known."""
+    if origin.source == "captured":
+        return title(origin.session)
+    if origin.source == "applied":
+        return safe(origin.agent + (f", session {origin.session[:8]}" if origin.session else ""))
+    return safe(f"{origin.agent} (says {origin.source})")
+
+
 def _words(origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]) -> Iterator[str]:
     author = safe(authors.get(origin.commit, ""))
     if origin.by == "agent":
         turn = f", turn {origin.turn}" if origin.turn else ""
-        named = title(origin.session) if origin.source == "captured" else safe(f"{origin.agent} (says {origin.source})")
-        yield f"{named}{turn}{f', {safe(origin.tool)}' if origin.tool else ''}"
+        yield f"{_named(origin, title)}{turn}{f', {safe(origin.tool)}' if origin.tool else ''}"
         if origin.asked:
             yield f'"{safe(origin.asked)}"'
     elif origin.by == "person":

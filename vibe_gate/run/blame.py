@@ -35,6 +35,9 @@ from vibe_gate.store import State, captured, open_state
 CAPTURED = "captured"
 """`source` of a line that a captured write brought."""
 
+APPLIED = "applied"
+"""`source` of a line that an agent of our own wrote, in a run with `--apply`."""
+
 MAX_CLAIMED_NAME = 80
 """Letters of the names that a record gives."""
 
@@ -106,6 +109,7 @@ class _Blame:
         self._traces = traces
         self._claims: dict[tuple[str, str], tuple[TraceClaim, ...]] = {}
         self._roots = roots
+        self._state = state
         self._digests = captured.digests_of(state)
         self._authorship = Authorship(repository, {}, state)
         self._uncommitted = ""
@@ -256,9 +260,16 @@ class _Blame:
         return captured.writes_in(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
 
     @cached_property
+    def _applied(self) -> tuple[captured.CapturedWrites, ...]:
+        """Those of our own agents; where sessions of others are not captured, they make nothing a person's."""
+        bases = {os.path.basename(name) for name in self._names}  # noqa: PTH119  text only
+        return captured.applied_writes(self._state, self._digests, lambda path: path.rpartition("/")[2] in bases)
+
+    @cached_property
     def _all_chains(self) -> dict[str, Chain]:
         """By path as agents gave it the writes there."""
-        return {place: chained(writes) for place, writes in _by_path(self._sessions).items()}
+        every = _by_path((*self._sessions, *self._applied))
+        return {place: chained(writes) for place, writes in every.items()}
 
     def _chains(self, names: Collection[str]) -> list[Chain]:
         return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
@@ -335,7 +346,7 @@ class _Blame:
             tool=write.tool,
             tool_use_id=write.tool_use_id,
             at=iso(write.at),
-            source=CAPTURED,
+            source=APPLIED if any(source.session == each.session for each in self._applied) else CAPTURED,
         )
 
     def _turn(self, session: str, at: datetime) -> tuple[int, str]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.bundles import PRIVATE
-from vibe_gate.domain.change import Change
+from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
@@ -48,6 +49,7 @@ from vibe_gate.run.stages import Stages
 from vibe_gate.run.tree import RunTree
 from vibe_gate.run.turn import held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
+from vibe_gate.store import captured
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -129,9 +131,13 @@ async def run_workflow(
                 problem = "inconclusive", f"No rubric of run {request.fix} applies to your files as they are now."
             progress("seal", "writing the verdict")
             done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
+            writes = [*_writes(stages)] if request.apply and done.patch else []
         done = _shareable(done, repository, run, apart)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
-        return _applied(done, repository, stages.trees.own) if request.apply else done
+        done = _applied(done, repository, stages.trees.own) if request.apply else done
+        if done.applied:
+            captured.note_applied(run.state, writes, clock(), run.redactor.value)
+        return done
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:
@@ -182,6 +188,25 @@ def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart
     review, notes = done.review, tuple(filter(None, (apart, *told(run))))
     shared = unshared(review.summary, repository, run)
     return replace(done, review=replace(review, notes=(*review.notes, *notes), unshared=shared))
+
+
+def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
+    """What each agent wrote into the run's own files."""
+    repository, before = stages.trees.own.repository, stages.trees.own.start
+    for result in stages.graph.results:
+        if not result.agent or not result.changed:
+            continue
+        with suppress(GateError):  # in another repository, or in a clone that is gone: who wrote it is not known then
+            change, before = repository.between(before, result.after), result.after
+            for file in change.files:
+                if file.after is not None:
+                    old, new = (_text(repository, one) for one in (file.before, file.after))
+                    path = str(repository.root / file.path)
+                    yield captured.AppliedWrite(result.agent, result.session_id, path, old, new, file.after.blob)
+
+
+def _text(repository: Repository, version: FileVersion | None) -> str:
+    return repository.read(version).decode("utf-8", "replace") if version else ""
 
 
 def _applied(done: WorkflowRun, repository: Repository, tree: RunTree) -> WorkflowRun:

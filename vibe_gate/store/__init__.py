@@ -22,6 +22,7 @@
     captures     sessions of coding agents, folded from what their hooks left
     writes       what each agent's events say: its prompts, and the files that its calls wrote
     kept_writes  writes.jsonl: what is kept of each write, as digests of lines
+    applied      what our own agents wrote, when a run's patch was put into the working tree
     captured     captured sessions read back: prompts, turns, models, and (captured_writes) writes
 
 The format, file by file: docs/reference/bundles.md.

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.document import Timestamp, decode, parse_object, read, text_of, to_json
 from vibe_gate.domain.turn import TodoChanges, TurnTodo
+from vibe_gate.store.applied import AppliedWrite, applied_writes, note_applied
 from vibe_gate.store.captured_writes import CapturedWrites, digests_of, writes_in
 from vibe_gate.store.captures import (
     EVENTS,
@@ -43,29 +44,11 @@ if TYPE_CHECKING:
     from vibe_gate.store.state import RunIndex
 
 __all__ = [
-    "CapturedHead",
-    "CapturedModel",
-    "CapturedPrompt",
-    "CapturedSession",
-    "CapturedToolCall",
-    "CapturedTurn",
-    "CapturedWrites",
-    "FileState",
-    "KeptWrite",
-    "LineDigests",
-    "any_in",
-    "delete",
-    "digests_of",
-    "first_line",
-    "heads",
-    "matching",
-    "models_of",
-    "prompts_of",
-    "session_in",
-    "text_lines",
-    "turns_of",
-    "writes_in",
-]  # fmt: skip  # fmt: skip
+    "AppliedWrite", "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedSession", "CapturedToolCall",
+    "CapturedTurn", "CapturedWrites", "FileState", "KeptWrite", "LineDigests", "any_in", "applied_writes",
+    "delete", "digests_of", "first_line", "heads", "matching", "models_of", "note_applied", "prompts_of",
+    "session_in", "text_lines", "turns_of", "writes_in",
+]  # fmt: skip
 
 _KIND_WITHIN = 200
 """Bytes of a line within which the kind of its event stands."""
