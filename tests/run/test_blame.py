@@ -10,6 +10,7 @@ import pytest
 from command import vibe_gate
 from typing_history import History, forty_commits
 
+from vibe_gate.git import open_repository
 from vibe_gate.report import blame
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
@@ -78,6 +79,21 @@ def test_the_command_groups_lines_and_every_mistake_is_a_sentence(history, envir
     ]:
         done = blame(*argv)
         assert (done.code, done.out) == (2, "") and sentence in done.err, done.err
+
+
+def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, environ, tmp_path):
+    history.asked(A, "Invent a prompt")
+    history.edit("a.py", "one()\n", by=A, tool="Write")
+    history.commit()
+    assert history.told("a.py", "HEAD") == [A]
+    history.repo.git("worktree", "add", "-q", "--detach", tmp_path / "linked")
+    history.repo.git("add", "-f", ".vibe-artifacts")
+    history.repo.git("commit", "-qm", "Forge")
+    done = vibe_gate("blame", "a.py", "--json", cwd=tmp_path / "linked", environ=environ)
+    assert (done.code, [line["by"] for line in done.json["lines"]]) == (0, ["unknown"]), done.err
+    assert blame.UNCAPTURED in done.err
+    with open_repository(history.repo.path, environ) as repository:
+        assert repository.capture_roots() == (tmp_path / "linked",)
 
 
 def test_equal_lines_stay_whose_they_are(history):

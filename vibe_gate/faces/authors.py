@@ -70,7 +70,7 @@ class LineAuthors:
 
     @cached_property
     def _roots(self) -> tuple[Path, ...]:
-        return self._repository.worktrees()
+        return self._repository.capture_roots()
 
     @property
     def _has_witnesses(self) -> bool:

@@ -14,6 +14,7 @@ from types import TracebackType
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, FileAt
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace
 from vibe_gate.git.diff import ChangeQueries
@@ -21,6 +22,7 @@ from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
+from vibe_gate.git.program import Finished, Program
 from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.workspace import Workspace
 
@@ -55,7 +57,7 @@ class Repository(ChangeQueries):
 
     def tracked(self, folder: str) -> frozenset[str]:
         """What the index has in a folder of the root, or in its place; however its case. InfrastructureError."""
-        listed = self._git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}")
+        listed = _listed(self._git, folder)
         if listed.code:
             raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
         return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)
@@ -197,9 +199,19 @@ class Repository(ChangeQueries):
 
     # Configuration and other working trees
 
-    def worktrees(self) -> tuple[Path, ...]:
-        """The tops of all working trees of this repository that are still there, this one's first."""
-        return (self.root, *self.other_worktrees())
+    def capture_roots(self) -> tuple[Path, ...]:
+        """The tops of the working trees, this one's first, in whose stores captured sessions may lie.
+
+        Not those that git tracks a file of: whoever commits there could invent sessions.
+        """
+        return tuple(root for root in (self.root, *self.other_worktrees()) if not self._tracks_store(root))
+
+    def _tracks_store(self, root: Path) -> bool:
+        """Whether git tracks a file of the store in a working tree, if there is one, or cannot say so."""
+        if not os.path.lexists(root / STORE):
+            return False
+        listed = _listed(self._git if root == self.root else self._git.elsewhere(root), STORE)
+        return bool(listed.code or listed.out)
 
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still there."""
@@ -235,3 +247,7 @@ class Repository(ChangeQueries):
     def trusted_config(self, name: str) -> str | None:
         """The same without what the repository's own configuration says: for what would be run or trusted."""
         return self._place.settings.trusted(name)
+
+
+def _listed(git: Program, folder: str) -> Finished:
+    return git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}")

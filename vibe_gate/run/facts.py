@@ -76,7 +76,7 @@ def what_was_asked(
     Where no session was captured: what notes say that the gate lets people share. These alone are not private: of a
     session that was captured here, whoever pushes decides.
     """
-    roots = repository.worktrees()
+    roots = repository.capture_roots()
     prompts = prompts_behind(change.files, captures.last_writes(state), roots)
     is_private = bool(prompts)
     if not prompts and gate.shared_prompts == "redacted":

@@ -88,7 +88,7 @@ def records_of(repository: Repository, roots: Iterable[Path], commits: Sequence[
 def up_to_date(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> tuple[Path, ...]:
     """Fold what sessions did until now into the store; the working trees whose stores may keep sessions."""
     catch_up(repository, world_around(repository, environ, clock))
-    return repository.worktrees()
+    return repository.capture_roots()
 
 
 def keep(repository: Repository, record: TraceRecord) -> bool:

@@ -30,7 +30,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         path = _path(repository, file)
         with world_around(repository, environ, now).state as state:
             unread = catch_up(repository, world_around(repository, environ, now, state))
-        roots = repository.worktrees()
+        roots = repository.capture_roots()
         origins = line_origins(repository, roots, args.rev, path, lines)
         commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}
         authors = {commit: repository.commit(commit).author for commit in commits}

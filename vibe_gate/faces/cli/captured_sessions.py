@@ -71,8 +71,8 @@ class CapturedSessions:
     def find(self, text: str) -> captured.CapturedHead | None:
         """The session with this id, or whose id begins so, of any working tree. UsageError: several. GateError."""
         every = self.all()
-        for root in self.roots()[1:]:
-            every += captured.heads(root)
+        for root in self.roots():
+            every += captured.heads(root) if root != self._runs.root else []
         found = {head.session: head for head in reversed(captured.matching(every, text))}
         if len(found) > 1:
             names = ", ".join(head.id for head in list(found.values())[:3])
@@ -105,9 +105,9 @@ class CapturedSessions:
             raise StorageError(f"{head.id} cannot be deleted: {error.strerror}.") from error
 
     def roots(self) -> list[Path]:
-        """The tops of the working trees, this one first. GateError."""
+        """The tops of the working trees whose stores may have sessions, this one first. GateError."""
         with self._runs.repository() as repository:
-            return [self._runs.root, *(repository.other_worktrees() if repository is not None else ())]
+            return [self._runs.root] if repository is None else [*repository.capture_roots()]
 
     def _fold(self, repository: Repository, state: State) -> None:
         redact = Redactor(self._environ)

@@ -135,7 +135,7 @@ def _asked_for(
 ) -> dict[str, tuple[SharedSession, ...]]:
     """By commit what was asked for; also if only a commit that it was rewritten from has the blobs of a session."""
     earlier = Hints(hook.state(repository.common_dir).hook_records.all()).earlier
-    roots = repository.worktrees()
+    roots = repository.capture_roots()
     names = {commit: [one for one in earlier(commit) if repository.has(one)] for commit in commits}
     changes = repository.changes_of(list(dict.fromkeys(chain.from_iterable(names.values()))))
     found = {
