@@ -112,10 +112,11 @@ def test_whoever_agrees_has_seen_who_what_and_where_and_only_that_leaves(shared)
     commit = shared.asked("Rename total", f"Use {KEY}\nand \x1b[2J" + "x" * 99, later="A question of another day")
     terminal = Typed("s", "y")
     said = shared.push(terminal)
-    assert "2 prompts of 1 session shared (redacted)" in said
+    assert f"2 prompts of 1 session shared (redacted) with {shared.remote}: git notes" in said
     screen, whole = terminal.shown.split("Share this?", 1)
     for part in ("Ada <", shared.remote, "refs/notes/vibe-gate-prompts", "2 prompts of 1 session, on 1 commit",
-                 "Claude Code session 1f3c9a1e\n    1: Rename total\n    2: Use "):  # fmt: skip
+                 "Claude Code session 1f3c9a1e\n    1: Rename total\n    2: Use ",
+                 "also at --dry-run, and if the push is refused.\n\n"):  # fmt: skip
         assert part in screen
     assert "x" * 99 in whole
     for text in (terminal.shown, json.dumps(shared.notes())):
@@ -148,7 +149,7 @@ def test_without_a_terminal_nothing_leaves_before_this_clone_has_agreed(shared):
     assert "shared" in shared.push(Typed("a"))
     assert len(shared.notes()) == 1
     shared.asked("And now this", files={"b": "b\n"}, session="2" * 8)
-    assert "shared" in shared.push(CLAUDECODE="1")
+    assert f"2 prompts of 2 sessions shared (redacted) with {shared.remote}: " in shared.push(CLAUDECODE="1")
     assert len(shared.notes()) == 2
     setting = f"vibe-gate.{shared.remote}.sharePrompts"
     assert shared.repo.git("config", setting) == "redacted"
@@ -263,7 +264,8 @@ def test_a_push_at_a_terminal_asks_there_and_git_goes_on(tmp_path, environ):
     code, text = pushed(b"\x03")
     assert code != 0, text
     assert "Traceback" not in text
-    assert shared.repo.git("rev-parse", "origin/main") != shared.repo.git("rev-parse", "main")
+    assert shared.repo.git("--git-dir", shared.remote, "rev-parse", "main") != shared.repo.git("rev-parse", "main")
+    assert shared.notes() == {}
     code, text = pushed(b"y\n")
     assert code == 0, text
     assert "1: Rename total" in text

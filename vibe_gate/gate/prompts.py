@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -16,6 +17,8 @@ MAX_SHOWN = 20_000
 """Characters of all prompts that a judge is shown; of more, those in the middle are left out."""
 
 _TYPED = "  "
+
+_OURS = re.compile(r"^==== .*$", re.MULTILINE)
 
 
 def prompts_behind(
@@ -66,3 +69,8 @@ def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> st
         cut = f"==== {counted(left_out, 'character')} of the requests left out here"
         text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
     return redact(text)
+
+
+def requests_of(shown: str) -> list[str]:
+    """The texts of the prompts of which `shown` made this."""
+    return [text for one in _OURS.split(shown) if (text := one.strip())]

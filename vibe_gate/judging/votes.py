@@ -26,6 +26,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, Outcome, Vote, short
 from vibe_gate.domain.wire import EndKind, end_kind
+from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.decide import check_vote, combine, settle
@@ -209,7 +210,7 @@ async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, cont
 
 def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
     """The reply without what it repeats of what people asked the agent for: answers go where that may not."""
-    private = "\n".join(claim.text for claim in shown.question.claims if claim.kind == "prompt")
+    private = [one for claim in shown.question.claims if claim.kind == "prompt" for one in requests_of(claim.text)]
     if not private:
         return reply
 

@@ -126,7 +126,7 @@ def _last_messages(stages: Stages, made: bytes) -> Iterator[tuple[str, str]]:
     def own_words() -> Iterator[str]:
         yield from (patch.decode("utf-8", "replace") for patch in (tree.repository.patch(stages.facts.change), made))
 
-    prompts = "\n".join(one.prompts for one in stages.turns.background)
+    prompts = [prompt for one in stages.turns.background for prompt in one.prompts]
     for result in stages.graph.results:
         if result.message and result.node in stages.graph.latest():
             message = stages.run.redactor.text(result.message)

@@ -117,7 +117,7 @@ def _captured(repository: Repository, change: Change, run: RunContext) -> Iterat
         text = "\n".join(_turns(turns, until[session]))
         if text:
             name = f"{captures.agent_title(session)}, session {captures.own_id(session)[:8]}"
-            asked = "\n".join(turn.prompt for turn in turns)
+            asked = tuple(turn.prompt for turn in turns)
             yield Material(f"How the change was made: {name}", without_middle(text, MAX_SESSION), asked)
 
 

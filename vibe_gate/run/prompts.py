@@ -95,7 +95,7 @@ class Material(Struct, frozen=True):
 
     title: str
     text: str
-    prompts: str = ""
+    prompts: tuple[str, ...] = ()
 
 
 def handed_over(context: Context, nonce: str) -> Iterator[str]:

@@ -56,6 +56,7 @@ vibe-gate: this push can take along what the agents were asked for
 {listed}
 
 {limits}
+They leave when you agree: also at --dry-run, and if the push is refused.
 
 """
 
@@ -122,8 +123,8 @@ def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequen
     if why := repository.add_remote_notes(url, PROMPTS, leaving.lines):
         hook.say(f"vibe-gate: {leaving.count} are not shared: {safe(why)}")
         return
-    latest = list(by_commit)[-1][:12]
-    hook.say(f"vibe-gate: {leaving.count} shared ({mode}): git notes --ref {PROMPTS} show {latest}")
+    shared = f"{leaving.count} shared ({mode}) with {safe(leaving.url)}"
+    hook.say(f"vibe-gate: {shared}: git notes --ref {PROMPTS} show {list(by_commit)[-1][:12]}")
 
 
 def _mode(repository: Repository, selection: Selection) -> SharedPrompts:
