@@ -96,6 +96,25 @@ def test_captured_sessions_in_a_store_that_git_tracks_are_not_believed(history, 
         assert repository.capture_roots() == (tmp_path / "linked",)
 
 
+def test_a_write_outside_of_the_repository_is_matched_only_below_a_working_tree_that_was_there(history):
+    history.event(B, hook_event_name="SessionStart", cwd="/gone/tree")
+    places = {
+        "main.py": "/elsewhere/scratch/main.py",
+        "gone.py": "/gone/tree/gone.py",
+        "deep/er.py": "/gone/tree/deep/er.py",
+        "linked.py": "/elsewhere/worktrees/one/linked.py",
+    }
+    for path, place in places.items():
+        text = f"call({path!r})\n"
+        answer = {"type": "create", "content": text, "originalFile": None}
+        told = {"tool_input": {"file_path": place, "content": text}, "tool_response": answer}
+        history.event(B, hook_event_name="PostToolUse", tool_name="Write", tool_use_id=f"toolu_{path}", **told)
+        history.repo.write(path, text)
+    history.commit()
+    by_path = {path: history.told(path) for path in places}
+    assert by_path == {"main.py": ["person"], "gone.py": [B], "deep/er.py": [B], "linked.py": [B]}
+
+
 def test_equal_lines_stay_whose_they_are(history):
     person = ["def one():", "    return None", "}", "", "def two():", "    return None", "}"]
     history.put("a.py", 0, *person)

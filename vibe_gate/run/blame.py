@@ -280,9 +280,12 @@ class _Blame:
             if place.startswith(root + "/"):
                 inside = place[len(root) + 1 :]
                 return {inside, _WORKTREE.split(inside)[-1]}
-        # In a working tree that is gone: any end of the path.
-        parts = place.split("/")
-        return {"/".join(parts[start:]) for start in range(len(parts))}
+        return {name for top in self._gone_tops for name in _ends(place, top)} | {*_WORKTREE.split(place)[1:][-1:]}
+
+    @cached_property
+    def _gone_tops(self) -> set[str]:
+        """Where sessions began; it may have been in a working tree that is gone, or was moved."""
+        return {session.cwd for session in self._sessions if session.cwd.strip("/")}
 
     @cached_property
     def _root_paths(self) -> list[str]:
@@ -301,8 +304,8 @@ class _Blame:
     @cached_property
     def _other_writes(self) -> dict[str, list[AgentWrite]]:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
-        every = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
-        return _by_path(every)
+        others = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
+        return {place: writes for place, writes in _by_path(others).items() if self._names_of(place)}
 
     # Words
 
@@ -417,6 +420,13 @@ def _runs(found: dict[int, AgentWrite]) -> list[list[int]]:
         else:
             runs.append([line])
     return runs
+
+
+def _ends(place: str, top: str) -> Iterator[str]:
+    """The ends of a path below `top` that have all of it that is below."""
+    if place.startswith(top + "/"):
+        parts = place.split("/")
+        yield from ("/".join(parts[start:]) for start in range(top.count("/") + 2))
 
 
 def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[AgentWrite]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import parse_object, read
+from vibe_gate.domain.document import parse_object, read, text_of
 from vibe_gate.store.captures import EVENTS, SHELF, CaptureMeta, KeptEvent, agent_of, finished, read_meta
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.kept_writes import WRITES, KeptWrite, LineDigests, WriteLog, WriteReader
@@ -22,7 +22,8 @@ from vibe_gate.store.writes import AGENTS, SETTLING_S, CapturedEvent, writes_of
 class CapturedWrites(Struct, frozen=True):
     """The writes of one captured session that one working tree keeps, oldest first.
 
-    `agent` is a key of `AGENTS`. `damaged`: lines that say nothing.
+    `agent` is a key of `AGENTS`. `damaged`: lines that say nothing. `cwd`: the folder in which the session began, in
+    a working tree of the repository; "" if that is not known.
     """
 
     agent: str
@@ -30,6 +31,7 @@ class CapturedWrites(Struct, frozen=True):
     started_at: datetime
     writes: tuple[KeptWrite, ...]
     damaged: int = 0
+    cwd: str = ""
 
 
 def digests_of(state: State) -> LineDigests:
@@ -62,7 +64,15 @@ def _of_session(
     read = [*_of_events(place, meta, digests, is_wanted, agent), *_of_log(place, meta, digests)]
     writes = [write for write in read if write is not None and is_wanted(write.path)]
     damaged = sum(write is None for write in read)
-    return CapturedWrites(agent, meta.session_id, meta.started_at, tuple(_settled(writes)), damaged)
+    began_in = _began_in(place, meta)
+    return CapturedWrites(agent, meta.session_id, meta.started_at, tuple(_settled(writes)), damaged, began_in)
+
+
+def _began_in(place: Folder, meta: CaptureMeta) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        for line in finished(place, EVENTS, meta.bytes):
+            return text_of(read(KeptEvent, parse_object(line)).data, "cwd")
+    return ""
 
 
 def _of_log(place: Folder, meta: CaptureMeta, digests: LineDigests) -> Iterator[KeptWrite | None]:
