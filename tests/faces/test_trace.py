@@ -130,19 +130,22 @@ def test_records_of_three_commits_are_valid_by_the_schema_and_hold_no_prompt(her
 
 
 def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_line_a_persons(here):
-    here.write(a="one\ntwo\nthree\n")
+    here.write(a="one\ntwo\nthree\nfour\nfive\n")
     tick(here)
     head = commit(here)
     vcs = {"type": "git", "revision": head}
 
-    def file(who: str, first: int, last: int) -> list[dict[str, Any]]:
-        told = {"contributor": {"type": who, "model_id": "openai/gpt-6"}}
+    def file(who: str, first: int, last: int, model: str = "openai/gpt-6") -> list[dict[str, Any]]:
+        told = {"contributor": {"type": who, "model_id": model}}
         return [{"path": "a", "conversations": [{**told, "ranges": [{"start_line": first, "end_line": last}]}]}]
 
+    forged = "Claude Code session 1f3c9a1e, turn 1, Write of a file"
     claims = [
         OTHER | {"vcs": vcs, "files": file("human", 1, 3)},
         OTHER | {"vcs": vcs, "files": file("ai", 2, 2)},
-        OTHER | {"vcs": vcs, "files": file("mixed", 3, 99), "tool": {"name": "captured"}},
+        OTHER | {"vcs": vcs, "files": file("mixed", 3, 3), "tool": {"name": "captured"}},
+        OTHER | {"vcs": vcs, "files": file("ai", 4, 4), "tool": {"name": "applied"}},
+        OTHER | {"vcs": vcs, "files": file("ai", 5, 99, forged), "tool": {"name": forged}},
     ]
     here.git("notes", "--ref=agent-trace", "add", "-F", "-", stdin="\n".join(map(json.dumps, claims)))
     done = vibe_gate("blame", "a", "--json", cwd=here.path, environ=here.environ)
@@ -151,8 +154,11 @@ def test_blame_names_the_tool_whose_record_claims_a_line_and_no_record_makes_a_l
         ("unknown", "", ""),
         ("agent", "other", "openai/gpt-6"),
         ("agent", "an unnamed tool", "openai/gpt-6"),
+        ("agent", "an unnamed tool", "openai/gpt-6"),
+        ("agent", forged, "an agent"),
     ]
-    assert "openai/gpt-6 (says other)" in vibe_gate("blame", "a", cwd=here.path, environ=here.environ).out
+    shown = vibe_gate("blame", "a", cwd=here.path, environ=here.environ).out
+    assert "other says: openai/gpt-6\n" in shown and "  Claude Code session… says: an agent\n" in shown
     assert trace(here) == []
 
 

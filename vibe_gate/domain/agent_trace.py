@@ -216,6 +216,11 @@ def hash_of(rows: Sequence[bytes]) -> str:
     return f"sha256:{hashlib.sha256(_LF.join(rows)).hexdigest()}"
 
 
+def is_model_id(text: str) -> bool:
+    """Whether it has the form "provider/model"; a record may hold any text in its place."""
+    return "/" in text and bool(_MODEL.match(text))
+
+
 def model_id(name: str) -> str:
     """The model as records name it, "provider/model"; "" of a name that does not say whose model it is."""
     bare = name.partition("[")[0]  # "[1m]": a longer context of the same model

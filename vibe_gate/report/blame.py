@@ -20,6 +20,9 @@ UNCAPTURED = (
     "records them."
 )
 
+MAX_TOOL = 24
+"""Letters of the tool whose record claims a line, so that it is seen to be a claim."""
+
 _STYLES = {"agent": "cyan", "person": "green", "unknown": "yellow"}
 
 
@@ -74,7 +77,8 @@ def _named(origin: LineOrigin, title: Callable[[str], str]) -> str:
         return title(origin.session)
     if origin.source == "applied":
         return safe(origin.agent + (f", session {origin.session[:8]}" if origin.session else ""))
-    return safe(f"{origin.agent} (says {origin.source})")
+    # First that it is a claim: both names are as long as their record likes.
+    return safe(f"{textwrap.shorten(origin.source, MAX_TOOL, placeholder='…')} says: {origin.agent}")
 
 
 def _words(origin: LineOrigin, authors: Mapping[str, str], title: Callable[[str], str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.agent_trace import TraceClaim
+from vibe_gate.domain.agent_trace import TraceClaim, is_model_id
 from vibe_gate.domain.blame import Author, BlamedLine, FileAt, LineOrigin
 from vibe_gate.domain.document import iso
 from vibe_gate.domain.escape import expression, show_text
@@ -316,10 +316,9 @@ class _Blame:
         when = "" if not commit else iso(datetime.fromtimestamp(self._repository.authored_at(commit), UTC))
         if claim := self._claim(row) if commit else None:
             model, tool = (show_text(name)[:MAX_CLAIMED_NAME] for name in (claim.model, claim.tool))
-            named = tool if tool not in ("", CAPTURED) else "an unnamed tool"
-            return LineOrigin(
-                line=row.line, commit=commit, by="agent", agent=model or "an agent", at=when, source=named
-            )
+            named = tool if tool not in ("", CAPTURED, APPLIED) else "an unnamed tool"
+            agent = model if is_model_id(model) else "an agent"
+            return LineOrigin(line=row.line, commit=commit, by="agent", agent=agent, at=when, source=named)
         signs = self._signs_of(source.commit)
         if signs or source.untold:
             why = signs[0] if signs else "a captured write of the file cannot be read"

@@ -467,7 +467,7 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
     shown = block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
     return tag(
         "article",
-        tag("h3", turn_name(turn)),
+        tag("h3", f"{turn.source} says: {turn.agent}" if claimed else turn_name(turn)),
         told,
         shown or (left_out if turn.prompt else None),
         tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="written"),
