@@ -38,7 +38,8 @@ SIGNATURES = {
 MEMBERS = {
     "Review": "bundle exit_code findings gate headline notes outcome passed repairs root summary unshared",
     "WorkflowRun": (
-        "applied bundle change made names outcome passed patch problem results review said steers unapplied unmatched"
+        "applied bundle change made names outcome passed patch problem results review said staged steers unapplied "
+        "unmatched"
     ),
     "AgentExecution": "abort done watch",
     "RunResult": (
