@@ -61,20 +61,6 @@ def browser(pages: dict[str, str]) -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=shutil.which("chromium"))
 
 
-@pytest.fixture
-def tab(browser: Browser) -> Iterator[Page]:
-    """A tab in which nothing may go wrong, and nothing may be asked of a network."""
-    context = browser.new_context(viewport={"width": 1300, "height": 800}, color_scheme="light")
-    opened = context.new_page()
-    faults: list[str] = []
-    opened.on("console", lambda message: faults.append(message.text))
-    opened.on("pageerror", lambda error: faults.append(str(error)))
-    opened.on("request", lambda asked: None if asked.url.startswith("file:") else faults.append(asked.url))
-    yield opened
-    context.close()
-    assert not faults
-
-
 def number(text: str) -> int:
     return int(re.sub(r"\D", "", text.split(" of ")[0]))
 
