@@ -22,6 +22,7 @@ from summaries import changed, criterion, finding, rubric, summary, unseen
 
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.report import queries
 from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import View
@@ -114,9 +115,10 @@ def test_what_others_wrote_stays_text() -> None:
 def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     shown = html.fromstring(verdict_page(reports.first().summary))
     files = shown.get_element_by_id("files")
-    names = files.xpath(".//table//td[1]/a/text()")
-    assert names[:3] == ["src/ledger/transfer.py", "src/ledger/rights.py", "CLAUDE.md"]
-    assert set(files.xpath(".//table//td[3]/a/@href")) <= {f"#{each}" for each in shown.xpath("//article/@id")}
+    rows = [[row[0][0].text, row[2].text or ""] for row in files.xpath(".//table/tbody/tr")]
+    assert rows == [[file.path, reason] for file, reason in queries.riskiest_first(reports.first().summary)]
+    assert rows[0] == ["src/ledger/transfer.py", "1 failure"]
+    assert set(files.xpath(".//table//td[4]/a/@href")) <= {f"#{each}" for each in shown.xpath("//article/@id")}
     assert len(files.xpath("./svg//rect")) == 5  # added and deleted of the first, added of three, none of a binary file
     (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
     assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]

@@ -94,7 +94,7 @@ def _verdict(view: View) -> Iterator[Html]:
     yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
     if not ranked:
         yield tag("p", "No findings.", class_="none")
-    yield from glance.files(view, summary)
+    yield from glance.files(summary)
     yield tag("h2", "Criteria")
     yield from glance.votes(summary)
     yield from (part for rubric in summary.rubrics for part in _rubric(rubric, view))

@@ -1,16 +1,14 @@
-"""The change and its votes at a glance: files by changed lines with their findings, criteria by vote."""
+"""The change and its votes at a glance: files by risk with their changed lines and findings, criteria by vote."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from vibe_gate.domain.escape import counted
-from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, Finding, Vote
+from vibe_gate.domain.summary import ChangedFile, Summary
+from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, to
-from vibe_gate.report.html.view import FileView, View
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.svg import Bar, Part, Series
 
@@ -20,29 +18,28 @@ MOST_FILES, MOST_VOTES = 20, 20
 LINES = (Series("added", "s2"), Series("deleted", "s1"))
 
 
-def files(view: View, summary: Summary) -> Iterator[Html]:
-    """The changed files as bars, those with the gravest findings first, then the largest. One file needs no picture."""
-    if len(view.files) < 2:
+def files(summary: Summary) -> Iterator[Html]:
+    """The changed files as bars, by risk, as the comment of a pull request lists them. One file needs no picture."""
+    ranked = queries.riskiest_first(summary)
+    if len(ranked) < 2:
         return
     found: dict[str, list[int]] = defaultdict(list)
     for index, finding in enumerate(summary.findings):
         found[finding.path].append(index)
-
-    def rank(file: FileView) -> tuple[int, int, str]:
-        worst = min((queries.GRAVITY[summary.findings[at].level] for at in found[file.path]), default=9)
-        return worst, -file.added - file.deleted, file.path
-
-    ranked = sorted(view.files, key=rank)
-    bars = [_bar(file, [summary.findings[at] for at in found[file.path]]) for file in ranked[:MOST_FILES]]
-    lines = [_file_line(file, found[file.path]) for file in ranked[:MOST_FILES]]
+    bars = [_bar(file, reason) for file, reason in ranked[:MOST_FILES]]
+    lines = [_file_line(file, reason, found[file.path]) for file, reason in ranked[:MOST_FILES]]
     more = f"The {len(ranked) - len(bars):,} others stand in Changes." if len(ranked) > len(bars) else ""
     told = joined([tag("p", more, class_="none") if more else None, svg.legend(LINES)])
-    yield svg.figure("files", "Changed files", svg.rows(bars, LINES), told, ("File", "Lines", "Findings"), lines)
+    heads = ("File", "Lines", "Look at", "Findings")
+    yield svg.figure("files", "Changed files, by risk", svg.rows(bars, LINES), told, heads, lines)
 
 
-def _bar(file: FileView, findings: list[Finding]) -> Bar:
-    parts = (Part(file.added, f"+{file.added:,}"), Part(file.deleted, f"−{file.deleted:,}"))
-    shown = counted(len(findings), "finding") if findings else "binary" if file.binary else ""
+def _bar(file: ChangedFile, reason: str) -> Bar:
+    """Its lines; of several reasons to look at it there is room for the first."""
+    added, deleted = (0, 0) if file.binary else (file.added, file.deleted)
+    parts = (Part(added, f"+{added:,}"), Part(deleted, f"−{deleted:,}"))
+    first, _, more = reason.partition(", ")
+    shown = (f"{first}, …" if more else first) or ("binary" if file.binary else "")
     return Bar(_end(file.path), parts, shown, file_link(file.path))
 
 
@@ -51,10 +48,10 @@ def _end(path: str) -> str:
     return path if len(path) <= svg.NAME_CHARS else f"…{path[1 - svg.NAME_CHARS :]}"
 
 
-def _file_line(file: FileView, found: list[int]) -> Html:
+def _file_line(file: ChangedFile, reason: str, found: list[int]) -> Html:
     parts = [part for at in found for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
-    size = f"+{file.added:,} −{file.deleted:,}"
-    return row((tag("a", file.path, href=file_link(file.path)), size, joined(parts[1:])))
+    size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
+    return row((tag("a", file.path, href=file_link(file.path)), size, reason, joined(parts[1:])))
 
 
 def votes(summary: Summary) -> Iterator[Html]:
