@@ -9,10 +9,11 @@ class FileTree(dict[str, bytes]):
     def read(self, path: str) -> bytes | None:
         return self.get(path)
 
-    def list(self, prefix: str) -> list[str]:
-        return sorted(path for path in self if path.startswith(f"{prefix}/"))
+    def list(self, prefix: str, *, without: str = "") -> list[str]:
+        skipped = f"{without or '//'}/"
+        return sorted(path for path in self if path.startswith(f"{prefix}/") and not path.startswith(skipped))
 
-    def links(self, prefix: str) -> list[str]:
+    def links(self, prefix: str, *, without: str = "") -> list[str]:
         return []
 
 

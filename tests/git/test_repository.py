@@ -296,6 +296,8 @@ def test_trees_are_read_as_blobs_only(seeded: Bench) -> None:
             assert tree.read(path) is None, path
         assert tree.list("src") == tree.list("src/") == ["src/a b.py", "src/app.py", "src/deep/er/file.txt"]
         assert tree.list("") == sorted(["a.txt", "src2/b.py", "tool.sh", *tree.list("src")])
+        assert tree.list("src", without="src/deep") == ["src/a b.py", "src/app.py"]
+        assert tree.list("src", without="src/de") == tree.list("src")
         assert tree.list("a.txt") == tree.list("nowhere") == tree.list("sr") == []
         with pytest.raises(RevisionError):
             repository.tree("0" * 40)

@@ -61,19 +61,20 @@ class FolderFiles:
         file = self._root / path
         return file.read_bytes() if file.is_file() and file.resolve() == file else None
 
-    def links(self, prefix: str) -> list[str]:
+    def links(self, prefix: str, *, without: str = "") -> list[str]:
         """The links at the prefix and below it."""
-        return [path for path in self._below(prefix) if (self._root / path).is_symlink()]
+        return [path for path in self._below(prefix, without) if (self._root / path).is_symlink()]
 
-    def list(self, prefix: str) -> list[str]:
+    def list(self, prefix: str, *, without: str = "") -> list[str]:
         """The paths of the regular files below the folder."""
-        return [path for path in self._below(prefix) if self.read(path) is not None]
+        return [path for path in self._below(prefix, without) if self.read(path) is not None]
 
-    def _below(self, prefix: str) -> Iterator[str]:
+    def _below(self, prefix: str, without: str) -> Iterator[str]:
         top = self._root / prefix
         found = [top] if top.is_symlink() else []
         for folder, folders, files in os.walk(top):
             found += [Path(folder, name) for name in (*folders, *files)]
+            folders[:] = [name for name in folders if not without or Path(folder, name) != self._root / without]
         yield from sorted(path.relative_to(self._root).as_posix() for path in found)
 
 
@@ -108,7 +109,7 @@ def definition_files(tree: DefinitionTree) -> list[Source]:
 
 def _files(tree: DefinitionTree) -> dict[str, Source | Mistake]:
     """By path, the tables of each definition file in TOML, or why there are none."""
-    listed = [path for path in sorted(tree.list(FOLDER)) if _is_definition(path)]
+    listed = [path for path in tree.list(FOLDER, without=CASES) if _is_definition(path)]
     return {path: read_toml(path, tree.read(path) or b"") for path in listed}
 
 
@@ -223,17 +224,16 @@ def _is_definition(path: str) -> bool:
 def _linked(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every link where a definition could stand: it must not silently count as none."""
     what = "symbolic links (and submodules) are not followed"
-    for path in tree.links(FOLDER):
+    for path in tree.links(FOLDER, without=CASES):  # where a link may be content, and files are many
         place = f"{path}/".startswith((AGENTS, RUBRICS, WORKFLOWS, f"{BASELINES}/"))
-        of_case = path.startswith(f"{CASES}/")  # where a link may be content
-        if place or path in (FOLDER, GATE_PATH, CASES) or (path.endswith(".toml") and not of_case):
+        if place or path in (FOLDER, GATE_PATH, CASES) or path.endswith(".toml"):
             yield Mistake(paths.quote(path), 1, "", what, "put the file itself here")
 
 
 def _misplaced(tree: DefinitionTree) -> Iterator[Mistake]:
     """A mistake for every TOML file that nothing would ever read."""
     advice = f"the gate is {GATE_PATH}; rubrics/, agents/ and workflows/ hold ID.toml"
-    for path in sorted(tree.list(FOLDER)):
+    for path in tree.list(FOLDER, without=CASES):
         if path.lower().endswith(".toml") and not _is_definition(path) and path.split("/")[1] not in OTHER_FOLDERS:
             yield Mistake(paths.quote(path), 1, "", "no definition is read from here", advice)
 

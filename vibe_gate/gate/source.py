@@ -45,12 +45,12 @@ class DefinitionTree(Protocol):
         """The content of the regular file at `path`; None if there is none."""
         ...
 
-    def links(self, prefix: str) -> list[str]:
-        """The paths of symbolic links and submodules at `prefix` or below it."""
+    def links(self, prefix: str, *, without: str = "") -> list[str]:
+        """The paths of symbolic links and submodules at `prefix` or below it, but for those in the folder `without`."""
         ...
 
-    def list(self, prefix: str) -> list[str]:
-        """The paths, from the root, of the regular files below the folder `prefix`."""
+    def list(self, prefix: str, *, without: str = "") -> list[str]:
+        """The paths, from the root, of the regular files below the folder `prefix`, but for those in `without`."""
         ...
 
 

@@ -233,25 +233,29 @@ class Tree:
             return None
         return self._objects.read(entry.id).data
 
-    def links(self, prefix: str) -> list[str]:
-        """Paths of symbolic links and submodules at `prefix` or below ("" for all), sorted."""
+    def links(self, prefix: str, *, without: str = "") -> list[str]:
+        """Paths of symbolic links and submodules at `prefix` or below ("" for all), sorted.
+
+        `without`: a folder below which nothing is looked for, nor read.
+        """
         folder = paths.encode(prefix.strip("/"))
         entry = self.entry(folder) if folder else TreeEntry(TREE_MODE, self.id)
         if entry is None:
             return []
         if not entry.is_tree:
             return [] if entry.is_regular else [prefix.strip("/")]
-        found = self.walk(entry.id, folder + b"/" if folder else b"")
+        found = self.walk(entry.id, folder + b"/" if folder else b"", paths.encode(without))
         return sorted(paths.decode(path) for path, below in found if not below.is_regular)
 
-    def list(self, prefix: str) -> list[str]:
-        """Paths of the regular files in the folder `prefix` and below ("" for all), sorted."""
+    def list(self, prefix: str, *, without: str = "") -> list[str]:
+        """Paths of the regular files in the folder `prefix` and below ("" for all), sorted; `without` as in `links`."""
         folder = paths.encode(prefix.strip("/"))
         entry = TreeEntry(TREE_MODE, self.id) if not folder else self.entry(folder)
         if entry is None or not entry.is_tree:
             return []
         start = folder + b"/" if folder else b""
-        return sorted(paths.decode(path) for path, found in self.walk(entry.id, start) if found.is_regular)
+        below = self.walk(entry.id, start, paths.encode(without))
+        return sorted(paths.decode(path) for path, found in below if found.is_regular)
 
     def entry(self, path: bytes) -> TreeEntry | None:
         """What the tree says at a path, whatever it is."""
@@ -271,13 +275,19 @@ class Tree:
             self._parsed[tree] = parse(self._objects.read(tree).data)
         return self._parsed[tree]
 
-    def walk(self, tree: str, start: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
-        """Every entry below a tree that is no folder, in git's order; paths begin with `start`."""
+    def walk(self, tree: str, start: bytes = b"", without: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
+        """Every entry below a tree that is no folder, in git's order; paths begin with `start`.
+
+        The folder `without` is not read, and counts as empty.
+        """
+        left_out = without + b"/" if without else None
         waiting = [iter([(start, TreeEntry(TREE_MODE, tree))])]
         while waiting:  # no recursion: a hostile tree may nest deeper than Python's stack
             path, entry = next(waiting[-1], (b"", None))
             if entry is None:
                 waiting.pop()
+            elif path == left_out:
+                continue
             elif entry.is_tree:
                 below = parse(self._objects.read(entry.id).data).items()
                 waiting.append(iter([(path + name + b"/" * found.is_tree, found) for name, found in below]))
