@@ -155,6 +155,7 @@ def test_the_cost_tab_has_turns_and_tokens_of_each_stage(text: str) -> None:
         ["Stage", "Turns", "Tokens in", "Tokens out", "US dollars"],
         ["judge-quality", "2", "1,200", "34", "$0.0125"],
     ]
+    assert "By stage and model" in text and "By stage and model" not in verdict_page(summary())
 
 
 def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_the_prompt(tmp_path: Path) -> None:

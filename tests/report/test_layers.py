@@ -59,6 +59,8 @@ def test_a_loop_and_a_stage_with_its_judges_stand_as_one_in_a_large_graph() -> N
     assert stage.nodes == ("gate-00", "gate-00-checks", "gate-00-quality", "gate-00-security", "gate-00-tests")
     assert all(inside(whole, fold).edges for fold in folds)
     assert folded(review().graph) == (review().graph, [])
+    own_names = graph([("fix", "fix-ui"), ("fix-ui", "fix-api")])
+    assert folded(own_names) == (own_names, [])
 
 
 def test_many_conversations_of_one_rubric_stand_as_one_and_those_apart_do_not() -> None:

@@ -13,7 +13,7 @@ from written_runs import ATTACK
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report.html import page_of
-from vibe_gate.report.html.stages import critical_path
+from vibe_gate.report.html.stages import critical_path, seconds
 from vibe_gate.report.html.view import NodeTime, View
 
 
@@ -106,6 +106,15 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     line = next(texts(row, "td") for row in built.iter("tr") if "build-00" in texts(row, "td"))
     assert line == ["build-00", "1 min 3 s", "21.0 s", "", "1.5 s", "1 min 26 s"]
     assert "gate-00" not in texts(built, "td")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, ""), (0, "0 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"), (59.94, "59.9 s"), (59.96, "1 min 0 s"),
+     (3_599.6, "1 h 0 min"), (90_000, "25 h 0 min")],
+)  # fmt: skip
+def test_a_time_is_never_written_as_sixty_of_its_unit(value: float | None, shown: str) -> None:
+    assert seconds(value) == shown
 
 
 def test_names_of_others_are_text_in_every_picture() -> None:

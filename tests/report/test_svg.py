@@ -8,7 +8,7 @@ from written_runs import ATTACK
 
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
-from vibe_gate.report.svg import Bar, Part, Range, Series
+from vibe_gate.report.svg import Bar, Lane, Part, Range, Series, Span
 
 SERIES = (Series("pass", "pass"), Series("fail", "fail"))
 DAYS = (
@@ -53,10 +53,18 @@ def test_an_axis_ends_at_a_round_figure(most: float, last: float) -> None:
     assert len(svg.ticks(most)) <= 6
 
 
+@pytest.mark.parametrize(("seconds", "last"), [(0.011, "10 ms"), (1.5, "1500 ms"), (50, "40 s"), (9_000, "2 h")])
+def test_a_time_axis_has_the_unit_that_people_would_take(seconds: float, last: str) -> None:
+    drawn = svg.lanes([Lane("a", (Span(0, seconds, 0, "all"),), "all")], SERIES, seconds)
+    assert [text.text for text in parsed(drawn).iter("text") if text.get("class") == "tick middle"][-1] == last
+
+
 def test_names_of_others_are_text_cut_and_visible() -> None:
     name = ATTACK * 2_000
     bars = [Bar(name, (Part(1, name, f"#{name}"),), name)]
     for drawn in (svg.columns(bars, [Series(name, "s0")], lambda _: name), svg.rows(bars, [Series(name, "s0")])):
         assert [one.tag for one in parsed(drawn).iter() if one.tag in {"script", "img"}] == []
         assert "\u202e" not in drawn
+        titles = [title.text for title in parsed(drawn).iter("title")]
+        assert 0 < max(map(len, titles)) < 3 * svg.MOST_TITLE  # an invisible character is written with up to ten
     assert svg.columns([], SERIES, str) == svg.columns([], SERIES, str)

@@ -7,7 +7,6 @@ such: so a graph has no circle that it had not before.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
@@ -15,6 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.context import repeated
 from vibe_gate.domain.event import Graph
 
 FEW = 24
@@ -26,10 +26,7 @@ MOST_NODES, MOST_EDGES = 1_000, 4_000
 ALIKE = 4
 """So many nodes that are alike stand as one."""
 
-_AGAIN = re.compile(r"-[a-z]{1,3}\Z")
-"""What follows an id when it is used once more (`domain.context.repeated`)."""
-
-_OWNED = frozenset({"checks", "judge"})
+OWNED = frozenset({"checks", "judge"})
 """Kinds of nodes that belong to the stage that they come after."""
 
 Edges = Mapping[str, Collection[str]]
@@ -64,9 +61,15 @@ def folded(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
 
 
 def names(graph: Graph) -> dict[str, str]:
-    """Each node's id without what its being there again added to it."""
-    ids = {node.id for node in graph.nodes}
-    return {name: base if (base := _AGAIN.sub("", name)) in ids else name for name in (node.id for node in graph.nodes)}
+    """Each node's id without what its being there again added to it (`repeated`)."""
+    ids = dict.fromkeys(node.id for node in graph.nodes)
+    endings = {repeated(index) for index in range(1, len(ids))}  # so the stage fix-ui is no fix again
+    return {name: _base(name, endings, ids) for name in ids}
+
+
+def _base(name: str, endings: Collection[str], ids: Collection[str]) -> str:
+    base, dash, letters = name.rpartition("-")
+    return base if base in ids and dash + letters in endings else name
 
 
 def inside(graph: Graph, fold: Fold) -> Graph:
@@ -93,7 +96,7 @@ def _loops(graph: Graph) -> list[Fold]:
     folds, taken = list[Fold](), set[str]()
     least = 2 if len(graph.nodes) > FEW else 3
     for base, members in families.items():
-        if len(members) < least or taken.intersection(members) or kinds[base] in _OWNED:
+        if len(members) < least or taken.intersection(members) or kinds[base] in OWNED:
             continue
         later = _reached([base], after)
         if not later.issuperset(members):
@@ -117,7 +120,7 @@ def _owned(region: Collection[str], kinds: Mapping[str, str], after: Edges, befo
     known, waiting = set(region), list(region)
     while waiting:
         for name in after[waiting.pop()]:
-            if name not in known and kinds[name] in _OWNED and known.issuperset(before[name]):
+            if name not in known and kinds[name] in OWNED and known.issuperset(before[name]):
                 known.add(name)
                 waiting.append(name)
                 yield name
@@ -129,7 +132,7 @@ def _stages(graph: Graph) -> list[Fold]:
     kinds = {node.id: node.kind for node in graph.nodes}
     order = {name: at for at, name in enumerate(kinds)}
     folds = list[Fold]()
-    for name in (name for name, kind in kinds.items() if kind not in _OWNED):
+    for name in (name for name, kind in kinds.items() if kind not in OWNED):
         own = sorted({name, *_owned([name], kinds, after, before)}, key=order.__getitem__)
         if len(own) > 1:
             folds.append(Fold("stage", name, tuple(own), len(own)))

@@ -29,7 +29,7 @@ NAME_CHARS, TICK_CHARS = 30, 10
 MOST_TITLE = 300
 """Characters of a title."""
 
-TIMES = ((3600.0, "h"), (60.0, "min"), (1.0, "s"))
+TIMES = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms"))
 """Units of a time axis, in seconds."""
 
 STYLES = ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7")

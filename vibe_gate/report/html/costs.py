@@ -11,7 +11,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import folded, is_drawn
 from vibe_gate.report.html.addresses import node_id, place_link, to
-from vibe_gate.report.html.stages import Stage, critical_path, seconds, span
+from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds, span
 from vibe_gate.report.html.view import TurnView, View
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
@@ -42,8 +42,8 @@ def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     by_stage = _summed({name: _by_kind(stage, _usd(stage, recorded)) for name, stage in known.items()}, whose)
     by_model = _by_model(view, known, recorded)
     tokens = _summed({name: _tokens_of(stage.turns) for name, stage in known.items()}, whose)
-    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, _dollars, links)
-    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, _dollars, {})
+    yield from _rows("cost-stages", f"US dollars by stage{when}", by_stage, KINDS, dollars, links)
+    yield from _rows("cost-models", f"US dollars by model{when}", by_model, KINDS, dollars, {})
     yield from _rows("tokens", "Tokens by stage", tokens, TOKENS, _count, links)
     yield from _time(view, known)
 
@@ -92,11 +92,6 @@ def _by_model(view: View, known: Mapping[str, Stage], recorded: bool) -> dict[st
 def _tokens_of(turns: Iterable[TurnView]) -> list[float]:
     read = sum(turn.cache_read_tokens for turn in turns)
     return [sum(turn.input_tokens for turn in turns) - read, read, sum(turn.output_tokens for turn in turns)]
-
-
-def _dollars(usd: float) -> str:
-    """A cost."""
-    return f"${usd:.4f}"
 
 
 def _count(tokens: float) -> str:

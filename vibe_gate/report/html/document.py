@@ -13,10 +13,9 @@ from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook, Vote
 from vibe_gate.errors import POLICY_CHANGED
 from vibe_gate.report import queries, sentences
-from vibe_gate.report.html import costs, glance, nodes
+from vibe_gate.report.html import costs, glance, nodes, stages
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
-from vibe_gate.report.html.stages import stages
 from vibe_gate.report.html.view import FileView, TurnView, View
 from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
 
@@ -360,7 +359,7 @@ def _turn(turn: TurnView) -> Html:
 
 def dollars(usd: float | None) -> str:
     """A cost."""
-    return "not known" if usd is None else f"${usd:.4f}"
+    return "not known" if usd is None else stages.dollars(usd)
 
 
 def _cost(view: View) -> Iterator[Html]:
@@ -373,14 +372,16 @@ def _cost(view: View) -> Iterator[Html]:
     recorded = sum(turn.usd or 0 for turn in view.turns) if queries.recorded(summary) else 0
     if recorded:
         yield tag("p", f"When the answers were recorded they cost {dollars(recorded)}.")
-    known = stages(view)
+    known = stages.stages(view)
     yield from costs.pictures(view, known)
-    yield tag("h3", "By stage and model")
     by_node = summary.cost.by_node
     shown = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
+    by_model = summary.cost.by_model
+    if shown or by_model:
+        yield tag("h3", "By stage and model")
     if shown:
         yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
-    if by_model := summary.cost.by_model:
+    if by_model:
         yield table(
             ("Model", "US dollars"), [row((name, dollars(usd))) for name, usd in by_model.items()], class_="costs"
         )
@@ -395,7 +396,7 @@ def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Ht
 def _run(view: View) -> Iterator[Html]:
     if view.graph.nodes:
         yield tag("h2", "Graph")
-        yield from nodes.graph(view, stages(view))
+        yield from nodes.graph(view, stages.stages(view))
     yield tag("h2", "Run")
     yield facts(_about(view))
     if view.left_out:

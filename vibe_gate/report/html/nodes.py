@@ -12,7 +12,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
-from vibe_gate.report.html.stages import Stage, critical_path, seconds, sizes
+from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds, sizes
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
@@ -241,7 +241,7 @@ def _drawn(box: NodeBox, left: float, top: float, high: float, is_critical: bool
 
 def _box(stage: Stage) -> NodeBox:
     node = stage.node
-    usd = "" if stage.usd is None else f"${stage.usd:.4f}"
+    usd = "" if stage.usd is None else dollars(stage.usd)
     turns = counted(len(node.turns), "turn") if node.turns else ""
     told = (_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd))
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
@@ -261,7 +261,7 @@ def _links(stage: Stage) -> Iterator[tuple[str, str]]:
 def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     own = [known[name] for name in fold.nodes]
     turns, costs = sum(len(stage.node.turns) for stage in own), [stage.usd for stage in own if stage.usd is not None]
-    usd = f"${sum(costs):.4f}" if costs else ""
+    usd = dollars(sum(costs)) if costs else ""
     outcome, how = _came_to(fold, own)
     took = [stage.time for stage in own if stage.time]
     time = (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
@@ -311,7 +311,7 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
         _dotted(stage.outcome, node.reason),
         node.agent or node.kind,
         Html(turns[2:]),
-        "" if stage.usd is None else f"${stage.usd:.4f}",
+        "" if stage.usd is None else dollars(stage.usd),
         seconds(stage.seconds),
         joined(after[1:]),
         joined(found[1:]),

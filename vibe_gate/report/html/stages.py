@@ -9,14 +9,12 @@ from msgspec import Struct
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
+from vibe_gate.report.folds import OWNED
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View
 from vibe_gate.report.layers import comes_after
 
 SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
-
-
-_OWNED = ("checks", "judge")
 
 
 class Stage(Struct, frozen=True):
@@ -118,7 +116,7 @@ def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:
             elif name not in times and name not in passed:
                 passed.add(name)
                 waiting += before[name]
-        return max(known, key=lambda name: (times[name].end, kinds[name] not in _OWNED, name), default="")
+        return max(known, key=lambda name: (times[name].end, kinds[name] not in OWNED, name), default="")
 
     name = last(name for name in before if name in times)
     while name:
@@ -137,12 +135,17 @@ def seconds(value: float | None) -> str:
     """A time as people read it; "" if it is not known."""
     if value is None:
         return ""
-    if value < 1:
+    if value < 0.9995:
         return f"{value * 1000:.0f} ms"
-    if value < 60:
+    if value < 59.95:
         return f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def dollars(usd: float) -> str:
+    """A cost."""
+    return f"${usd:.4f}"
 
 
 def sizes(files: Sequence[tuple[str, FileView]]) -> str:
