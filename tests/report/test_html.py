@@ -25,7 +25,8 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
 from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
 from vibe_gate.report.html.document import body
-from vibe_gate.report.html.view import View
+from vibe_gate.report.html.view import EarlierRound, View, chains
+from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold
 from vibe_gate.store import read_bundle
 
 BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
@@ -123,6 +124,65 @@ def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
     assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]
     assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
+
+
+HERE, GONE = "1" * 16, "2" * 16
+
+
+def said(name: str, text: str = "Gone.") -> ReportedFinding:
+    return ReportedFinding(
+        fingerprint=name, criterion="x", path=text, line=3, level="failure", message=text, since="a" * 40
+    )
+
+
+def looked_again(attack: str = "") -> dict[str, RoundTold]:
+    """Three gates; the first finding was fixed by the second and is back in the third."""
+    first = RoundTold(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
+    fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
+    second = RoundTold(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
+    counts = RoundCounts(new=1, unanswered=1)
+    third = RoundTold(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
+                      unanswered=(said(GONE, attack or "Gone."),))  # fmt: skip
+    return {"review": first, "until": second, "until-b": third}
+
+
+def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_findings() -> None:
+    told = summary(findings=(finding("Here.", fingerprint=HERE), finding("Old.", fingerprint="3" * 16)))
+    shown = html.fromstring(body(View(told, rounds=(looked_again(),))))
+    rounds = [" ".join(each.text_content().split()) for each in shown.xpath("//section[@id='verdict']/ol/li")]
+    assert rounds == [
+        "review 2 findings found Gone. Gone.:3",
+        "until 0 new, 0 still open, 2 fixed fixed Here. Here.:3fixed Gone. Gone.:3",
+        "until-b 1 new, 0 still open, 0 fixed, 1 not found again not found again Gone. Gone.:3",
+    ]
+    assert shown.xpath("//article/h3/span[@class='badge']/text()") == ["back"]
+    assert shown.xpath("//article[h3/span='back']/@id") == ["x-1"]
+    cells = [[cell.text for cell in line] for line in shown.xpath("//figure[@id='rounds']//tbody/tr")]
+    assert cells == [["1", "review", "2", "0", "0"], ["2", "until", "0", "0", "2"], ["3", "until-b", "1", "0", "0"]]
+    alone = html.fromstring(body(View(told)))
+    assert not alone.xpath("//h2[.='Rounds'] | //article/h3/span[@class='badge']")
+
+
+def test_what_a_round_before_this_run_said_stays_text_and_its_page_is_linked() -> None:
+    told = RoundTold(number=2, after=f"run{HOSTILE}", counts=RoundCounts(new=1, open=3, fixed=2),
+                     new=(said(HERE, HOSTILE),), fixed=(said(GONE, HOSTILE),) * 30)  # fmt: skip
+    given = View(summary(), earlier=EarlierRound(told, page="20260102T030405006Z-abcdef01.html"),
+                 rounds=(looked_again(HOSTILE),))  # fmt: skip
+    shown = body(given)
+    document = html.fromstring(shown)
+    assert not document.xpath("//script | //img | //@onerror")
+    assert not {"\u202e", "\x1b"} & set(shown)
+    (first,) = document.xpath("//h2[.='Rounds']/following-sibling::p[1]")
+    assert first.text_content().startswith("Since run run</script>")
+    assert first.text_content().endswith(": 1 new, 3 still open, 2 fixed.")
+    assert first.xpath("a/@href") == ["20260102T030405006Z-abcdef01.html"]
+    assert [each.text_content() for each in document.xpath("(//ul[@class='told'])[1]/li")][20:] == ["and 10 more"]
+
+
+def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() -> None:
+    gates = looked_again() | {"other": RoundTold(number=1), "left": RoundTold(number=2, after="review")}
+    assert [list(chain) for chain in chains(gates)] == [["review", "until", "until-b"], ["review", "left"]]
+    assert not list(chains({"a": RoundTold(number=1, after="a")}))
 
 
 def test_a_judged_criterion_shows_its_question() -> None:

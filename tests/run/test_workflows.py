@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -9,9 +10,13 @@ from pathlib import Path
 import pytest
 from answers import answers, fails, passes
 from command import on_a_terminal, vibe_gate
+from lxml import html
 from scripted_messages_api import MessagesRequest, ToolUse, Turn
 from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
+
+from vibe_gate.report.html import page as page_of
+from vibe_gate.store import read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -101,6 +106,13 @@ def graph(repo: WorkingRepo, summary: dict) -> dict:
     return json.loads((repo.path / summary["bundle"] / "graph.json").read_text())
 
 
+def rounds(repo: WorkingRepo, summary: dict) -> list[str]:
+    """What the run's page says of its gates, one after the other, with the findings that stand nowhere else in it."""
+    page = html.fromstring(asyncio.run(page_of(read_bundle(repo.path / summary["bundle"]))))
+    gates = page.xpath("//h2[.='Rounds']/following-sibling::ol[1]/li")
+    return [" ".join(each.text_content().split()) for each in gates]
+
+
 def statuses(repo: WorkingRepo, summary: dict) -> dict[str, str]:
     return {node["id"]: node["status"] for node in graph(repo, summary)["nodes"]}
 
@@ -112,6 +124,7 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
         "first": "DONE", "first-checks": "DONE", "second": "DONE", "second-checks": "DONE", "third": "SKIPPED",
     }  # fmt: skip
     assert [rubric["outcome"] for rubric in done.json["rubrics"]] == ["fail"]
+    assert rounds(repo, done.json) == ["first fail 1 finding", "second fail 0 new, 1 still open, 0 fixed"]
 
 
 @pytest.mark.usefixtures("real_cli")
@@ -141,6 +154,10 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     }  # fmt: skip
     assert "src/load.py:2: failure" in asked[0].all_text
     assert done.json["change"]["files"] == []
+    first, second, third = rounds(repo, done.json)
+    assert first.startswith("review fail 1 finding found Matches the forbidden pattern")
+    assert second.startswith("fix-until fail ")
+    assert third.startswith("fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern")
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
 
 

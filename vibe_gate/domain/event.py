@@ -15,8 +15,8 @@ from vibe_gate.domain.summary import Cost
 
 EventType = Literal[
     "run.created", "run.mode_changed", "run.completed", "node.added", "node.status", "edge.added",
-    "turn.started", "turn.completed", "artifact.written", "log.mark", "verdict.decided", "budget.reached",
-    "override.recorded",
+    "turn.started", "turn.completed", "artifact.written", "log.mark", "gate.decided", "verdict.decided",
+    "budget.reached", "override.recorded",
 ]  # fmt: skip
 
 MAX_EVENTS = 500_000

@@ -82,6 +82,8 @@ ABOUT: Own = {
 SESSIONS: Own = {"nodes": {}}
 """Of sessions.json: the nodes are ours, their sessions' ids an agent's."""
 
+_REPORTED: Own = dict.fromkeys(("fingerprint", "criterion", "level", "since", "fixed"), True)
+
 EVENT: Mapping[str, Own] = {
     "run.created": {"key": True},
     "run.mode_changed": {"mode": True},
@@ -92,6 +94,7 @@ EVENT: Mapping[str, Own] = {
     "turn.started": {"turn": True},
     "turn.completed": {"turn": True, "status": True, "before": True, "after": True},
     "artifact.written": {"artifact": True, "sha256": True, "side": True},
+    "gate.decided": {"after": True, "back": True} | dict.fromkeys(("new", "fixed", "unanswered"), _REPORTED),
     "verdict.decided": {"outcome": True},
 }
 """Of an event's data, by its type; of other types nothing but the names."""

@@ -25,7 +25,20 @@ from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import cause, next_step
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import ReportedFinding, Round, RoundState, dump, identity, load, with_explanations
+from vibe_gate.report.round import (
+    ACCEPTED,
+    REFUTED,
+    ReportedFinding,
+    Round,
+    RoundState,
+    counts,
+    dump,
+    identity,
+    is_further,
+    load,
+    settled,
+    with_explanations,
+)
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
 """The documents of this version."""
@@ -55,9 +68,6 @@ MAX_EQUAL = 5
 
 MAX_PLACES = 10
 """Places that share a reason or a message and are named one by one; summary.json has all."""
-
-REFUTED, ACCEPTED = "Raised and refuted", "Accepted"
-"""Titles of findings about which there is nothing to do."""
 
 Thing = TypeVar("Thing")
 
@@ -192,18 +202,11 @@ def _list(things: Sequence[Thing], show: Callable[[Thing], str]) -> str:
 
 
 def _round_line(told: Round) -> str:
-    fixed_now = sum(seen.fixed == told.head for seen in told.fixed)
-    if not (told.held or told.unanswered or (told.number > 1 and (told.new or told.open or fixed_now))):
+    if not is_further(told):
         return ""
-    new, still = (sum(_kind(one) == "" for one in group) for group in (told.new, told.open))
-    parts = [f"{new} new", f"{still} still open", f"{fixed_now} fixed"]
-    for name in (ACCEPTED, REFUTED):
-        number = sum(_kind(one) == name for one in told.shown)
-        parts += [f"{number} {name.lower()}"] if number else []
-    parts += [f"{len(told.unanswered)} not found again"] if told.unanswered else []
     held = counted(len(told.held), "finding")
     quiet = f" Held back: {held} on lines that did not change since the last round; none blocks." if told.held else ""
-    return f"Round {told.number}: {', '.join(parts)}.{quiet}"
+    return f"Round {told.number}: {counts(told)}.{quiet}"
 
 
 def _changed(summary: Summary) -> Block:
@@ -274,10 +277,10 @@ def _findings(report: Report, *, held: bool = False, without: Collection[str] = 
     held_back = told.held if held else ()
     first = [("Findings", told.shown)] if told.number == 1 else [("New findings", told.new), ("Still open", told.open)]
     tests: set[str] = set()
-    settled = [(name, (*told.shown, *held_back)) for name in (REFUTED, ACCEPTED)]
-    for title, group in (*first, ("Held back", held_back), *settled):
+    done = [(name, (*told.shown, *held_back)) for name in (REFUTED, ACCEPTED)]
+    for title, group in (*first, ("Held back", held_back), *done):
         wanted = [one for one in group if identity(one) not in without]
-        kept = [one for one in wanted if _kind(one) == (title if title in (REFUTED, ACCEPTED) else "")]
+        kept = [one for one in wanted if settled(one) == (title if title in (REFUTED, ACCEPTED) else "")]
         alike: dict[object, list[Finding]] = {}
         for finding in queries.worst_first(kept, report.summary):
             against = queries.counterexample(finding, report.summary)
@@ -337,13 +340,6 @@ def _second_look(look: SecondLook, links: Links | None) -> Iterator[str]:
     for one in queries.preventing(look):
         address = links.permalink(one.path, one.line, one.end_line, before=one.side == "before") if links else ""
         yield f"{link(sentences.place_of(one), address)}: {code(one.quote.strip(), 200)}"
-
-
-def _kind(finding: Finding) -> str:
-    """The title under which it stands if there is nothing to do about it; else ""."""
-    if queries.waiver(finding):
-        return ACCEPTED
-    return REFUTED if finding.is_refuted else ""
 
 
 def _where(finding: Finding, links: Links | None) -> str:

@@ -28,8 +28,7 @@ from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.label import FindingSource
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
-from vibe_gate.report import sentences
-from vibe_gate.report.queries import is_approval, sources
+from vibe_gate.report import queries, sentences
 
 MAX_STATE = 12_000
 """Characters of a dumped state: a fifth of what a comment may hold, enough for 400 findings."""
@@ -137,6 +136,85 @@ class Round(Struct, frozen=True):
         return (*self.new, *self.open)
 
 
+class RoundCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How many findings a round has: `accepted` and `refuted` are among no others."""
+
+    new: int = 0
+    open: int = 0
+    fixed: int = 0
+    accepted: int = 0
+    refuted: int = 0
+    unanswered: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.new:,} new", f"{self.open:,} still open", f"{self.fixed:,} fixed"]
+        rare = {ACCEPTED: self.accepted, REFUTED: self.refuted, "not found again": self.unanswered}
+        return ", ".join([*parts, *(f"{number:,} {words.lower()}" for words, number in rare.items() if number)])
+
+
+class RoundTold(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A round as those read it who have not the findings themselves, in a page or in a log of events.
+
+    `after`: what the round before was, a gate's node or a run; "" if there was none, or it is told elsewhere. `new`
+    and `fixed` are of this round alone; `back`: fingerprints among the new that were called fixed before.
+    """
+
+    number: int
+    after: str = ""
+    counts: RoundCounts = RoundCounts()
+    new: tuple[ReportedFinding, ...] = ()
+    fixed: tuple[ReportedFinding, ...] = ()
+    unanswered: tuple[ReportedFinding, ...] = ()
+    back: tuple[str, ...] = ()
+
+
+REFUTED, ACCEPTED = "Raised and refuted", "Accepted"
+"""Titles of findings about which there is nothing to do."""
+
+
+def settled(finding: Finding) -> str:
+    """The title under which it stands if there is nothing to do about it; else ""."""
+    if queries.waiver(finding):
+        return ACCEPTED
+    return REFUTED if finding.is_refuted else ""
+
+
+def counts(told: Round) -> RoundCounts:
+    """What the round comes to, in figures."""
+    of = Counter(settled(one) for one in told.shown)
+    return RoundCounts(
+        new=sum(not settled(one) for one in told.new),
+        open=sum(not settled(one) for one in told.open),
+        fixed=len(_fixed_now(told)),
+        accepted=of[ACCEPTED],
+        refuted=of[REFUTED],
+        unanswered=len(told.unanswered),
+    )
+
+
+def is_further(told: Round) -> bool:
+    """Whether there is something to say of what became of what was said before."""
+    is_later = told.number > 1 and bool(told.new or told.open or _fixed_now(told))
+    return is_later or bool(told.held or told.unanswered)
+
+
+def as_told(told: Round, after: str = "") -> RoundTold:
+    """The round without its findings; `after` as of RoundTold."""
+    return RoundTold(
+        number=told.number,
+        after=after,
+        counts=counts(told),
+        new=tuple(_seen(one, told.head) for one in told.new if not settled(one))[:MAX_SEEN],
+        fixed=_fixed_now(told),
+        unanswered=told.unanswered,
+        back=tuple(sorted(told.reappeared)),
+    )
+
+
+def _fixed_now(told: Round) -> tuple[ReportedFinding, ...]:
+    return tuple(seen for seen in told.fixed if seen.fixed == told.head)
+
+
 def first_round(findings: Iterable[Finding], head: str) -> Round:
     """The round before which nothing was said."""
     return next_round(None, findings, head, touched=lambda _: True, blocking=lambda _: True)
@@ -158,7 +236,7 @@ def next_round(
     said before is still there (`answered_by`). `head` is the full commit id.
     """
     known = {seen.fingerprint: seen for seen in previous.findings} if previous else {}
-    here = {identity(finding): finding for finding in findings if not is_approval(finding)}  # which can lapse
+    here = {identity(finding): finding for finding in findings if not queries.is_approval(finding)}  # which can lapse
     still = {
         name
         for name, seen in known.items()
@@ -231,7 +309,7 @@ def with_explanations(state: RoundState, summary: Summary, run: int) -> RoundSta
     def with_reasons(seen: ReportedFinding) -> ReportedFinding:
         if (finding := here.get(seen.fingerprint)) is None:
             return seen
-        answers = next((one.votes for _, one in sources(finding, summary)), ())[:MAX_VOTES]
+        answers = next((one.votes for _, one in queries.sources(finding, summary)), ())[:MAX_VOTES]
         against = next((one.counterexample for one in answers if one.counterexample), "")
         look = finding.second_look
         more = {

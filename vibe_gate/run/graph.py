@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -75,6 +75,16 @@ class StageGraph:
                 passed.add(node)
                 waiting += self.after[node]
         return passed
+
+    def last_gate(self, node: str, rubrics: Collection[str]) -> str:
+        """The node of the last gate before this one that asked one of these rubrics; "" if none did."""
+        before = self.before(node)
+        asked = (
+            one.node
+            for one in reversed(self.results)
+            if one.node in before and one.verdict and any(each.id in rubrics for each in one.verdict.rubrics)
+        )
+        return next(asked, "")
 
     def agents_before(self, node: str) -> dict[str, str]:
         """The agents' nodes that the node comes after, oldest first, each with its stage."""

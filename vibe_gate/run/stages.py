@@ -8,12 +8,16 @@ from contextlib import closing, contextmanager
 from msgspec.structs import replace
 
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
+from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
+from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.report.round import Round, answered_by, as_told, next_round
 from vibe_gate.run.approval import Approve, approved
 from vibe_gate.run.conversation import go_on, session_before
 from vibe_gate.run.graph import StageGraph
@@ -22,6 +26,7 @@ from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.review import reach_verdict
+from vibe_gate.run.summary import summary_of
 from vibe_gate.run.tree import RunTree, RunTrees
 from vibe_gate.run.turn import AgentTurns, TrustedFiles, held_in, prompt_digest
 from vibe_gate.sessions import SessionMeta
@@ -50,6 +55,8 @@ class Stages:
         read, root = TrustedFiles(facts, repository, files), repository.root
         self.turns = AgentTurns(facts, run, self.model, read, root, progress, tick)
         self._request, self._progress, self._approve = request, progress, approve
+        self._rounds: dict[str, Round] = {}
+        """By the gate's node."""
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -79,10 +86,28 @@ class Stages:
                 lambda change: (),  # whether the user's files changed is asked once, at the end
                 self.model.shared,
             )
+            self._tell_round(node, verdict)
             result = StageResult(
                 id=id, node=node, outcome=verdict.outcome, before=tree.now, after=tree.now, verdict=verdict
             )
         return self._ended(result, "DONE")
+
+    def _tell_round(self, node: str, verdict: RunVerdict) -> None:
+        """Write down what became of the findings of the last gate before it that asked one of its rubrics."""
+        asked = {rubric.id for rubric in verdict.rubrics}
+        last = self.graph.last_gate(node, asked)
+        # A placeholder may be longer than what it stands for.
+        text = self.run.redactor.text
+        told = next_round(
+            self._rounds[last].state if last else None,
+            [replace(one, message=short(text(one.message))) for one in verdict.findings],
+            verdict.facts.change.after,
+            touched=lambda _: True,
+            blocking=lambda _: True,
+            answered=answered_by(summary_of(verdict, self.run)),
+        )
+        self._rounds[node] = told
+        self.run.record.event("gate.decided", node, **plain(as_told(told, last)))
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""

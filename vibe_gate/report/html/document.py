@@ -18,6 +18,7 @@ from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.view import FileView, TurnView, View
 from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
+from vibe_gate.report.round import identity
 
 MAX_UNREVIEWED = 500
 """Places that no judge saw that are shown one by one."""
@@ -83,14 +84,17 @@ def _top(view: View) -> Html:
 
 
 def _verdict(view: View) -> Iterator[Html]:
-    yield tag("h2", "Findings")
     summary = view.summary
+    yield from glance.rounds(view)
+    yield tag("h2", "Findings")
     if summary is None:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
     ranked = queries.worst_first(summary.findings, summary)
     numbers = {id(finding): number for number, finding in enumerate(summary.findings)}
-    yield from (_finding(finding, numbers[id(finding)], view, summary) for finding in ranked)
+    news = glance.news(view)
+    for finding in ranked:
+        yield _finding(finding, numbers[id(finding)], view, summary, news.get(identity(finding), ""))
     if not ranked:
         yield tag("p", "No findings.", class_="none")
     yield from glance.files(summary)
@@ -108,10 +112,12 @@ def _verdict(view: View) -> Iterator[Html]:
         yield tag("ul", *(tag("li", tag("b", note.type), " ", note.message) for note in view.annotations))
 
 
-def _finding(finding: Finding, number: int, view: View, summary: Summary) -> Html:
+def _finding(finding: Finding, number: int, view: View, summary: Summary, news: str) -> Html:
+    """`news`: "new" or "back" in this round, or ""."""
     place = _place(finding, before=queries.is_removed(finding), class_="place")
+    badges = [tag("span", news, class_="badge") if news else None, " ", _basis(finding, summary)]
     parts = [
-        tag("h3", tag("span", finding.level, class_="level"), " ", place, " ", _basis(finding, summary)),
+        tag("h3", tag("span", finding.level, class_="level"), " ", place, " ", *badges),
         tag("p", sentences.said(finding) if queries.waiver(finding) else finding.message, class_="said"),
         *(block(quoted.quote, class_="quote") for quoted in finding.evidence if quoted.quote),
         _against(queries.counterexample(finding, summary)),

@@ -1,21 +1,94 @@
-"""The change and its votes at a glance: files by risk with their changed lines and findings, criteria by vote."""
+"""The change and its votes at a glance: rounds, files by risk with their lines and findings, criteria by vote."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
+from vibe_gate.domain.escape import counted
+from vibe_gate.domain.event import Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import CriterionResult, Vote
-from vibe_gate.report import queries, svg
+from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, to
+from vibe_gate.report.html.view import View
 from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
 from vibe_gate.report.svg import Bar, Part, Series
 
 MOST_FILES, MOST_VOTES = 20, 20
 """Files and votes of a criterion that are shown; the tabs have the others."""
 
+MOST_TOLD = 20
+"""Findings of earlier rounds that are shown for one round."""
+
 LINES = (Series("added", "s2"), Series("deleted", "s1"))
+ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2"))
+
+
+def rounds(view: View) -> Iterator[Html]:
+    """What became of what was said before: by the run before this one, and by the gates of this run before the last."""
+    if view.earlier is None and not view.rounds:
+        return
+    yield tag("h2", "Rounds")
+    if view.earlier is not None:
+        told = view.earlier.told
+        since = svg.linked(told.after, quote(view.earlier.page))
+        before = joined(["Since run ", since]) if told.after else f"Round {told.number:,} of the pull request"
+        yield tag("p", before, f": {told.counts}.")
+        yield from _became(told)
+    gates = {node.id: node for node in view.graph.nodes}
+    here = {identity(one) for one in view.summary.findings} if view.summary else set()
+    for chain in view.rounds:
+        if len(chain) > 2:
+            yield _by_round(chain)
+        yield tag("ol", *(_gate(name, told, gates.get(name), here) for name, told in chain.items()))
+
+
+def _by_round(chain: Mapping[str, RoundTold]) -> Html:
+    """The findings of gates that looked again, as bars."""
+    numbered = list(enumerate(chain.items(), start=1))
+    bars = [Bar(f"{at}. {name}", _parts(told.counts), "") for at, (name, told) in numbered]
+    lines = [row((str(at), name, *(part.shown for part in _parts(told.counts)))) for at, (name, told) in numbered]
+    heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
+    return svg.figure("rounds", "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines)
+
+
+def _parts(counts: RoundCounts) -> tuple[Part, ...]:
+    return tuple(Part(number, f"{number:,}") for number in (counts.new, counts.open, counts.fixed))
+
+
+def _gate(name: str, told: RoundTold, node: Node | None, here: Container[str]) -> Html:
+    """A gate's round, with the findings that were new in it; those in `here` stand in the page already."""
+    outcome = tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
+    found = str(told.counts) if told.after else counted(told.counts.new, "finding")
+    head = tag("p", tag("code", name), " ", outcome, f" {found} ")
+    return tag("li", head, *_became(told, [one for one in told.new if one.fingerprint not in here]))
+
+
+def _became(told: RoundTold, new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
+    """The findings that stand nowhere else in the page."""
+    named = [*(("new" if told.after else "found", one) for one in new), *(("fixed", one) for one in told.fixed)]
+    named += [("not found again", one) for one in told.unanswered]
+    if not named:
+        return
+    items = [_was(word, one) for word, one in named[:MOST_TOLD]]
+    more = len(named) - len(items)
+    yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="told")
+
+
+def _was(word: str, one: ReportedFinding) -> Html:
+    is_fixed = word == "fixed"
+    said = tag("del" if is_fixed else "span", one.message)
+    place = tag("code", sentences.place(one.path, one.line)) if one.path else None
+    return tag("li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place)
+
+
+def news(view: View) -> dict[str, str]:
+    """The findings that were not said in the round before, by identity: "new", or "back" if they were called fixed."""
+    last = [view.earlier.told] if view.earlier else [list(chain.values())[-1] for chain in view.rounds]
+    return {one.fingerprint: "back" if one.fingerprint in told.back else "new" for told in last for one in told.new}
 
 
 def files(summary: Summary) -> Iterator[Html]:

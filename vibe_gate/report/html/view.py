@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import text_of
+from vibe_gate.domain.document import read, text_of
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
 from vibe_gate.report.html.authors import Authors, WhoWrote
+from vibe_gate.report.round import RoundTold
 from vibe_gate.store import FileChange, RunResult
 
 if TYPE_CHECKING:
@@ -137,10 +138,18 @@ class NodeTime(Struct, frozen=True):
     end: int
 
 
+class EarlierRound(Struct, frozen=True):
+    """What became of what was said before this run, of the same change. `page`: of that run; "" if it is not there."""
+
+    told: RoundTold
+    page: str = ""
+
+
 class View(Struct, frozen=True):
     """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id.
 
-    `times`: of the nodes that began, by id.
+    `times`: of the nodes that began, by id. `rounds`: gates that looked again, the last of each chain last, by node;
+    `earlier`: the round before this run.
     """
 
     summary: Summary | None
@@ -155,6 +164,8 @@ class View(Struct, frozen=True):
     contents: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
     authors: Authors = Authors()
+    rounds: tuple[Mapping[str, RoundTold], ...] = ()
+    earlier: EarlierRound | None = None
 
 
 class _PackedContents:
@@ -241,8 +252,31 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
             *(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
             *(() if conversations else ("what was said to agents and judges, because it has prompts",)),
         ),
+        rounds=tuple(chains(_gates(own))),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
+
+
+def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, RoundTold]:
+    """What became of findings at each gate, by node; "after" one that came later is after none."""
+    found: dict[str, RoundTold] = {}
+    for event, whole in own:
+        if event.type == "gate.decided":
+            with suppress(ValueError):
+                told = read(RoundTold, whole.get("data"))
+                found[event.node_id] = told if told.after in found else replace(told, after="")
+    return found
+
+
+def chains(gates: Mapping[str, RoundTold]) -> Iterator[dict[str, RoundTold]]:
+    """The gates that looked at the same again, in the order in which they did; a gate that did so alone is none."""
+    followed = {told.after for told in gates.values()}
+    for last in (name for name in gates if name not in followed):
+        chain = [last]
+        while (before := gates[chain[-1]].after) and before not in chain:
+            chain.append(before)
+        if len(chain) > 1:
+            yield {name: gates[name] for name in reversed(chain)}
 
 
 _WORK = frozenset({"turn.started", "turn.completed"})
