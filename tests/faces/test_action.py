@@ -234,6 +234,9 @@ def test_three_pushes_say_what_is_fixed_open_new_and_held(made):
     done = made.review_pull(second, **lines)
     assert done.code == 1, done.err
     assert "Round 2: 2 new, 1 still open, 1 fixed. Held back: 1 finding" in made.ours[0]
+    page = Path(made.outputs["artifact-path"], "report.html").read_text()
+    assert "Round 2 of the pull request: 2 new, 1 still open, 1 fixed.</p>" in page
+    assert (page.count('<span class="badge">new</span>'), page.count("<del>")) == (2, 1)
     third = made.push("topic", **{"src/a.py": "x = 1\n", "src/b.py": "y = 1\n"})
     made.pull(third)
     assert made.review_pull(third, **lines).code == 0

@@ -17,12 +17,15 @@ from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
+from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.store import RunResult, captured, captures
 
 
-def page_of(result: RunResult, repository: Repository | None, *, prompts: bool | None) -> str:
-    """The page of a run, with who wrote its lines if the repository knows.
+def page_of(
+    result: RunResult, repository: Repository | None, *, prompts: bool | None, earlier: EarlierRound | None = None
+) -> str:
+    """The page of a run, with who wrote its lines if the repository knows, and the round before it.
 
     `prompts`: whether those may stand in it; None: as the gate says of what leaves the clone. Where they may not, a run
     whose judges or agents were shown some is without its conversations. GateError.
@@ -34,7 +37,7 @@ def page_of(result: RunResult, repository: Repository | None, *, prompts: bool |
     shown = result.about.get("shown")
     is_private = isinstance(shown, dict) and PRIVATE in shown.values()
     who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
-    return progress.run(page(result, who_wrote, conversations=not is_private or may()))
+    return progress.run(page(result, who_wrote, conversations=not is_private or may(), earlier=earlier))
 
 
 class LineAuthors:

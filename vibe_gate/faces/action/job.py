@@ -61,12 +61,13 @@ from vibe_gate.report.annotations import MAX_COMMENTS, commands, stopped
 from vibe_gate.report.comment import commit, decided, job_summary, unblocked
 from vibe_gate.report.formats import sarif
 from vibe_gate.report.html import verdict_page
+from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.report.markdown import link, prose
 from vibe_gate.report.next_step import next_step
 from vibe_gate.report.no_verdict import HEADLINE
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import first_round, identity
+from vibe_gate.report.round import as_told, first_round, identity, is_further
 from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, suggestions
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
@@ -374,7 +375,7 @@ def _tell(
     told = replace(told, notes=tuple(filter(None, [offered.note, *notes])))
     posted = post(_posting(job, offered, record), job.forge, told) if record else Posted(told)
     job.check.begun = None
-    posted.downgrades += _keep(job, summary, bundle)
+    posted.downgrades += _keep(job, posted.report, bundle)
     text = job_summary(posted.report, (*posted.downgrades, *posted.remarks)) + _times(job)
     job.runner.summarize(text)
     _log(job, posted, (*notes, *remarks, *_told_of(replayed)))
@@ -480,19 +481,20 @@ def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
     )
 
 
-def _page(job: _Job, bundle: Path) -> str:
+def _page(job: _Job, bundle: Path, earlier: EarlierRound | None) -> str:
     """The page of the run, for whoever may read the artifact. GateError."""
     with open_repository(job.runner.start, job.environ) as repository:
-        return page_of(read_bundle(bundle), repository, prompts=False)
+        return page_of(read_bundle(bundle), repository, prompts=False, earlier=earlier)
 
 
-def _keep(job: _Job, summary: Summary, bundle: Path | None) -> list[str]:
+def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
     """Put what is uploaded beside the report; a sentence if something could not be."""
     if job.inputs.artifact == "none" or bundle is None:
         return []
     full = job.inputs.artifact == "full"
+    earlier = EarlierRound(as_told(report.round)) if is_further(report.round) else None
     try:
-        shown = _page(job, bundle) if full else verdict_page(summary)
+        shown = _page(job, bundle, earlier) if full else verdict_page(report.summary, earlier)
         (job.folder / "report.html").write_text(shown, encoding="utf-8")
         for name in UPLOADED:
             if (bundle / name).is_file():

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
@@ -27,24 +28,30 @@ from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
 from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
-from vibe_gate.report.html.view import View, verdict_view, view
+from vibe_gate.report.html.view import EarlierRound, View, verdict_view, view
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent
 
 
-async def page(result: RunResult, who_wrote: WhoWrote = nobody, *, conversations: bool = True) -> str:
-    """The page of a run, sealed or not; the same bundle and authors give the same text.
+async def page(
+    result: RunResult,
+    who_wrote: WhoWrote = nobody,
+    *,
+    conversations: bool = True,
+    earlier: EarlierRound | None = None,
+) -> str:
+    """The page of a run, sealed or not; the same bundle, authors and earlier round give the same text.
 
     Without `conversations` it leaves out what was said to agents and judges, and by them. StorageError, IntegrityError.
     """
-    return page_of(await view(result, who_wrote, conversations=conversations))
+    return page_of(replace(await view(result, who_wrote, conversations=conversations), earlier=earlier))
 
 
-def verdict_page(summary: Summary) -> str:
+def verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
-    return page_of(verdict_view(summary))
+    return page_of(replace(verdict_view(summary), earlier=earlier))
 
 
 class IndexRow(Struct, frozen=True):
