@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import random
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from command import vibe_gate
@@ -12,6 +13,8 @@ from typing_history import History, forty_commits
 
 from vibe_gate.git import open_repository
 from vibe_gate.report import blame
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, written
+from vibe_gate.store.captured import KeptWrite
 
 A, B = "aaaaaaaa-session", "bbbbbbbb-session"
 
@@ -194,6 +197,18 @@ def test_what_is_not_known_is_unknown(history):
     origins = history.origins("a.py")
     assert [one.by for one in origins] == ["unknown", "unknown"]
     assert blame.text("a.py", "", origins, {}, str).plain.endswith("\nunknown: no session was captured at that time\n")
+
+
+def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():
+    states = [((), (1, 2)), ((1, 2), (1, 2, 3)), ("cannot be matched", 3)]
+    chain = Chain(
+        AgentWrite("claude", A, KeptWrite(datetime.fromtimestamp(at, UTC), "Edit", "", "a.py", frozenset(), *state))
+        for at, state in enumerate(states)
+    )
+    brought = written(chain, Version((1, 7, 2, 3), "", (1.5,)), range(4), lambda _: {})
+    assert {line: write.at for line, write in brought.items()} == {0: 0, 2: 0, 3: 1}
+    with pytest.raises(TypeError):
+        written(chain, Version((3,), "", (9.0,)), [0], lambda _: {})
 
 
 @pytest.mark.slow  # 40 commits by the git program

@@ -61,11 +61,13 @@ def _match(
         return []
     gaps = []
     for at, to in [*anchors, (high, end)]:
+        if at < low:
+            continue  # it is matched with the lines above it
         if low < at and start < to:
             gaps.append((low, at, start, to))
-        if at < high:
-            found[to] = at
-        low, start = at + 1, to + 1
+        alike = _alike(old, new, at, to, min(high - at, end - to))
+        found[to : to + alike] = range(at, at + alike)
+        low, start = at + alike, to + alike
     return gaps
 
 
@@ -89,7 +91,9 @@ def _anchors(
     counts = Counter(old[low:high])
     once = {old[at]: at for at in range(low, high) if counts[old[at]] == 1}
     counts = Counter(new[start:end])
-    pairs = [(once[new[to]], to) for to in range(start, end) if new[to] in once and counts[new[to]] == 1]
+    pairs = [(once[line], to) for to, line in enumerate(new[start:end], start) if counts[line] == 1 and line in once]
+    if pairs == sorted(pairs):
+        return pairs
     ends: list[int] = []  # by length, the least old index that such a sequence ends with
     last: list[int] = []  # its pair
     before = [-1] * len(pairs)
@@ -152,7 +156,7 @@ def as_new(new: Sequence[Hashable], came: Sequence[int]) -> list[int]:
 
 def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[int, int]]:
     """New lines, and the equal old ones that could have been inserted in their place: a block may slide over them."""
-    for start, end in _new_runs(came):
+    for start, end in new_runs(came):
         length = end - start
         for step in range(length):
             above, last = start - 1 - step, end - 1 - step
@@ -166,7 +170,7 @@ def _doubtful(new: Sequence[Hashable], came: Sequence[int]) -> Iterator[tuple[in
             yield first, below
 
 
-def _new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
+def new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Where lines are new, from and to."""
     end, left = 0, came.count(-1)
     while left:
@@ -178,7 +182,7 @@ def _new_runs(came: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _gaps(found: Sequence[int], length: int) -> Iterator[tuple[int, int, int, int]]:
     """Where lines were replaced by others: from and to in the old text, and in the new one."""
-    for start, end in _new_runs(found):
+    for start, end in new_runs(found):
         low = found[start - 1] + 1 if start else 0
         high = found[end] if end < len(found) else length
         if low < high:
@@ -236,7 +240,7 @@ def _moved(old: Sequence[str], new: Sequence[str], found: Sequence[int]) -> Iter
         block = tuple(bare(old[at : at + MOVED]))
         if lost.issuperset(range(at, at + MOVED)) and sum(map(len, block)) >= MOVED * SHORTEST:
             gone[block] = at
-    for start, end in _new_runs(found) if gone else ():
+    for start, end in new_runs(found) if gone else ():
         for to in range(start, end - MOVED + 1):
             at = gone.get(tuple(bare(new[to : to + MOVED])), -1)
             if at >= 0:

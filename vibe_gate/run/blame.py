@@ -29,7 +29,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
-from vibe_gate.run.line_writes import AgentWrite, Chain, Version, chained, is_untold, written
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
 from vibe_gate.store import State, captured, open_state
 
 CAPTURED = "captured"
@@ -116,6 +116,7 @@ class _Blame:
         self._texts: dict[tuple[str, str], _FileText | None] = {}
         self._signs: dict[str, tuple[str, ...]] = {}
         self._asked: dict[str, tuple[captured.CapturedPrompt, ...]] = {}
+        self._turns: dict[tuple[str, datetime], tuple[int, str]] = {}
 
     def origins(self, revision: str, path: str, lines: Sequence[int], base: str) -> tuple[LineOrigin, ...]:
         commit = self._commit(revision, base)
@@ -269,7 +270,7 @@ class _Blame:
     def _all_chains(self) -> dict[str, Chain]:
         """By path as agents gave it the writes there."""
         every = _by_path((*self._sessions, *self._applied))
-        return {place: chained(writes) for place, writes in every.items()}
+        return {place: Chain(writes) for place, writes in every.items()}
 
     def _chains(self, names: Collection[str]) -> list[Chain]:
         return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
@@ -299,7 +300,7 @@ class _Blame:
             return None
         known = [(len(lines.intersection(some[-1].write.left or ())), some) for some in self._other_writes.values()]
         most, best = max(known, key=lambda each: each[0], default=(0, []))
-        return chained(best) if most > len(lines) / 2 else None
+        return Chain(best) if most > len(lines) / 2 else None
 
     @cached_property
     def _other_writes(self) -> dict[str, list[AgentWrite]]:
@@ -336,7 +337,10 @@ class _Blame:
 
     def _of_agent(self, line: int, commit: str, source: AgentWrite) -> LineOrigin:
         write = source.write
-        turn, asked = self._turn(source.session, write.at)
+        asked_at = source.session, write.at
+        if asked_at not in self._turns:
+            self._turns[asked_at] = self._turn(*asked_at)
+        turn, asked = self._turns[asked_at]
         return LineOrigin(
             line=line,
             commit=commit,
@@ -370,10 +374,13 @@ class _Blame:
 
     def _is_watched(self, commit: str) -> bool:
         """Whether sessions were captured when the commit was made."""
-        since = min((session.started_at.timestamp() for session in self._sessions), default=math.inf)
         if commit == self._uncommitted:
-            return since < math.inf
-        return since <= self._repository.authored_at(commit) + SAME_SECOND
+            return self._captured_since < math.inf
+        return self._captured_since <= self._repository.authored_at(commit) + SAME_SECOND
+
+    @cached_property
+    def _captured_since(self) -> float:
+        return min((session.started_at.timestamp() for session in self._sessions), default=math.inf)
 
     # Files
 
@@ -384,8 +391,8 @@ class _Blame:
         return self._texts[commit, path]
 
     def _read(self, commit: str, path: str) -> _FileText | None:
-        found = self._repository.tree(commit).entry(paths.encode(path))
-        content = self._repository.tree(commit).read(path)
+        tree = self._repository.tree(commit)
+        found, content = tree.entry(paths.encode(path)), tree.read(path)
         if found is None or content is None or b"\0" in content[:8000]:
             return None
         lines = tuple(captured.text_lines(content.decode("utf-8", "replace")))
@@ -438,9 +445,9 @@ def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[Agen
 
 def _closeness(chain: Chain, version: Version) -> tuple[bool, int]:
     """How near the states of a chain come to a version: whether it is one of them, and lines in common."""
-    known = [each for each in chain.states if each.write.at < version.latest]
-    is_exact = any(version.blob in each.write.write.blobs for each in known)
-    return is_exact, len(set(version.lines).intersection(known[-1].write.write.left or ())) if known else 0
+    known = [each for each in chain.writes if each.at < version.latest]
+    is_exact = any(version.blob in each.write.blobs for each in known)
+    return is_exact, len(set(version.lines).intersection(known[-1].write.left or ())) if known else 0
 
 
 def _no_file(repository: Repository, revision: str, path: str) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from vibe_gate.domain.matching import as_kept, as_new, matches
+from vibe_gate.domain.matching import as_kept, as_new, matches, new_runs
 from vibe_gate.store.captured import FileState, KeptWrite
 
 Loose: TypeAlias = Callable[[Iterable[int]], Mapping[int, tuple[int, int]]]
@@ -38,28 +38,31 @@ class TracedState(Struct, frozen=True):
     brought: frozenset[int] = frozenset()
 
 
-class Chain(Struct, frozen=True):
-    """The writes of one file in one place, oldest first, each with whose lines it left, and their times.
+class Chain:
+    """The writes of one file in one place, oldest first, and their times. Whose lines each left is worked out when it
+    is asked for: of a line in an early commit nothing later is."""
 
-    `forms`: by digest the writes that brought the line, or brackets of it in the form that formatters do not change,
-    by their number, rising.
-    """
+    def __init__(self, writes: Iterable[AgentWrite]) -> None:
+        self.writes = tuple(writes)
+        self.times = tuple(each.at for each in self.writes)
+        self._states: list[TracedState] = []
+        self._forms: dict[int, list[int]] = defaultdict(list)
 
-    states: tuple[TracedState, ...]
-    times: tuple[float, ...]
-    forms: Mapping[int, Sequence[int]]
+    def state(self, number: int) -> TracedState:
+        """What the write with this number left."""
+        for each in self.writes[len(self._states) : number + 1]:
+            state = _after(self._states[-1] if self._states else None, each)
+            for digest in state.brought | each.write.joined:
+                self._forms[digest].append(len(self._states))
+            self._states.append(state)
+        return self._states[number]
 
-
-def chained(writes: Iterable[AgentWrite]) -> Chain:
-    """The chain of these writes, which are the oldest first."""
-    states: list[TracedState] = []
-    forms: dict[int, list[int]] = defaultdict(list)
-    for each in writes:
-        state = _after(states[-1] if states else None, each)
-        for digest in state.brought | each.write.joined:
-            forms[digest].append(len(states))
-        states.append(state)
-    return Chain(tuple(states), tuple(state.write.at for state in states), forms)
+    def forms(self, until: int) -> Mapping[int, Sequence[int]]:
+        """By digest the writes that brought the line, or brackets of it in the form that formatters do not change, by
+        their number, rising: at least those before `until`."""
+        if until:
+            self.state(until - 1)
+        return self._forms
 
 
 def _after(last: TracedState | None, each: AgentWrite) -> TracedState:
@@ -72,10 +75,12 @@ def _after(last: TracedState | None, each: AgentWrite) -> TracedState:
     if before is None:
         return TracedState(each, left, _owners(last, left), frozenset(left))
     found, came = _owners(last, before), matches(before, left)
-    kept = enumerate(as_kept(left, came))
-    origins = (at if at >= 0 else each.write.same.get(to, -1) for to, at in kept)
-    owners = tuple([found[at] if at >= 0 else each for at in origins])
-    return TracedState(each, left, owners, frozenset(left[to] for to, at in enumerate(came) if at < 0))
+    origins = as_kept(left, came)
+    for to, at in each.write.same.items():
+        if 0 <= to < len(left) and origins[to] < 0 <= at:
+            origins[to] = at
+    brought = frozenset(digest for start, end in new_runs(came) for digest in left[start:end])
+    return TracedState(each, left, _picked(found, each, origins), brought)
 
 
 def _owners(known: TracedState | None, lines: FileState) -> tuple[AgentWrite | None, ...]:
@@ -84,7 +89,14 @@ def _owners(known: TracedState | None, lines: FileState) -> tuple[AgentWrite | N
         return (None,) * len(lines)
     if known.lines == lines:
         return known.owners
-    return tuple([known.owners[at] if at >= 0 else None for at in as_new(lines, matches(known.lines, lines))])
+    return _picked(known.owners, None, as_new(lines, matches(known.lines, lines)))
+
+
+def _picked(
+    owners: tuple[AgentWrite | None, ...], other: AgentWrite | None, origins: Iterable[int]
+) -> tuple[AgentWrite | None, ...]:
+    """Of each line the owner of the line that it was; `other` if it was none (-1)."""
+    return tuple(map((*owners, other).__getitem__, origins))
 
 
 class Version(Struct, frozen=True):
@@ -105,15 +117,16 @@ def written(chain: Chain, version: Version, wanted: Collection[int], loose: Loos
     """By line (from 0) of those wanted the write that brought it. `loose`: of numbers of lines, by loose digest the
     span that has it."""
     found: dict[int, AgentWrite] = {}
-    forms = {digest: span for digest, span in loose(wanted).items() if digest in chain.forms}
-    left = set(wanted) if forms or any(version.lines[line] in chain.forms for line in wanted) else set()
+    known = chain.forms(bisect_left(chain.times, version.latest))
+    forms = {digest: span for digest, span in loose(wanted).items() if digest in known}
+    left = set(wanted) if forms or any(version.lines[line] in known for line in wanted) else set()
     for start in _starts(chain, version) if left else ():
-        owners = _owners(chain.states[start], version.lines)
+        owners = _owners(chain.state(start), version.lines)
         found |= {line: owner for line in left if (owner := owners[line]) is not None}
         left -= found.keys()
-        if start + 1 < len(chain.states) and chain.times[start + 1] < version.latest:
+        if start + 1 < len(chain.times) and chain.times[start + 1] < version.latest:
             # What the next write found there, and no write until then has left, was typed in between.
-            came = matches(chain.states[start + 1].write.write.before or (), version.lines)
+            came = matches(chain.writes[start + 1].write.before or (), version.lines)
             left -= {line for line in left if came[line] >= 0}
     return found | dict(_in_another_form(chain, version, left, forms))
 
@@ -121,7 +134,7 @@ def written(chain: Chain, version: Version, wanted: Collection[int], loose: Loos
 def _starts(chain: Chain, version: Version) -> Iterator[int]:
     """The writes after which the version may have been made, the likeliest first, each once."""
     known = range(bisect_left(chain.times, version.latest))
-    exact = [number for number in known if version.blob in chain.states[number].write.write.blobs]
+    exact = [number for number in known if version.blob in chain.writes[number].write.blobs]
     at_moments = (bisect_left(chain.times, moment) - 1 for moment in version.moments)
     return iter(dict.fromkeys(number for number in (*exact[-1:], *at_moments) if number >= 0))
 
@@ -131,19 +144,20 @@ def _in_another_form(
 ) -> Iterator[tuple[int, AgentWrite]]:
     """Lines that a formatter made of those that a write brought: of the last such write before the version."""
     until = bisect_left(chain.times, version.latest)
+    known = chain.forms(until)
     found: list[tuple[int, int, int]] = []
     for digest, (first, last) in forms.items():
-        for number in reversed(chain.forms[digest]) if first in wanted else ():
+        for number in reversed(known[digest]) if first in wanted else ():
             # The very line is no other form of it: by its place it is somebody else's.
-            is_other = digest in chain.states[number].write.write.joined or version.lines[first] != digest
+            is_other = digest in chain.writes[number].write.joined or version.lines[first] != digest
             if number < until and (is_other or last - first > 1):
                 found.append((number, first, last))
                 break
     for number, first, last in sorted(found, reverse=True):
-        yield from ((line, chain.states[number].write) for line in range(first, last) if line in wanted)
+        yield from ((line, chain.writes[number]) for line in range(first, last) if line in wanted)
 
 
 def is_untold(chain: Chain, since: float, until: float) -> bool:
     """Whether a write within this time is known, but not what it left."""
-    within = chain.states[bisect_left(chain.times, since) : bisect_left(chain.times, until)]
-    return any(each.write.write.left is None for each in within)
+    within = chain.writes[bisect_left(chain.times, since) : bisect_left(chain.times, until)]
+    return any(each.write.left is None for each in within)
