@@ -90,6 +90,8 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert "#from=2026-10-07&to=2026-10-07&model=a-model" in links
     assert "#agent=Claude%20Code&outcome=fail" in links
     assert "1 of 4 answers (25%) from earlier runs." in page.text_content()
+    ticks = page.xpath("//figure[@id='runs-over-time']//text[contains(@class, 'tick end')]")
+    assert [tick.text for tick in ticks] == ["0", None, "1"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ PAGES = 100
 """Pages of runs that one call writes: each takes some ten milliseconds, and 200 KB."""
 
 COMMITS = 100
-"""Commits of HEAD that are verified without a range: each costs a diff."""
+"""So many steps back from HEAD commits are verified without a range: each costs a diff."""
 
 WITH_PAGES = ("sealed", "incomplete")
 """States of runs that have a page."""
@@ -136,7 +137,7 @@ def _site(
             for entry in entries
         ]
         total = statistics(entries, known, figures, labels, args.since)
-    only = [f"since {args.since:%Y-%m-%d}"] if args.since else []
+    only = [f"since {args.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)"] if args.since else []
     only += [f"paths {safe(args.path)}"] if args.path else []
     return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only))
 

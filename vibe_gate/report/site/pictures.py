@@ -48,7 +48,7 @@ def outcomes(site: Site) -> Html:
         f"Runs by outcome, {site.unit}",
         series,
         [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
-        lambda value: f"{value:,g}",
+        _count,
     )
 
 
@@ -111,7 +111,7 @@ def reuse(site: Site) -> Html | None:
     share = total.hits / (total.hits + total.misses)
     saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
     told = f"{total.hits:,} of {counted(total.hits + total.misses, 'answer')} ({share:.0%}) from earlier runs{saved}."
-    return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, lambda value: f"{value:,g}", told=told)
+    return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, _count, told=told)
 
 
 def criteria(site: Site) -> Html | None:
@@ -215,6 +215,11 @@ def _by_row(
     about = joined([svg.legend(series), tag("p", f"and {more:,} more", class_="none") if more > 0 else None])
     drawn = svg.rows(bars[:MOST_ROWS], series)
     return svg.figure(name, title, drawn, about, (*heads, *(one.name for one in series)), lines)
+
+
+def _count(value: float) -> str:
+    """No tick between 0 and 1: there is no half a run."""
+    return f"{value:,.0f}" if value.is_integer() else ""
 
 
 def _dollars(value: float) -> str:

@@ -116,6 +116,19 @@ export function dayOf([id]: Run): string {
   return `${id.slice(0, 4)}-${id.slice(4, 6)}-${id.slice(6, 8)}`;
 }
 
+/** The day of the newest run; "" if there is none. What no review here wrote (foreign) may bear any date. */
+export function newestDay(runs: readonly Run[]): string {
+  return runs.filter((run) => run[1] !== "foreign").map(dayOf).find((day) => !Number.isNaN(Date.parse(day))) ?? "";
+}
+
+/** Spans that end with this day: their first days, and what they are called. */
+export function periods(last: string): [from: string, text: string][] {
+  return (last ? [1, 7, 30, 90] : []).map((count) => [
+    new Date(Date.parse(last) - (count - 1) * 86_400_000).toISOString().slice(0, 10),
+    count === 1 ? "the newest day" : `the newest ${count} days`,
+  ]);
+}
+
 function textOf(run: Run, names: Names): string {
   const agents = run[12].map((at) => names.agents[at]);
   const criteria = run[14].map(([at]) => names.criteria[at]);

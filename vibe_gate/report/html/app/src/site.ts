@@ -1,8 +1,8 @@
 // The index of a site: its runs sorted, filtered, and drawn as far as the person has scrolled.
 
 import { type Child, choices, fill, h } from "./dom";
-import { added, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, parseSelection } from "./selection";
-import { type Run, type Selection, selected, selectionHash } from "./selection";
+import { added, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, newestDay } from "./selection";
+import { parseSelection, periods, type Run, type Selection, selected, selectionHash } from "./selection";
 import { counted } from "./visible";
 
 const CHUNK = 200;
@@ -42,8 +42,8 @@ selects.outcome = select("outcome", "Outcome", "every outcome", values((run) => 
 selects.author = select("author", "Author", "agents and people", values((run) => run[2]));
 selects.model = select("model", "Model", "every model", named(data.models));
 selects.criterion = select("criterion", "Criterion", "every criterion", named(data.criteria));
-const newest = data.runs.map(dayOf).find((day) => !Number.isNaN(Date.parse(day))) ?? "";
-const period = choices("Period", "all time", PERIODS().map(([from, text]) => [from, text]), () => go({ from: period.value, to: "" }));
+const newest = newestDay(data.runs);
+const period = choices("Period", "all time", periods(newest), () => go({ from: period.value, to: "" }));
 const days = h("span", {});
 const chips = h("span", {});
 const told = h("p", { class: "told", role: "status" });
@@ -55,16 +55,6 @@ const watcher = new IntersectionObserver((entries) => {
   watcher.unobserve(more); // it is told again if there is still room
   if (rows.childElementCount < shown.length) watcher.observe(more);
 }, { rootMargin: "600px" });
-
-/** First days of the spans that end with the newest run. */
-function PERIODS(): [from: string, text: string][] {
-  const last = Date.parse(newest);
-  if (Number.isNaN(last)) return [];
-  return [1, 7, 30, 90].map((count) => [
-    new Date(last - (count - 1) * 86_400_000).toISOString().slice(0, 10),
-    count === 1 ? "the newest day" : `the newest ${count} days`,
-  ]);
-}
 
 /** Changes filters, by way of the address, so that the browser's Back leads back. */
 function go(only: Partial<Record<Filter, string>>): void {

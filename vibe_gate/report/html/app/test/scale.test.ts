@@ -20,6 +20,7 @@ test("ticks are round, counted from the start, and few", () => {
 
 test("durations are for people", () => {
   assert.deepEqual([0, 38.4, 1_240, 125_000].map(duration), ["0 ms", "38 ms", "1.24 s", "2 min 5 s"]);
+  assert.deepEqual([999.6, 59_996, 119_600].map(duration), ["1.00 s", "1 min 0 s", "2 min 0 s"]);
 });
 
 test("calls at the same time stand below each other", () => {

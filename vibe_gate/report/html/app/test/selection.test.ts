@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { added, type Names, NEWEST, parseSelection, type Run, selected, selectionHash } from "../src/selection";
+import { added, type Names, NEWEST, newestDay, parseSelection, periods, type Run } from "../src/selection";
+import { selected, selectionHash } from "../src/selection";
 
 const names: Names = { agents: ["Codex"], models: ["m"], criteria: ["q/types"], words: ["right", "wrong"] };
 const run = (day: string, outcome: string, usd: number, more: number[][] = []): Run =>
@@ -24,6 +25,12 @@ test("a selection comes back from its address, whatever stands in it", () => {
     const selection = { only, sort: "usd", descending: true } as const;
     assert.deepEqual(parseSelection(selectionHash(selection)), selection);
   }
+});
+
+test("periods end with the newest run of a review here", () => {
+  assert.equal(newestDay([run("31", "foreign", 0), ...runs]), "2026-10-07");
+  assert.deepEqual(periods("2026-10-07").map(([from]) => from), ["2026-10-07", "2026-10-01", "2026-09-08", "2026-07-10"]);
+  assert.deepEqual(periods(newestDay([run("39", "pass", 0)])), []);
 });
 
 test("what is listed is added up, the greatest first", () => {
