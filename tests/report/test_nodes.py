@@ -121,7 +121,7 @@ def test_names_of_others_are_text_in_every_picture() -> None:
     text = page_of(workflow(1, ATTACK))
     shown = html.fromstring(text)
     scripts = shown.xpath("//script[not(@id) and not(@data-blob)]")
-    assert len(scripts) == 1
+    assert len(scripts) == 2
     assert not shown.xpath("//img | //@onerror | //@onload")
     assert not re.search("[\u202e\u2066\u200b\x1b]", text.split("<main")[1].split('<script type="application/json"')[0])
     assert page_of(workflow(1, ATTACK)) == text

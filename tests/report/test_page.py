@@ -324,6 +324,18 @@ def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, p
     assert tab.evaluate("window.ran") is None
 
 
+def test_what_no_tab_shows_is_hidden_before_the_script_has_run(tab: Page, pages: dict[str, str]) -> None:
+    tab.add_init_script("""
+        window.displays = [];
+        new MutationObserver(() => {
+            const run = document.getElementById("run");
+            if (run && !document.body.dataset.tab) displays.push(getComputedStyle(run).display);
+        }).observe(document, { childList: true, subtree: true });
+    """)
+    tab.goto(pages["graph"])
+    assert set(tab.evaluate("displays")) == {"none"}
+
+
 def test_without_scripts_a_box_of_the_graph_leads_to_its_turn_and_to_its_fold(
     browser: Browser, pages: dict[str, str]
 ) -> None:

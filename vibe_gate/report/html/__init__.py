@@ -34,6 +34,9 @@ from vibe_gate.store import RunResult
 
 _HERE = Path(__file__).parent
 
+_BEFORE_BODY = 'document.documentElement.classList.add("live")'
+"""Run before the body is read: tabs that are not shown are then never laid out, only to be hidden by the script."""
+
 
 async def page(
     result: RunResult,
@@ -73,7 +76,7 @@ def index_page(rows: Sequence[IndexRow]) -> str:
     heads = ("Test", "Result", "Run", "Outcome", "Model", "Turns", "Tokens", "US dollars")
     made = table(heads, map(_index_row, rows), class_="runs") if rows else tag("p", "No agent ran.", class_="none")
     main = tag("main", tag("h1", counted(len(rows), "run")), made, class_="index")
-    return _html("vibe-gate: runs of tests", main, _file("page.css"), "")
+    return _html("vibe-gate: runs of tests", main, _file("page.css"))
 
 
 def _index_row(of: IndexRow) -> Html:
@@ -94,7 +97,7 @@ def replay_page(rows: Sequence[ReplayRow]) -> str:
     lost = [tag("li", tag("code", of.run_id), f" {of.why}") for of in rows if of.is_lost]
     rest = [tag("h2", "Cannot be replayed"), tag("ul", *lost)] if lost else []
     main = tag("main", tag("h1", f"Replay of {counted(len(rows), 'run')}"), *told, shown, *rest, class_="index")
-    return _html("vibe-gate: replay", main, _file("page.css"), "")
+    return _html("vibe-gate: replay", main, _file("page.css"))
 
 
 def _replay_row(of: ReplayRow, one: CriterionChange) -> Html:
@@ -110,8 +113,8 @@ def page_of(view: View) -> str:
         tag("script", Html(packed), type="text/plain", data_blob=name) for name, packed in view.contents.items()
     ]
     data = tag("script", _embedded(_data(view)), type="application/json", id="data")
-    scripts = [data, *contents, tag("script", Html(script))]
-    return _html(document.title(view), joined([document.body(view), *scripts]), _file("page.css"), script)
+    body = [tag("script", Html(_BEFORE_BODY)), document.body(view), data, *contents, tag("script", Html(script))]
+    return _html(document.title(view), joined(body), _file("page.css"), _BEFORE_BODY, script)
 
 
 def _file(name: str) -> str:
@@ -129,10 +132,11 @@ def _embedded(data: object) -> Html:
     return Html(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _html(title: str, body: Html, style: str, script: str) -> str:
-    """A document that may run `script`, take `style`, and nothing else."""
+def _html(title: str, body: Html, style: str, *scripts: str) -> str:
+    """A document that may run `scripts`, take `style`, and nothing else."""
+    allowed = " ".join(map(_hash, scripts)) or "'none'"
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     head = tag(

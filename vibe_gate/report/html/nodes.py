@@ -179,28 +179,23 @@ def _edges(
     boxes: Mapping[str, NodeBox],
     waited: Collection[tuple[int, int]],
 ) -> Iterator[Html]:
-    """Lines from place to place, those of the critical path above the others, and the heads of arrows."""
-    later = []
+    """Lines from place to place, those of the critical path above the others; of each style one element has all."""
     skipped = {name for name, box in boxes.items() if box.style == "skipped"}
+    paths: dict[str, list[str]] = {style: [] for style in ("edge", "edge skip", "head", "edge critical")}
     for (upper, lower), top, below in zip(pairwise(rows), tops, tops[1:], strict=False):
         bottom, middle = below - BELOW, below - BELOW / 2
         for place in upper:
             start = top + high * len(place.group)
             for target in place.after:
-                curve = f"C{n(place.at)} {n(middle)} {n(target.at)} {n(middle)} {n(target.at)} {n(below)}"
-                path = f"M{n(place.at)} {n(start)}V{n(bottom)}{curve}"
-                is_waited = (id(place), id(target)) in waited
                 is_skip = not skipped.isdisjoint((*place.group, *target.group))
-                style = "edge" + " critical" * is_waited + " skip" * is_skip
-                line = tag("path", d=path, class_=style)
-                if is_waited:
-                    later.append(line)
-                else:
-                    yield line
-        for target in lower:
-            if target.group and target.before:
-                yield tag("path", d=f"M{n(target.at - 4)} {n(below - 7)}h8l-4 7z", class_="head")
-    yield from later
+                is_waited = (id(place), id(target)) in waited
+                style = "edge critical" if is_waited else "edge skip" if is_skip else "edge"
+                curve = f"C{n(place.at)} {n(middle)} {n(target.at)} {n(middle)} {n(target.at)} {n(below)}"
+                paths[style].append(f"M{n(place.at)} {n(start)}V{n(bottom)}{curve}")
+        paths["head"] += [
+            f"M{n(target.at - 4)} {n(below - 7)}h8l-4 7z" for target in lower if target.group and target.before
+        ]
+    return (tag("path", d="".join(each), class_=style) for style, each in paths.items() if each)
 
 
 def _boxes(
