@@ -9,11 +9,14 @@ from urllib.parse import unquote
 import pytest
 from drawn_runs import review, workflow
 from lxml import html
+from msgspec.structs import replace
+from summaries import criterion, rubric, summary
 from written_runs import ATTACK
 
 from vibe_gate.domain.event import Graph, Node
+from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.html import page_of
-from vibe_gate.report.html.stages import critical_path, seconds
+from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
 
 
@@ -67,6 +70,20 @@ def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
     (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
     assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
     assert not shown.xpath("//details[@class='fold-of']")
+
+
+def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
+    look = SecondLook(outcome="refuted", said="refuted", reason="", turn="nodes/second-look-quality/turn-001")
+    vote = Vote(outcome="fail", said="fail", reason="", turn="nodes/judge-quality/turn-001", second_look=look)
+    earlier = Vote(outcome="error", said=None, reason="", turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001")
+    judged = criterion("types", kind="judge", votes=(earlier, vote))
+    told = summary(rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),))
+    came_to = {name: stage.outcome for name, stage in stages(replace(review(), summary=told)).items()}
+    assert came_to == {"checks": "pass", "judge-quality": "fail", "second-look-quality": "refuted"}
+    assert {stage.outcome for stage in stages(replace(review(), summary=None)).values()} == {"done"}
+    late = criterion("types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),))
+    shown = html.fromstring(page_of(replace(workflow(1), summary=summary(rubrics=(rubric(late),)))))
+    assert ["fix-00", "3 iterations · pass"] in [texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")]
 
 
 def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
-from vibe_gate.report.folds import Fold, folded, inside, is_drawn
+from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
 from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds, sizes
 from vibe_gate.report.html.view import View
@@ -36,8 +36,14 @@ FEW_FOLDS = 3
 MOST_FILES = 20
 """Changed files of a node that its line in the list names."""
 
-_WORST = ("error", "fail", "incomplete", "cancelled", "inconclusive", "blocked", "skipped", "running", "pass", "done")
-_STYLES = {"incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7"}
+_WORST = (
+    "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "blocked", "skipped",
+    "running", "pass", "refuted", "done",
+)  # fmt: skip
+_STYLES = {
+    "incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7",
+    "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass",
+}  # fmt: skip
 
 
 class NodeBox(Struct, frozen=True):
@@ -274,7 +280,8 @@ def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
     if fold.kind == "stage":
         return own[0].outcome, own[0].outcome
     if fold.kind == "loop":
-        last = next((stage.outcome for stage in reversed(own) if stage.node.outcome), own[-1].outcome)
+        ends = (stage.outcome for stage in reversed(own) if stage.node.outcome and stage.node.kind not in OWNED)
+        last = next(ends, own[-1].outcome)
         return last, last
     counts = Counter(stage.outcome for stage in own)
     by_rank = sorted(counts, key=lambda word: (_WORST.index(word) if word in _WORST else len(_WORST), word))
