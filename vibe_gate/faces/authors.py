@@ -1,4 +1,4 @@
-"""Who wrote the lines of a reviewed change, for the run's page: line origins as the turns that it shows."""
+"""The page of a run, with what the clone knows: who wrote its lines, the round before it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import LineOrigin
-from vibe_gate.domain.bundles import PRIVATE, STORE
+from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.gate import traces
@@ -18,6 +18,7 @@ from vibe_gate.git import Repository
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, nobody
 from vibe_gate.report.html.view import EarlierRound
+from vibe_gate.run import rounds
 from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.store import RunResult, captured, captures
 
@@ -38,6 +39,20 @@ def page_of(
     is_private = isinstance(shown, dict) and PRIVATE in shown.values()
     who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
     return progress.run(page(result, who_wrote, conversations=not is_private or may(), earlier=earlier))
+
+
+def round_before(
+    result: RunResult, entries: Sequence[RunEntry], repository: Repository | None, beside: Path | None
+) -> EarlierRound | None:
+    """The round before the run, for its page. `entries`: the runs of its store; `beside`: the page's folder.
+
+    GateError: the run cannot be read.
+    """
+    told = None if repository is None else rounds.round_before(result, entries, repository)
+    if told is None:
+        return None
+    page = f"{told.after}.html"
+    return EarlierRound(told, page if beside is not None and (beside / page).is_file() else "")
 
 
 class LineAuthors:

@@ -203,6 +203,11 @@ class Bundles:
 
         return import_runs(self.root, self.provenance, archive)
 
+    @property
+    def reports(self) -> Path:
+        """Where reports are kept, or will be."""
+        return self.root / STORE / names.REPORTS
+
     def keep_report(self, name: str, data: bytes) -> Path:
         """Write a report beside the runs and return its path; one of that name is replaced. StorageError."""
         try:

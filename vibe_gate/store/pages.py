@@ -48,6 +48,11 @@ class PagesFolder:
         """Where the index is, or will be."""
         return self._folder.path / INDEX
 
+    @property
+    def runs(self) -> Path:
+        """The folder of the runs' pages."""
+        return self._folder.path / RUNS
+
     def page_of(self, entry: RunEntry) -> str:
         """The address of the run's page from the index; "" if there is none."""
         name = _name(entry)

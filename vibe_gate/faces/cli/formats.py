@@ -14,8 +14,9 @@ from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.authors import page_of
+from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
+from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
@@ -102,8 +103,11 @@ def _page(report: Report, bundle: Path | None, environ: Mapping[str, str], file:
     """The page of the run, without prompts if it leaves the clone. GateError."""
     if bundle is None:
         return verdict_page(report.summary)
+    result, bundles = read_bundle(bundle), StoredRuns(environ, bundle.parents[2]).bundles
+    beside = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
     with open_repository(Path.cwd(), environ) as repository:
-        return page_of(read_bundle(bundle), repository, prompts=True if file == IN_STORE else None)
+        earlier = round_before(result, bundles.runs(), repository, beside)
+        return page_of(result, repository, prompts=True if file == IN_STORE else None, earlier=earlier)
 
 
 def check(option: str, file: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
-from vibe_gate.faces.authors import page_of
+from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
@@ -31,8 +31,12 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with runs_of(args, environ) as stored:
         runs, meant = stored.opened(args.run)
         with here.repository() as repository:
+            result, kept = runs.read(meant), here.bundles.reports
+            beside = None if args.output == STDOUT else Path(args.output).parent if args.output else kept
+            earlier = round_before(result, runs.bundles.runs(), repository, beside)
             # What stays in the clone has the prompts; what leaves it, if somebody says so.
-            text = page_of(runs.read(meant), repository, prompts=args.output is None or args.prompts or None)
+            prompts = args.output is None or args.prompts or None
+            text = page_of(result, repository, prompts=prompts, earlier=earlier)
     if args.output == STDOUT:
         emit(text)
         return PASS

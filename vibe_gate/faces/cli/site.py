@@ -15,7 +15,7 @@ from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
-from vibe_gate.faces.authors import page_of
+from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.bundles import titles_of
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
@@ -55,7 +55,8 @@ def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Pa
             _fetch(stored, entries)
         folder = _folder(args, environ, stored)
         is_new = not folder.index.exists()
-        _put_pages(stored, entries, folder, args)
+        known = entries if not wanted else stored.bundles.runs()
+        _put_pages(stored, entries, known, folder, args)
         folder.put_index(index_page(_site(args, environ, stored, entries, folder)))
         return folder.index, is_new
 
@@ -81,21 +82,32 @@ def _folder(args: argparse.Namespace, environ: Mapping[str, str], stored: Stored
     return stored.bundles.pages(target)
 
 
-def _put_pages(stored: StoredRuns, entries: Sequence[RunEntry], folder: PagesFolder, args: argparse.Namespace) -> None:
-    """Write the pages that are missing or older than their runs, the newest first; so many at once."""
+def _put_pages(
+    stored: StoredRuns,
+    entries: Sequence[RunEntry],
+    known: Sequence[RunEntry],
+    folder: PagesFolder,
+    args: argparse.Namespace,
+) -> None:
+    """Write the pages that are missing or older than their runs, so many at once: the newest.
+
+    `known`: all runs. Of those that are written the oldest comes first, so that the next round's page can link it.
+    """
     old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
-    staying = set[str]()
-    done = 0
+    staying, chosen = set[str](), list[RunEntry]()
+    for entry in old:
+        if len(chosen) >= args.pages:
+            break
+        if not args.prompts and stored.bundles.stays(entry):
+            staying.add(entry.run_id)
+        else:
+            chosen.append(entry)
     with stored.repository() as repository:
-        for entry in old:
-            if done >= args.pages:
-                break
-            if not args.prompts and stored.bundles.stays(entry):
-                staying.add(entry.run_id)
-                continue
-            done += 1
+        for entry in reversed(chosen):
             try:
-                text = page_of(stored.read(Named(entry, "")), repository, prompts=args.prompts or None)
+                result = stored.read(Named(entry, ""))
+                earlier = round_before(result, known, repository, folder.runs)
+                text = page_of(result, repository, prompts=args.prompts or None, earlier=earlier)
             except GateError as error:
                 complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
                 continue
@@ -105,7 +117,7 @@ def _put_pages(stored: StoredRuns, entries: Sequence[RunEntry], folder: PagesFol
             f"note: {counted(len(staying), 'run')} without a page: a model was shown what an agent was asked for here, "
             "which stays in this clone (--prompts writes it)."
         )
-    if (left := len(old) - done - len(staying)) > 0:
+    if (left := len(old) - len(chosen) - len(staying)) > 0:
         complain(f"note: {counted(left, 'page')} left; each call writes {args.pages:,}, the newest first (--pages N).")
 
 

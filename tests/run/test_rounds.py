@@ -1,0 +1,143 @@
+"""The round before a stored review: which run is one, and what became of its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from bundle_words import START, Clock, Hush
+from command import vibe_gate
+from lxml import html
+from msgspec.structs import replace
+from repos import Repo
+from summaries import changed, criterion, finding, rubric, summary
+from working import WorkingRepo
+
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.rounds import asks_the_same, round_before, told_since
+from vibe_gate.store import find_bundles, open_store, read_bundle
+
+FAILED = rubric(criterion("x", "fail"), outcome="fail")
+ONE, TWO = (finding(name, line=at, criterion="x", fingerprint=f"{at}" * 16) for at, name in ((1, "one"), (2, "two")))
+
+
+def reviewed(tree: str, base: str, head: str = "", **more: object) -> Summary:
+    """A review of the tree `tree`, which failed."""
+    usual = {"rubrics": (FAILED,), "outcome": "fail", "exit_code": 1, "findings": (ONE,)}
+    made = summary(**usual | more)
+    return replace(made, change=replace(made.change, after=tree * 40, base_commit=base, head_commit=head))
+
+
+class Store:
+    """Runs of a repository, each later than the one before."""
+
+    def __init__(self, root: Path, repository: Repository) -> None:
+        self.root, self.repository, self._at = root, repository, START
+
+    def keep(self, told: Summary, kind: str = "staged") -> str:
+        """Seal a run; its id."""
+        self._at += timedelta(minutes=1)
+        run = open_store(self.root, Hush(), Clock()).begin(told.key, self._at, {"change": {"kind": kind}})
+        run.seal(replace(told, run_id=run.run_id, bundle=run.relative))
+        assert run.lost is None, run.lost
+        return run.run_id
+
+    def before(self, run: str) -> str:
+        """The round before this run; "" if there is none."""
+        entries = find_bundles(self.root)
+        (entry,) = (one for one in entries if one.run_id == run)
+        told = round_before(read_bundle(self.root / entry.bundle), entries, self.repository)
+        return told.after if told else ""
+
+
+@pytest.fixture
+def repo(tmp_path: Path, environ: dict[str, str]) -> Repo:
+    return Repo(tmp_path / "repo", environ)
+
+
+@pytest.fixture
+def store(repo: Repo, environ: dict[str, str]) -> Iterator[Store]:
+    with open_repository(repo.path, environ) as repository:
+        yield Store(repo.path, repository)
+
+
+def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_the_same_commit(store):
+    base = "d" * 40
+    first = store.keep(reviewed("1", base))
+    assert not store.before(first)
+    store.keep(reviewed("2", base), "worktree")
+    store.keep(reviewed("2", "e" * 40))
+    store.keep(reviewed("2", base, outcome="inconclusive", exit_code=3))
+    store.keep(reviewed("3", base, workflow="fix"))
+    assert store.before(store.keep(reviewed("3", base))) == first
+    third = store.keep(reviewed("4", base, files=(changed("src/other.py"),)))
+    assert not store.before(third), "another change, which was staged meanwhile"
+    assert not store.before(store.keep(reviewed("5", base))), "the last one is not about the same files"
+    clean = [reviewed(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
+    assert [bool(store.before(store.keep(told))) for told in clean] == [True, False], "nothing was found in either"
+
+
+def test_the_round_before_commits_has_an_ancestor_as_its_head(store, repo):
+    base, first = repo.commit("base"), repo.commit("one")
+    repo.git("checkout", "-q", "-b", "other", base)
+    beside = repo.commit("beside")
+    repo.git("checkout", "-q", "-")
+    second, amended = repo.commit("two"), "f" * 40
+    run = store.keep(reviewed("1", base, first), "range")
+    for tree, head in (("2", beside), ("3", amended), ("4", "--all")):
+        store.keep(reviewed(tree, base, head), "range")
+    assert store.before(store.keep(reviewed("5", base, second), "range")) == run
+    assert not store.before(store.keep(reviewed("5", first, second), "range")), "it began elsewhere"
+
+
+def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
+    told = reviewed("1", "d" * 40)
+    unasked = criterion("y", "not_applicable", kind="judge", decided_by="none", reason=NO_KEY)
+    for rubrics in ((replace(FAILED, digest="1" * 64),), (FAILED, replace(FAILED, id="more"))):
+        assert not asks_the_same(told, replace(told, rubrics=rubrics))
+    with_judges = replace(told, rubrics=(replace(FAILED, criteria=(*FAILED.criteria, unasked)),))
+    assert not asks_the_same(told, with_judges)
+    assert asks_the_same(with_judges, with_judges)
+
+
+def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any_more():
+    before = reviewed("1", "d" * 40, findings=(ONE, TWO))
+    now = reviewed("2", "d" * 40, findings=(TWO, finding("three", criterion="x", fingerprint="3" * 16)))
+    told = told_since(before, now)
+    assert str(told.counts) == "1 new, 1 still open, 1 fixed"
+    assert [one.message for one in (*told.new, *told.fixed)] == ["three", "one"]
+    undecided = replace(now, rubrics=(rubric(criterion("x", "error"), outcome="error"),))
+    elsewhere = replace(now, change=replace(now.change, files=(changed("src/b.py"),)))
+    for unable in (undecided, elsewhere):
+        assert str(told_since(before, unable).counts) == "1 new, 1 still open, 0 fixed, 1 not found again"
+    committed = replace(elsewhere, change=replace(elsewhere.change, head_commit="2" * 40))
+    assert told_since(before, committed).counts.fixed == 1, "commits say that it is gone"
+
+
+@pytest.mark.slow  # three reviews, three pages
+def test_the_page_of_a_staged_change_says_what_was_fixed_since_the_run_before_and_links_its_page(tmp_path, environ):
+    repo = WorkingRepo(tmp_path / "repo", environ)
+
+    def review(text: str) -> str:
+        repo.write("src/load.py", text)
+        repo.git("add", "-A")
+        return str(vibe_gate("review", "--staged", "--json", cwd=repo.path, environ=environ).json["run_id"])
+
+    def page(*argv: str) -> html.HtmlElement:
+        done = vibe_gate("report", *argv, cwd=repo.path, environ=environ)
+        return html.fromstring(done.out if "-" in argv else Path(done.out.strip()).read_text())
+
+    first = review("A = 1  # TODO one\nB = 2  # TODO two\n")
+    assert not page().xpath("//h2[.='Rounds']")
+    review("A = 1\nB = 2  # TODO two\nC = 3  # TODO three\n")
+    (told,) = page().xpath("//h2[.='Rounds']/following-sibling::p[1]")
+    assert told.text_content() == f"Since run {first}: 1 new, 1 still open, 1 fixed."
+    assert told.xpath("a/@href") == [f"{first}.html"]
+    assert not page("-o", "-").xpath("//h2[.='Rounds']/following-sibling::p[1]/a"), "nothing stands beside stdout"
+    site = Path(vibe_gate("report", "--all", cwd=repo.path, environ=environ).out.strip()).parent
+    written = "".join(each.read_text() for each in (site / "runs").iterdir())
+    assert f'Since run <a href="{first}.html">{first}</a>: 1 new' in written

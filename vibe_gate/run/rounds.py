@@ -1,0 +1,127 @@
+"""The round before a stored review: an earlier review of the same change that asked the same.
+
+    commits       it began at the same commit, and its head is an ancestor of this one's
+    no commits    it is the last one before, upon the same commit, of index or working tree as this one is, that was
+                  about other contents; a changed file is in both
+
+Whatever is less plain is no round: nothing is called fixed because another change was reviewed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.document import text_of
+from vibe_gate.domain.summary import Summary
+from vibe_gate.errors import GateError
+from vibe_gate.git import Repository
+from vibe_gate.report import queries
+from vibe_gate.report.round import (
+    ReportedFinding,
+    RoundCounts,
+    RoundTold,
+    answered_by,
+    as_told,
+    first_round,
+    next_round,
+)
+from vibe_gate.run.summary import WORKFLOW
+from vibe_gate.store import RunResult, read_bundle
+
+MOST_LOOKED_AT = 20
+"""Earlier runs whose bundles are opened."""
+
+
+def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Repository) -> RoundTold | None:
+    """What became of the findings of the round before; None if there was none, or neither found anything.
+
+    `entries`: runs, the newest first.
+
+    StorageError, IntegrityError: the run itself cannot be read.
+    """
+    if not result.complete or result.summary.workflow != WORKFLOW:
+        return None
+    root, summary = result.bundle_dir.parents[2], result.summary
+    earlier = islice(_candidates(summary, entries), MOST_LOOKED_AT)
+    before = (_among_commits if summary.change.head_commit else _among_snapshots)(result, earlier, root, repository)
+    if before is None or not asks_the_same(before, summary):
+        return None
+    told = told_since(before, summary)
+    return told if told.counts != RoundCounts() else None
+
+
+def _candidates(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEntry]:
+    """Earlier reviews upon the same commit that came to a verdict about other contents."""
+    change = summary.change
+    if not change.base_commit:
+        return
+    for entry in entries:
+        is_upon = (entry.workflow, entry.base_commit) == (WORKFLOW, change.base_commit)
+        is_alike = is_upon and bool(entry.head_commit) == bool(change.head_commit) and entry.after != change.after
+        if is_alike and entry.run_id < summary.run_id and entry.outcome in ("pass", "fail"):
+            yield entry
+
+
+def _among_commits(
+    result: RunResult, earlier: Iterator[RunEntry], root: Path, repository: Repository
+) -> Summary | None:
+    head = result.summary.change.head_commit
+    for entry in earlier:
+        names = (entry.head_commit, head)
+        if all(map(repository.has, names)) and repository.is_ancestor(*names):
+            with suppress(GateError):
+                return read_bundle(root / entry.bundle).summary
+    return None
+
+
+def _among_snapshots(
+    result: RunResult, earlier: Iterator[RunEntry], root: Path, repository: Repository
+) -> Summary | None:
+    paths = _paths(result.summary)
+    for entry in earlier:
+        with suppress(GateError):
+            found = read_bundle(root / entry.bundle)
+            if _kind(found) == _kind(result):
+                return found.summary if paths & _paths(found.summary) else None
+    return None
+
+
+def _kind(result: RunResult) -> str:
+    change = result.about.get("change")
+    return text_of(change, "kind") if isinstance(change, dict) else ""
+
+
+def _paths(summary: Summary) -> set[str]:
+    return {name for file in summary.change.files for name in (file.path, file.old_path) if name}
+
+
+def asks_the_same(earlier: Summary, summary: Summary) -> bool:
+    """Whether both asked the same rubrics, and both asked judges or neither did."""
+    rubrics, others = ({(one.id, one.digest) for one in each.rubrics} for each in (earlier, summary))
+    return rubrics == others and bool(queries.unasked(earlier)) == bool(queries.unasked(summary))
+
+
+def told_since(earlier: Summary, summary: Summary) -> RoundTold:
+    """What became of the findings of the earlier review.
+
+    A file that is no longer part of uncommitted work may just not be staged: nothing of it is called fixed.
+    """
+    decided, paths = answered_by(summary), _paths(summary)
+
+    def answered(seen: ReportedFinding) -> bool:
+        is_there = bool(summary.change.head_commit) or not seen.path or seen.path in paths
+        return is_there and decided(seen)
+
+    told = next_round(
+        first_round(earlier.findings, earlier.change.after).state,
+        summary.findings,
+        summary.change.after,
+        touched=lambda _: True,
+        blocking=lambda _: True,
+        answered=answered,
+    )
+    return as_told(told, earlier.run_id)
