@@ -8,6 +8,7 @@ import pytest
 
 from vibe_gate.gate.prompts import requests_of, shown
 from vibe_gate.judging.repeats import LEFT_OUT, without_repeats
+from vibe_gate.report.markdown import prose
 from vibe_gate.store.captured import CapturedPrompt
 
 PRIVATE = "  Rename load to read. Our customer Acme in Basel waits, see https://wiki.acme.example/x/y\n"
@@ -37,6 +38,7 @@ JAPANESE = "\u95a2\u6570\u306e\u540d\u524d\u3092\u5909\u3048\u3066\u304f\u3060\u
 def test_stretches_of_the_prompt_are_left_out_unless_the_change_says_them(text: str, left: str) -> None:
     change = ["rename(load) to: read", "Rename load to read, please"]
     assert without_repeats(text, [PRIVATE, "Acquire Initech", "do it"], lambda: change) == left
+    assert LEFT_OUT not in left or LEFT_OUT in prose(left), "a comment shows the mark as words, not as code"
 
 
 def test_a_script_without_spaces_is_compared_by_its_characters() -> None:

@@ -15,7 +15,8 @@ WORDS = 4
 SHORT = 6
 """Letters of a private text of fewer words that is a repetition as a whole; "do it" stands in any sentence, too."""
 
-LEFT_OUT = "(... words of the request are left out ...)"
+LEFT_OUT = "(request left out)"
+"""Stands in the middle of a sentence. No brackets: a comment would show the words in them as code."""
 
 _WORD = re.compile("[^\\W\u0e00-\U0010ffff]+|(?=\\w)[\u0e00-\U0010ffff]")
 """A word; of scripts that put no spaces between words, a character."""
