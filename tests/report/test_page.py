@@ -114,7 +114,7 @@ def test_a_finding_leads_to_its_line_the_turn_that_wrote_it_and_the_prompt_and_b
 
 def test_a_line_says_who_wrote_it_and_the_keyboard_leads_to_the_prompt(tab: Page, pages: dict[str, str]) -> None:
     tab.goto(f"{pages['written']}#f=src/part1/module_1.py:31")
-    expect(tab.locator(".pinned.writer")).to_have_text(re.compile("Written by Cursor of session c-1 · Cursor says so"))
+    expect(tab.locator(".pinned.writer")).to_have_text(re.compile("^Cursor says: Cursor of session c-1$"))
     expect(tab.locator(".number.written")).to_have_count(2)
     tab.locator(".number.written").first.focus()
     tab.keyboard.press("Enter")

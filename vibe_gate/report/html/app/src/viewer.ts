@@ -1,7 +1,7 @@
 // One file's change as rows: unified or side by side, folded, coloured, with findings below their lines.
 
 import { blobText } from "./blobs";
-import type { Data, FileEntry, Finding, Written } from "./data";
+import type { Data, FileEntry, Finding, Writer, Written } from "./data";
 import { fill, h } from "./dom";
 import { placeHash } from "./hash";
 import { Colours, cutTokens } from "./highlight";
@@ -183,7 +183,8 @@ export class Viewer {
     const place = placeHash({ kind: "file", turn: this.#turn, path: this.#file.path, line, before });
     const unseen = !before && this.#remarks.unreviewed.find((each) => each.line <= line && line <= Math.max(each.line, each.end_line));
     const written = before ? undefined : this.#written(line);
-    const title = [unseen && notJudged(unseen), written && `Written by ${this.#remarks.writers[written[3]]?.name}`];
+    const writer = written && this.#remarks.writers[written[3]];
+    const title = [unseen && notJudged(unseen), writer && `${saidBy(writer)}${writer.name}`];
     const name = `number${unseen ? " unseen" : ""}${written ? " written" : ""}`;
     // The first of the lines that one call wrote has the mark, and can be reached with the Tab key.
     const isFirst = written?.[1] === line;
@@ -199,10 +200,9 @@ export class Viewer {
   #author([, , , at, tool]: Written): HTMLElement {
     const writer = this.#remarks.writers[at];
     if (!writer) return h("div");
-    const { id, name, session, source, asked, prompt } = writer;
+    const { id, name, session, asked, prompt } = writer;
     return h("div", { class: "pinned writer" },
-      h("p", {}, "Written by ", h("a", { href: id }, name), session ? ` of session ${session}` : null,
-        tool ? ` · ${tool}` : null, source ? ` · ${source} says so` : null),
+      h("p", {}, saidBy(writer), h("a", { href: id }, name), session ? ` of session ${session}` : null, tool ? ` · ${tool}` : null),
       asked ? h("p", {}, "Asked: ", prompt ? h("a", { href: `${id}-prompt` }, asked) : asked) : null);
   }
 
@@ -251,6 +251,11 @@ export class Viewer {
 
 function isWritten(item: Item): item is Written {
   return Array.isArray(item);
+}
+
+/** What stands before a writer's name: what a tool's record says is a claim. */
+function saidBy({ source }: Writer): string {
+  return source ? `${source} says: ` : "Written by ";
 }
 
 function notJudged({ reason, rubrics }: Data["unreviewed"][number]): string {
