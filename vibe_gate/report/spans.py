@@ -48,7 +48,7 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     StorageError; IntegrityError: the bundle is not what was sealed.
     """
     summary = result.summary if result.complete else None
-    graph = result.graph().left() if result.state == "incomplete" else result.graph()
+    graph = result.current_graph()
     own: list[tuple[TimelineEvent, Data]] = []
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
     first = last = 0

@@ -17,7 +17,6 @@ from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
-from vibe_gate.domain.event import Graph
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
 from vibe_gate.faces.cli.output import now
@@ -204,11 +203,6 @@ def figures_of(bundles: Bundles) -> Iterator[Callable[[RunEntry], RunFigures | N
     """What figures about many runs take of one; None if its summary cannot be read any more."""
     with bundles.extracts(FORM, lambda summary: packed(run_figures(summary))) as text_of:
         yield cache(lambda entry: unpacked(text_of(entry)))
-
-
-def graph_of(result: RunResult) -> Graph:
-    """The run's graph; in one whose process died nothing runs any more."""
-    return result.graph().left() if result.state == "incomplete" else result.graph()
 
 
 def _ids(repository: Repository, reference: str) -> dict[Match, str]:

@@ -16,7 +16,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns, graph_of
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.report import graph as picture
 from vibe_gate.store import RunResult
 
@@ -82,7 +82,7 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(graph_of(result), columns)
+    drawing = draw(result.current_graph(), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
     head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
     return [head, "", *(drawing or ["no nodes yet"])]
