@@ -8,7 +8,8 @@ from summaries import finding, summary
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Cost
-from vibe_gate.report.html.view import CallView, EventHead, FileView, NodeTime, TurnView, View
+from vibe_gate.report.html.view import CallView, EarlierRound, EventHead, FileView, NodeTime, TurnView, View
+from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold
 
 BEGAN = 1_790_000_000_000
 MODELS = ("claude-sonnet-5", "claude-haiku-5", "house-model-1")
@@ -116,3 +117,34 @@ def workflow(parts: int, attack: str = "") -> View:
     joined = [run.add(f"join-{at}", "stage", ends[at : at + 3]) for at in range(0, parts, 3)]
     run.add("release", "stage", [*joined, plan])
     return run.view()
+
+
+HERE, GONE = "1" * 16, "2" * 16
+
+
+def said(name: str, text: str = "Gone.") -> ReportedFinding:
+    """A finding of an earlier round."""
+    return ReportedFinding(
+        fingerprint=name, criterion="x", path=text, line=3, level="failure", message=text, since="a" * 40
+    )
+
+
+def looked_again(attack: str = "") -> dict[str, RoundTold]:
+    """Three gates; the first finding was fixed by the second and is back in the third."""
+    first = RoundTold(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
+    fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
+    second = RoundTold(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
+    counts = RoundCounts(new=1, unanswered=1)
+    third = RoundTold(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
+                      unanswered=(said(GONE, attack or "Gone."),))  # fmt: skip
+    return {"review": first, "until": second, "until-b": third}
+
+
+def rounds(attack: str = "") -> View:
+    """A run whose gates looked three times, after another run about the same change."""
+    told = summary(outcome="fail", exit_code=1, findings=(finding("Here.", fingerprint=HERE),))
+    graph = Graph(told.run_id, tuple(Node(id=name, kind="gate", outcome="fail") for name in looked_again()))
+    fixed = (said(GONE, f"Gone.{attack}"),)
+    since = RoundTold(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
+                      counts=RoundCounts(new=1, fixed=1))  # fmt: skip
+    return View(told, graph=graph, rounds=(looked_again(attack),), earlier=EarlierRound(since, f"{since.after}.html"))

@@ -15,6 +15,7 @@ import pytest
 import reports
 import written_runs
 from bundle_words import summary_of
+from drawn_runs import GONE, HERE, looked_again, said
 from lxml import html
 from msgspec.structs import replace
 from recorded import begun
@@ -26,7 +27,7 @@ from vibe_gate.report import queries
 from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import EarlierRound, View, chains
-from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold
+from vibe_gate.report.round import RoundCounts, RoundTold
 from vibe_gate.store import read_bundle
 
 BUNDLE = Path(__file__).parents[1] / "golden" / "bundle-1"
@@ -124,26 +125,6 @@ def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
     assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]
     assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
-
-
-HERE, GONE = "1" * 16, "2" * 16
-
-
-def said(name: str, text: str = "Gone.") -> ReportedFinding:
-    return ReportedFinding(
-        fingerprint=name, criterion="x", path=text, line=3, level="failure", message=text, since="a" * 40
-    )
-
-
-def looked_again(attack: str = "") -> dict[str, RoundTold]:
-    """Three gates; the first finding was fixed by the second and is back in the third."""
-    first = RoundTold(number=1, counts=RoundCounts(new=2), new=(said(HERE, "Here."), said(GONE, f"Gone.{attack}")))
-    fixed = (said(HERE, "Here."), said(GONE, f"Gone.{attack}"))
-    second = RoundTold(number=2, after="review", counts=RoundCounts(fixed=2), fixed=fixed)
-    counts = RoundCounts(new=1, unanswered=1)
-    third = RoundTold(number=3, after="until", counts=counts, new=(said(HERE, "Here."),), back=(HERE,),
-                      unanswered=(said(GONE, attack or "Gone."),))  # fmt: skip
-    return {"review": first, "until": second, "until-b": third}
 
 
 def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_findings() -> None:

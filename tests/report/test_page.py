@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from drawn_runs import workflow
+from drawn_runs import rounds, workflow
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from written_runs import ATTACK, authors, path_of, write
 
@@ -35,7 +35,7 @@ TABS = ("verdict", "changes", "activity", "cost", "run")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Addresses of reports: "small", "big", "hostile", "voided", and "written", which says who wrote the lines.
 
-    Also of workflows, without a bundle: "graph", "large" and "marked", where each name is hostile.
+    Also of workflows, without a bundle: "graph", "large", "rounds", and "marked", where each name is hostile.
     """
     folder = tmp_path_factory.mktemp("pages")
     big = {"files": 40, "lines": 1_500, "calls": 120}
@@ -48,7 +48,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         file = folder / f"{name}.html"
         file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8")
         made[name] = file.as_uri()
-    for name, run in {"graph": workflow(2), "large": workflow(18), "marked": workflow(1, ATTACK)}.items():
+    drawn = {"graph": workflow(2), "large": workflow(18), "marked": workflow(1, ATTACK), "rounds": rounds(ATTACK)}
+    for name, run in drawn.items():
         file = folder / f"{name}.html"
         file.write_text(page_of(run), "utf-8")
         made[name] = file.as_uri()
@@ -362,9 +363,10 @@ def test_it_has_no_serious_fault_of_accessibility(browser: Browser, pages: dict[
     assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 300) == (theme == "dark")
     faults = []
     line, turns = "f=src/part1/module_1.py:11", ("authors", "w-2-prompt")
-    for place in (*TABS, *turns, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", line, "graph", "cost"):
-        if place == "graph":
-            tab.goto(f"{pages[place]}#loop=fix-01")
+    at = (*TABS, *turns, "c=quality/types/1", f"e={JUDGE}/sdk-2", f"e={FIXER}/hook-1", line, "graph", "cost", "rounds")
+    for place in at:
+        if place in ("graph", "rounds"):
+            tab.goto(f"{pages[place]}#loop=fix-01" if place == "graph" else pages[place])
         tab.evaluate("place => location.hash = place", place)
         tab.wait_for_timeout(150)
         # The second theme differs in colours alone.
@@ -397,4 +399,8 @@ def test_all_of_it_is_on_paper_and_without_scripts(browser: Browser, pages: dict
         if not scripts:
             tab.locator(".votes summary").first.click()
         expect(tab.locator("[data-vote='1']")).to_be_visible()
+        tab.goto(pages["rounds"])
+        for text in ("1 new, 0 still open, 1 fixed.", "not found again", "onerror=window.ran=1"):
+            expect(tab.locator("#verdict").get_by_text(text).first).to_be_visible()
+        expect(tab.locator("#rounds svg")).to_be_visible()
         context.close()

@@ -39,9 +39,7 @@ MOST_LOOKED_AT = 20
 def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Repository) -> RoundTold | None:
     """What became of the findings of the round before; None if there was none, or neither found anything.
 
-    `entries`: runs, the newest first.
-
-    StorageError, IntegrityError: the run itself cannot be read.
+    `entries`: runs, the newest first. StorageError, IntegrityError: the run itself cannot be read.
     """
     if not result.complete or result.summary.workflow != WORKFLOW:
         return None

@@ -41,15 +41,17 @@ def rounds(view: View) -> Iterator[Html]:
     gates = {node.id: node for node in view.graph.nodes}
     here = {identity(one) for one in view.summary.findings} if view.summary else set()
     for chain in view.rounds:
+        yield tag("h3", "Gates of this run")
         if len(chain) > 2:
-            yield _by_round(chain)
+            yield _by_round(chain, gates)
         yield tag("ol", *(_gate(name, told, gates.get(name), here) for name, told in chain.items()))
 
 
-def _by_round(chain: Mapping[str, RoundTold]) -> Html:
+def _by_round(chain: Mapping[str, RoundTold], gates: Mapping[str, Node]) -> Html:
     """The findings of gates that looked again, as bars."""
     numbered = list(enumerate(chain.items(), start=1))
-    bars = [Bar(f"{at}. {name}", _parts(told.counts), "") for at, (name, told) in numbered]
+    outcomes = {name: gates[name].outcome for name in chain if name in gates}
+    bars = [Bar(f"{at}. {name}", _parts(told.counts), outcomes.get(name, "")) for at, (name, told) in numbered]
     lines = [row((str(at), name, *(part.shown for part in _parts(told.counts)))) for at, (name, told) in numbered]
     heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
     return svg.figure("rounds", "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines)
