@@ -18,9 +18,12 @@ from xml.etree import ElementTree
 import pytest
 import sdk_alone
 from answers import answers
+from lxml import html
 from repos import Repo
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
 from wire import answering
+
+from vibe_gate.faces.pytest_plugin.attempts import named
 
 pytest_plugins = ["pytester"]
 
@@ -343,8 +346,63 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     done = pytester.runpytest_subprocess("--vibe-strict", "-n2", "--vibe-report=pages")
     done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
-    links = re.findall(r'href="([^"]+\.html)"', (pytester.path / "pages/index.html").read_text())
-    assert sorted(links) == sorted(page.name for page in (pytester.path / "pages").glob("2*.html")) != []
+    index = html.fromstring((pytester.path / "pages/index.html").read_text())
+    pages = sorted(page.name for page in (pytester.path / "pages").glob("2*.html"))
+    assert sorted(index.xpath("//table[@id='list']//a/@href")) == pages != []
+    assert grid_of(index)[4:6] == [
+        ["test_judges.py::test_the_repair_meets_the_rubric", "✓", ""],
+        ["test_models.py::test_an_empty_ledger_is_a_list", "✓", "✓"],
+    ]
+    assert "$0.1004 as recorded" in index.xpath("//header")[0].text_content()
+    page = (
+        pytester.path / "pages" / index.xpath("//table[@id='grid']//a[@class='attempt passed']/@href")[0]
+    ).read_text()
+    assert "<b>test</b> test_fixer.py::test_the_fixer_changes_the_source_alone: passed" in page
+
+
+def grid_of(index: html.HtmlElement) -> list[list[str]]:
+    """Test, and a cell for each model."""
+    rows = [[cell.text_content() for cell in row] for row in index.xpath("//table[@id='grid']//tr")]
+    return [row[:-4] for row in rows]
+
+
+PARAMETERS = """
+import pytest
+from types import SimpleNamespace
+
+MODELS = ["claude-sonnet-5", pytest.param("haiku", id="cheap")]
+
+
+@pytest.mark.parametrize("size", ["a-b", "c"])
+@pytest.mark.parametrize("model", MODELS)
+class TestBoth:
+    def test_sizes(self, model, size): pass
+
+
+@pytest.mark.parametrize("llm", MODELS[:1])
+def test_another_name(llm): pass
+
+
+@pytest.mark.parametrize(("model", "size"), [("claude-sonnet-5", 1)])
+def test_together(model, size): pass
+
+
+@pytest.mark.parametrize("model", ["linear", 5])
+def test_other_models(model): pass
+"""
+
+
+def test_a_test_is_named_without_the_parameter_that_names_its_model(pytester):
+    pytester.makeini(INI)
+    items = pytester.getitems(PARAMETERS)
+    sonnet, haiku = "claude-sonnet-5", "claude-haiku-4-5-20260101"
+    both = [haiku if "cheap" in item.name else sonnet for item in items]
+    file = items[0].path.name
+    assert [named(item, model)[0].removeprefix(f"{file}::") for item, model in zip(items, both, strict=True)] == [
+        "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]", "TestBoth::test_sizes[a-b]", "TestBoth::test_sizes[c]",
+        "test_another_name", "test_together[claude-sonnet-5-1]", "test_other_models[linear]", "test_other_models[5]",
+    ]  # fmt: skip
+    assert [named(item, "")[1] for item in items] == [sonnet, sonnet, "haiku", "haiku", "", "", "linear", ""]
 
 
 PLAIN = """
@@ -397,8 +455,16 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
     for name in (".vibe-gate", "conftest.py", "tox.ini", "test_plain.py"):
         (project.path / name).rename(nested / name)
     monkeypatch.chdir(nested)
-    done = project.runpytest_inprocess("-rA")
+    done = project.runpytest_inprocess("-rA", "--vibe-report=pages")
     done.assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
+    marks = {"test_agent": "?", "test_agent_caught": "?", "test_expected_to_fail": "?", "test_no_such_agent": "E"}
+    marks |= {f"test_wrong[{name}]": "E" for name in "123"} | {
+        "test_again[1]": "✓✓2 of 2",
+        "test_again[2]": "✗✓✗1 of 3",
+    }
+    index = html.fromstring((nested / "pages/index.html").read_text())
+    assert {name.removeprefix("test_plain.py::"): mark for name, mark in grid_of(index)[1:-1]} == marks
+    assert "No agent ran." in index.text_content()
     done.stdout.fnmatch_lines_random(
         [
             'E*repeet: unknown key; did you mean "repeat"? The marker is vibe(timeout_s=None, max_usd=None, repeat=1*',

@@ -24,7 +24,7 @@ from summaries import changed, criterion, finding, rubric, summary, unseen
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
-from vibe_gate.report.html import IndexRow, index_page, page, verdict_page
+from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.html.document import body
 from vibe_gate.report.html.view import EarlierRound, View, chains
 from vibe_gate.report.round import RoundCounts, RoundTold
@@ -254,14 +254,6 @@ def test_a_run_without_an_end_has_no_verdict(tmp_path: Path) -> None:
     assert "No finding" not in text
     run.seal(summary_of(run))
     assert "INCOMPLETE" not in made(run.directory)
-
-
-def test_an_index_leads_to_the_page_of_each_run() -> None:
-    row = IndexRow("tests/test_a.py::test[<b>]", "failed", "2026-a", "2026-a.html", "fail", "m", 2, 1234, None)
-    document = html.fromstring(index_page([row]))
-    assert document.xpath("//a/@href") == ["2026-a.html"]
-    assert not document.xpath("//b")
-    assert "No agent ran." in index_page([])
 
 
 def test_the_built_files_end_no_element_early() -> None:

@@ -23,6 +23,9 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
 ROW, NAME, FIGURE = 24, 210, 92
 """Of a picture of rows: its height; the columns of the names and of the figures."""
 
+LINE = 13
+"""From one name to the next."""
+
 NAME_CHARS, TICK_CHARS = 30, 10
 """Characters of a row's name and below a column; a title has all of a name."""
 
@@ -64,6 +67,16 @@ class Range(Struct, frozen=True):
     """A share with its interval."""
 
     name: str
+    interval: Interval
+    shown: str
+    link: str = ""
+
+
+class Dot(Struct, frozen=True):
+    """A share with its interval, above what it cost in US dollars."""
+
+    name: str
+    usd: float
     interval: Interval
     shown: str
     link: str = ""
@@ -168,6 +181,39 @@ def ranges(found: Sequence[Range]) -> Html:
         dot = tag("circle", cx=n(NAME + value * room), cy=n(y), r=4.5, class_="s0")
         drawn.append(titled(joined([reach, dot]), f"{one.name}: {one.shown}", one.link))
     return _svg(len(found) * ROW + BOTTOM, drawn)
+
+
+def dots(found: Sequence[Dot]) -> Html:
+    """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
+    marks, base, high, room = ticks(max(one.usd for one in found)), HEIGHT - BOTTOM, HEIGHT - TOP - BOTTOM, WIDTH - LEFT
+    drawn, names = list[Html](), list[tuple[float, float]]()
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = base - share * high
+        drawn.append(tag("line", x1=LEFT, x2=WIDTH, y1=n(y), y2=n(y), class_="grid"))
+        drawn.append(tag("text", f"{share:.0%}", x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
+    across = room * 0.96 / (marks[-1] or 1)  # the last figure stays inside
+    for mark in marks:
+        drawn.append(tag("text", f"${mark:g}", x=n(LEFT + mark * across), y=HEIGHT - 6, class_="tick middle"))
+    for one in found:
+        x, y = LEFT + one.usd * across, base - one.interval.value * high
+        low, top = base - one.interval.low * high, base - one.interval.high * high
+        at = _free(names, x, y + 4)
+        names.append((x, at))
+        to_left = x > LEFT + room * 0.7
+        name = tag("text", cut(one.name, NAME_CHARS), x=n(x - 9 if to_left else x + 9), y=n(at),
+                   class_="end" if to_left else None)  # fmt: skip
+        reach = tag("line", x1=n(x), x2=n(x), y1=n(low), y2=n(top), class_="reach")
+        dot = tag("circle", cx=n(x), cy=n(y), r=4.5, class_="s0")
+        drawn.append(titled(joined([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
+    return _svg(HEIGHT, drawn)
+
+
+def _free(taken: Sequence[tuple[float, float]], x: float, y: float) -> float:
+    """The nearest line for a name at x, upwards from the bottom half and downwards from the top half."""
+    step = -LINE if y > HEIGHT / 2 else LINE
+    while any(abs(x - other) < NAME and abs(y - line) < LINE for other, line in taken):
+        y += step
+    return y
 
 
 def legend(series: Iterable[Series]) -> Html:

@@ -11,6 +11,7 @@
     runs         lists and finding of runs              bundles   `Bundles`: all that is done with them
     gc           what is deleted                        checking  everything that is wrong
     pages        a folder with the pages of many runs
+    tested       what a run was for a test
     extracts     what figures take of summaries, kept in the index
     repair       tidies, and puts aside what is corrupt
     archive      runs into one tar.gz, and out of one, trusting nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry, is_run_id
 from vibe_gate.domain.upkeep import BatchRun
-from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, require_untracked, store_folder, unreadable
 from vibe_gate.store.bundle import (
@@ -23,12 +24,14 @@ from vibe_gate.store.bundle import (
     receipted_summary,
 )
 from vibe_gate.store.folder import Folder
-from vibe_gate.store.runs import find_bundles, is_kept
+from vibe_gate.store.runs import find_bundles, is_kept, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from datetime import datetime
     from typing import Unpack
 
+    from vibe_gate.domain.attempt import TestedRun
     from vibe_gate.domain.bundles import Provenance, Wanted
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
@@ -69,6 +72,43 @@ class Bundles:
             return None if store is None else read_summary(read_object(store.below(entry.place), names.SUMMARY))
         except (OSError, ValueError):
             return None
+
+    def one(self, key: str, run_id: str) -> RunEntry:
+        """The run, without a look at others. UsageError: there is none."""
+        store = open_store_folder(self.root)
+        try:
+            if store is not None:
+                return read_entry(store.folder(key), RunEntry(run_id, key, "corrupt"))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise unreadable(error) from error
+        raise UsageError(f"There is no run {run_id} of {key}.")
+
+    def tested(self, entry: RunEntry) -> TestedRun | None:
+        """What the run was for a test; None: it was no test's, or what says so cannot be read."""
+        if not os.path.lexists(self.root / entry.bundle / names.ANNOTATIONS):
+            return None  # most runs: ten thousand are asked at once
+        from vibe_gate.store import tested
+
+        store = open_store_folder(self.root)
+        try:
+            return None if store is None else tested.find(store.below(entry.place))
+        except (OSError, ValueError):
+            return None
+
+    def note_test(self, entry: RunEntry, run: TestedRun, at: datetime) -> None:
+        """Write into the run's annotations what it was for a test; `run` is redacted."""
+        from vibe_gate.store import tested
+
+        self._require_untracked()
+        store = open_store_folder(self.root)
+        if store is None:
+            raise StorageError(f"There is no {STORE} here.")
+        try:
+            tested.write(store.below(entry.place), run, at)
+        except OSError as error:
+            raise unreadable(error) from error
 
     @contextmanager
     def extracts(self, form: int, make: Callable[[Summary], str]) -> Iterator[Extracts]:

@@ -187,11 +187,11 @@ def _read_key(folder: Folder, key: str) -> list[RunEntry]:
     found = []
     for run_id in filter(is_run_id, folder.folders()):
         with suppress(FileNotFoundError, NotADirectoryError):
-            found.append(_read(folder, RunEntry(run_id, key, "corrupt")))
+            found.append(read_entry(folder, RunEntry(run_id, key, "corrupt")))
     return found
 
 
-def _read(key: Folder, bare: RunEntry) -> RunEntry:
+def read_entry(key: Folder, bare: RunEntry) -> RunEntry:
     """The entry of one run, read from its bundle. FileNotFoundError: it was removed meanwhile."""
     try:
         return sealed(bare, read_summary(read_object(key.folder(bare.run_id), names.SUMMARY)))

@@ -145,6 +145,7 @@ def _site(
                 (figures(entry) if has_figures(entry) else None) or RunFigures(),
                 listing.title(entry, titles),
                 folder.page_of(entry),
+                bundles.tested(entry) if entry.state == "sealed" else None,
             )
             for entry in entries
         ]

@@ -4,7 +4,7 @@ vibe    `Vibe`, what the fixture `vibe` gives a test          wire     cassettes
 repo    the repository of the fixture `vibe_repo`             repeat   one test, carried out several times
 cases   labelled cases of the project's rubrics as tests      costs    what they cost, at the end
 pages   HTML pages of the runs, below `--vibe-report`         tally    how the tests of agents ended
-marker  the marker `vibe`, and which repetition is under way
+marker  the marker `vibe`, and which repetition is under way  attempts each time a test was carried out
 
 Every pytest of this environment imports this file, so it imports pytest and `marker` alone; the rest waits for a test
 that asks.
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--vibe-report",
         type=Path,
         metavar="DIR",
-        help="write a page of each run to DIR, and index.html, which lists them",
+        help="write a page of each run to DIR, and index.html: tests by model and repetition, and the runs",
     )
     group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
     group.addoption("--vibe-repeat", type=int, metavar="N", help="repeat each test of the fixture vibe N times")
@@ -139,7 +139,7 @@ def pytest_runtest_makereport(
     """Tell what could not be decided, or not be carried out, from what failed."""
     if not (_uses_agents(item) or hasattr(item, "vibe_case")):
         return (yield)
-    from vibe_gate.faces.pytest_plugin import wire
+    from vibe_gate.faces.pytest_plugin import attempts, wire
 
     if call.when == "call" and call.excinfo is None:  # a test that catches it would pass, whatever its agents did
         call.excinfo = wire.caught(item)
@@ -149,6 +149,7 @@ def pytest_runtest_makereport(
     report.vibe_test = True  # type: ignore[attr-defined]
     if call.excinfo is not None:
         wire.classify(report, item, call.excinfo)
+    attempts.tell(item, report)
     return report
 
 
@@ -169,7 +170,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if folder := config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write_index(terminalreporter, folder)
+        pages.write_index(terminalreporter, folder, replayed=replayed)
     if any(hasattr(report, "vibe_test") for report in reports):
         from vibe_gate.faces.pytest_plugin.tally import closing_line
 

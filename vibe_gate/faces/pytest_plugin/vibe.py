@@ -360,7 +360,7 @@ class Vibe:
                     raise
                 spending.usd = run.done.review.summary.cost.usd
             with self._remembering():
-                await self._note(run.done)
+                await self._note(run.done, judges=run.judges)
                 self._require_decided(run.done)
             return run.done
         finally:
@@ -373,7 +373,7 @@ class Vibe:
         own = {"XDG_STATE_HOME": str(base / "state")} if repository.resolve().is_relative_to(base) else {}
         return own_environ() | own
 
-    async def _note(self, run: WorkflowRun) -> None:
+    async def _note(self, run: WorkflowRun, *, judges: bool) -> None:
         """Write down what the run was, for reports; and the remarks that were made meanwhile."""
         summary, result = run.review.summary, read_bundle(run.bundle)
         remarks, self._remarks = self._remarks, []
@@ -386,6 +386,7 @@ class Vibe:
             used,
             bundle=os.path.relpath(run.bundle, root) if run.bundle.is_relative_to(root) else str(run.bundle),
             agent=summary.workflow,
+            judges=judges,
             outcome=summary.outcome,
             over_budget=any(stage.status == "budget" for stage in run.results) or self._usd > self._most_usd,
             duration_ms=summary.duration_ms,

@@ -58,11 +58,12 @@ def caught(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
 
 
 def note(item: pytest.Item, used: Used, *, agent: str, outcome: str, duration_ms: int, **more: object) -> None:
-    """Write down for reports what a run was; `more`: its `bundle`, and whether it went `over_budget`."""
+    """Write down for reports what a run was; `more`: its `bundle`, whether it `judges`, or went `over_budget`."""
     about = {
         "bundle": "",
         "agent": agent,
         "model": ", ".join(used.models),
+        "judges": False,
         "outcome": outcome,
         "usd": round(used.usd, 6) if used.known else None,
         "over_budget": False,

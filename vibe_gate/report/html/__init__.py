@@ -15,9 +15,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain
@@ -55,36 +54,6 @@ async def page(
 def verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
     return page_of(replace(verdict_view(summary), earlier=earlier))
-
-
-class IndexRow(Struct, frozen=True):
-    """A run of a test, in an index of several; `page` is the file beside it."""
-
-    test: str
-    result: str
-    run: str
-    page: str
-    outcome: str
-    model: str
-    turns: int
-    tokens: int
-    usd: float | None
-
-
-def index_page(rows: Sequence[IndexRow]) -> str:
-    """A page that lists runs by test."""
-    heads = ("Test", "Result", "Run", "Outcome", "Model", "Turns", "Tokens", "US dollars")
-    made = table(heads, map(_index_row, rows), class_="runs") if rows else tag("p", "No agent ran.", class_="none")
-    main = tag("main", tag("h1", counted(len(rows), "run")), made, class_="index")
-    return _html("vibe-gate: runs of tests", main, _file("page.css"))
-
-
-def _index_row(of: IndexRow) -> Html:
-    result, outcome = (tag("span", word, class_=f"badge {word}") for word in (of.result, of.outcome))
-    page_of = tag("a", of.run, href=quote(of.page))
-    return row(
-        (of.test, result, page_of, outcome, of.model, f"{of.turns:,}", f"{of.tokens:,}", document.dollars(of.usd))
-    )
 
 
 def replay_page(rows: Sequence[ReplayRow]) -> str:

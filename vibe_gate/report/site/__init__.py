@@ -2,6 +2,7 @@
 
 runs       what the site shows of each run, and the spans of time that its pictures have
 pictures   the figures of all runs, each leading to the runs behind it
+tests      of runs of tests: each test by model and repetition, how often it passed, and what that cost
 index      the page: head, pictures, commits, and the table of the runs
 """
 

@@ -12,6 +12,7 @@ from vibe_gate.report import listing, svg
 from vibe_gate.report.html import site_page
 from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
+from vibe_gate.report.site import tests
 from vibe_gate.report.site.pictures import pictures
 from vibe_gate.report.site.runs import Site, SiteRun, cut, document
 from vibe_gate.report.svg import Bar, Part, Series
@@ -35,35 +36,45 @@ STATUS_STYLES = {
 
 def index_page(site: Site) -> str:
     """The page; the same runs give the same text."""
-    sections = [
-        tag("section", tag("h2", "Pictures"), tag("div", *pictures(site), class_="pictures"), id="pictures"),
-        *_coverage(site),
-        _runs(site),
-    ]
+    sections = [*(() if site.is_session else _of_all_runs(site)), *tests.section(site), _runs(site)]
     body = joined([_top(site), tag("main", *sections, id="main", class_="site")])
-    return site_page(f"{counted(len(site.runs), 'run')} · vibe-gate", body, document(site))
+    return site_page(f"{_title(site)} · vibe-gate", body, document(site))
+
+
+def _title(site: Site) -> str:
+    return counted(len(site.names), "test") if site.is_session else counted(len(site.runs), "run")
+
+
+def _of_all_runs(site: Site) -> Iterator[Html]:
+    yield tag("section", tag("h2", "Pictures"), tag("div", *pictures(site), class_="pictures"), id="pictures")
+    yield from _coverage(site)
 
 
 def _top(site: Site) -> Html:
     total = site.total
     span = f"{site.days[0]} to {site.days[-1]}" if site.days else ""
-    words = sorted(total.outcomes.items(), key=lambda item: (-item[1], item[0]))
+    results = Counter(run.tested.result for run in site.runs if run.tested)
+    field, counts = ("result", results) if site.is_session else ("outcome", total.outcomes)
+    words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     outcomes = joined(
-        part for word, number in words for part in (tag("a", f"{number:,} {word}", href=f"#outcome={word}"), " ")
+        part for word, number in words for part in (tag("a", f"{number:,} {word}", href=f"#{field}={word}"), " ")
     )
+    recorded = " as recorded" if site.replayed else ""
     told = [
-        ("runs", span),
-        ("outcomes", outcomes),
-        ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}"),
+        ("on" if site.is_session else "runs", span),
+        ("runs" if site.is_session else "outcomes", outcomes),
+        ("cost", f"${total.usd:,.4f}{' at most' if total.usd_at_most else ''}{recorded}"),
         ("only", cut(site.only)),
         ("not counted", ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items())),
     ]
-    places = [tag("a", name, href=f"#{at}") for at, name in (("pictures", "Pictures"), ("runs", "Runs"))]
-    if site.coverage:
-        places.insert(1, tag("a", "Commits", href="#commits"))
+    there = (
+        ("pictures", "Pictures", not site.is_session), ("commits", "Commits", site.coverage),
+        ("tests", "Tests", site.names), ("runs", "Runs", True),
+    )  # fmt: skip
+    places = (tag("a", name, href=f"#{at}") for at, name, is_there in there if is_there)
     return tag(
         "header",
-        tag("h1", counted(len(site.runs), "run")),
+        tag("h1", _title(site)),
         tag("nav", *places, aria_label="Parts of this page"),
         facts(told),
         class_="top",
@@ -111,7 +122,8 @@ def _runs(site: Site) -> Html:
     shown = site.runs[:MOST_STATIC]
     more = len(site.runs) - len(shown)
     told = [f"The newest {len(shown):,}; scripts show all, and sort and filter them."] if more > 0 else []
-    told += ["No runs yet; vibe-gate review records one."] if not site.runs else []
+    if not site.runs:
+        told.append("No agent ran." if site.is_session else "No runs yet; vibe-gate review records one.")
     if any(not run.page for run in site.runs):
         told.append("A run without a link has no page here; vibe-gate report RUN writes it.")
     made = table(HEADS, map(_run, shown), class_="runs", id="list")
@@ -123,11 +135,12 @@ def _run(run: SiteRun) -> Html:
     """As the script makes it, too."""
     entry = run.entry
     word = listing.outcome(entry)
-    change = cut(run.title) or entry.key[:SHORT_ID]
+    change = cut(run.shown_title) or entry.key[:SHORT_ID]
     name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id
+    words = (word, run.tested.result) if run.tested else (word,)
     cells: list[Html | str] = [
         f"{entry.created_at[:10]} {entry.created_at[11:19]}",
-        tag("span", word, class_=f"badge {word}"),
+        joined(tag("span", cut(word), class_=f"badge {cut(word)}") for word in words),
     ]
     if entry.outcome:
         by = ", ".join(map(cut, (entry.author, *run.figures.agents)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
+from vibe_gate.domain.attempt import RESULTS, TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.escape import safe
@@ -24,19 +26,36 @@ MOST_TEXT = 120
 """Characters of a title or a name of others in the table."""
 
 
+MOST_NAME = 300
+"""Characters of a test's id."""
+
+
 class SiteRun(Struct, frozen=True):
-    """A run. `title` is its commit's, `page` the address of its page from the index; "" if there is none."""
+    """A run. `title` is its commit's, `page` the address of its page from the index; "" if there is none.
+
+    `tested`: what it was for a test; None if it was no test's.
+    """
 
     entry: RunEntry
     figures: RunFigures = RunFigures()
     title: str = ""
     page: str = ""
+    tested: TestedRun | None = None
+
+    @property
+    def shown_title(self) -> str:
+        """Of a run of a test the test, and which time it was."""
+        if self.tested is None:
+            return self.title
+        return self.tested.test + (f", {self.tested.repetition}" if self.tested.repetition > 1 else "")
 
 
 class Site(Struct, frozen=True, dict=True):
     """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
 
     `coverage`: of the commits that `commits` names; None if there are none. `only`: how the runs were chosen, as text.
+    `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests, and nothing else;
+    `replayed`: its costs are those of when it was recorded.
     """
 
     runs: tuple[SiteRun, ...]
@@ -46,6 +65,20 @@ class Site(Struct, frozen=True, dict=True):
     coverage: Verification | None = None
     commits: str = ""
     only: str = ""
+    without_runs: tuple[TestedRun, ...] = ()
+    is_session: bool = False
+    replayed: bool = False
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """How the tests are shown: cut, and all the same each under another name."""
+        told = (*(run.tested for run in self.runs if run.tested), *self.without_runs)
+        shown, times = dict[str, str](), Counter[str]()
+        for test in sorted({one.test for one in told}):
+            name = cut(test, MOST_NAME)
+            times[name] += 1
+            shown[test] = name if times[name] == 1 else f"{name} ({times[name]})"
+        return shown
 
     @cached_property
     def words(self) -> dict[tuple[str, str], str]:
@@ -131,7 +164,7 @@ def spans(first: date, last: date) -> list[DaySpan]:
 def document(site: Site) -> dict[str, Any]:
     """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand once, numbers for them
     in the runs."""
-    names: dict[str, dict[str, int]] = {"agents": {}, "models": {}, "criteria": {}}
+    names: dict[str, dict[str, int]] = {"agents": {}, "models": {}, "criteria": {}, "tests": {}}
 
     def number(kind: str, name: str) -> int:
         return names[kind].setdefault(name, len(names[kind]))
@@ -144,22 +177,29 @@ def document(site: Site) -> dict[str, Any]:
             for source in finding.sources:
                 word = feedback.WORDS.index(site.words[source, finding.fingerprint])
                 found[number("criteria", source), word] = None
+        tested: list[object] = []
+        if one := run.tested:
+            result = RESULTS.index(one.result) if one.result in RESULTS else RESULTS.index("error")
+            tested = [(number("tests", site.names[one.test]), result, number("models", one.model), one.repetition)]
         rows.append(
             (
-                entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.title), entry.key, int(bool(run.page)),
+                entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.shown_title), entry.key, _page(run),
                 entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
                 [number("agents", name) for name in figures.agents],
                 [(number("models", name), round(usd, 6)) for name, usd in figures.usd_by_model.items()],
-                list(found), figures.hits, figures.misses,
+                list(found), figures.hits, figures.misses, *tested,
             )
         )  # fmt: skip
-    return {kind: [cut(name) for name in known] for kind, known in names.items()} | {
-        "words": feedback.WORDS,
-        "runs": rows,
-    }
+    return {kind: [name if kind == "tests" else cut(name) for name in known]
+            for kind, known in names.items()} | {"words": feedback.WORDS, "results": RESULTS, "runs": rows}  # fmt: skip
 
 
-def cut(text: str) -> str:
+def _page(run: SiteRun) -> int | str:
+    """1 for the address that most have, 0 without a page."""
+    return int(bool(run.page)) if run.page in ("", f"runs/{run.entry.run_id}.html") else run.page
+
+
+def cut(text: str, most: int = MOST_TEXT) -> str:
     """As much of a text of others as a table has room for, with nothing hidden in it."""
-    text = safe(text[: MOST_TEXT * 2])
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"
+    text = safe(text[: most * 2])
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,14 +1,15 @@
 // Which runs of a site are listed, and in which order, as the part of the address after "#":
-// outcome=fail&author=agent&agent=NAME&model=NAME&criterion=RUBRIC/ID&said=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
+// outcome=fail&author=agent&agent=NAME&model=NAME&criterion=RUBRIC/ID&said=WORD&test=ID&result=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
 
-/** As `report/site/runs.py` writes it; agents, models, criteria and words are numbers of lists beside. */
+/** As `report/site/runs.py` writes it; agents, models, criteria, words, tests and results are numbers of lists beside.
+ * `page`: 1 for `runs/ID.html`, 0 without one, else its name beside the index. `tested`: of a run of a test. */
 export type Run = readonly [
   id: string,
   outcome: string,
   author: string,
   title: string,
   key: string,
-  page: number,
+  page: number | string,
   files: number,
   added: number,
   deleted: number,
@@ -20,6 +21,7 @@ export type Run = readonly [
   found: readonly (readonly [criterion: number, word: number])[],
   hits: number,
   misses: number,
+  tested?: readonly [test: number, result: number, model: number, repetition: number],
 ];
 
 export interface Names {
@@ -27,9 +29,11 @@ export interface Names {
   models: string[];
   criteria: string[];
   words: string[];
+  tests: string[];
+  results: string[];
 }
 
-export const FILTERS = ["outcome", "author", "agent", "model", "criterion", "said", "reused", "run", "from", "to", "q"] as const;
+export const FILTERS = ["outcome", "author", "agent", "model", "criterion", "said", "test", "result", "reused", "run", "from", "to", "q"] as const;
 export type Filter = (typeof FILTERS)[number];
 
 export const COLUMNS = ["time", "outcome", "by", "change", "lines", "found", "usd", "seconds", "run"] as const;
@@ -69,10 +73,11 @@ export function selectionHash({ only, sort, descending }: Selection): string {
 
 /** The runs of a selection, in its order; those with equal values stay newest first. `runs` are. */
 export function selected(runs: readonly Run[], names: Names, { only, sort, descending }: Selection): Run[] {
-  const number = (kind: "agents" | "models" | "criteria" | "words", name: string | undefined): number | undefined =>
+  const number = (kind: keyof Names, name: string | undefined): number | undefined =>
     name === undefined ? undefined : names[kind].indexOf(name);
   const [agent, model] = [number("agents", only.agent), number("models", only.model)];
   const [criterion, word] = [number("criteria", only.criterion), number("words", only.said)];
+  const [test, result] = [number("tests", only.test), number("results", only.result)];
   const words = (only.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const outcomes = only.outcome?.split(",");
   const found = runs.filter((run) => {
@@ -81,7 +86,9 @@ export function selected(runs: readonly Run[], names: Names, { only, sort, desce
       (!outcomes || outcomes.includes(run[1])) &&
       (!only.author || run[2] === only.author) &&
       (agent === undefined || run[12].includes(agent)) &&
-      (model === undefined || run[13].some(([each]) => each === model)) &&
+      (model === undefined || run[17]?.[2] === model || run[13].some(([each]) => each === model)) &&
+      (test === undefined || run[17]?.[0] === test) &&
+      (result === undefined || run[17]?.[1] === result) &&
       ((criterion === undefined && word === undefined) ||
         run[14].some(([one, said]) => (criterion ?? one) === one && (word ?? said) === said)) &&
       (!only.reused || run[15] > 0) &&
@@ -132,7 +139,13 @@ export function periods(last: string): [from: string, text: string][] {
 function textOf(run: Run, names: Names): string {
   const agents = run[12].map((at) => names.agents[at]);
   const criteria = run[14].map(([at]) => names.criteria[at]);
-  return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${agents.join(" ")} ${criteria.join(" ")}`.toLowerCase();
+  const test = run[17] ? names.tests[run[17][0]] : "";
+  return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${agents.join(" ")} ${criteria.join(" ")} ${test}`.toLowerCase();
+}
+
+/** How the test of a run ended; "" of a run that is no test's. */
+export function resultOf(run: Run, names: Names): string {
+  return run[17] ? (names.results[run[17][1]] ?? "") : "";
 }
 
 export interface Total {
@@ -147,7 +160,8 @@ export function added(runs: readonly Run[], names: Names): Total {
   const [outcomes, models] = [new Map<string, number>(), new Map<string, number>()];
   let usd = 0;
   for (const run of runs) {
-    outcomes.set(run[1], (outcomes.get(run[1]) ?? 0) + 1);
+    const outcome = resultOf(run, names) || run[1];
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     usd += run[10];
     for (const [model, cost] of run[13]) {
       const name = names.models[model] ?? "";

@@ -2,7 +2,8 @@
 
 import { type Child, choices, fill, h } from "./dom";
 import { added, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, newestDay } from "./selection";
-import { parseSelection, periods, type Run, type Selection, selected, selectionHash } from "./selection";
+import { parseSelection, periods, resultOf, type Run, type Selection, selected, selectionHash } from "./selection";
+import { sortTests } from "./tests";
 import { counted } from "./visible";
 
 const CHUNK = 200;
@@ -10,8 +11,9 @@ const KEY = 12;
 /** Columns whose greatest value is asked for first. */
 const GREATEST: readonly Column[] = ["time", "lines", "found", "usd", "seconds"];
 const IS_RUN_ID = /^\d{8}T\d{9}Z-[0-9a-f]{8}$/;
+const IS_PAGE = /^\d{8}T\d{9}Z-[0-9a-f]{8}-[0-9a-f]{4}\.html$/;
 /** Filters that have no field of their own are shown as buttons that remove them. */
-const CHIPS: Partial<Record<Filter, string>> = { agent: "agent", said: "said", reused: "answers used again", run: "run" };
+const CHIPS: Partial<Record<Filter, string>> = { agent: "agent", said: "said", test: "test", reused: "answers used again", run: "run" };
 
 const data = JSON.parse(document.getElementById("data")?.textContent ?? "{}") as Names & { runs: Run[] };
 const list = document.getElementById("list") as HTMLTableElement;
@@ -42,6 +44,7 @@ selects.outcome = select("outcome", "Outcome", "every outcome", values((run) => 
 selects.author = select("author", "Author", "agents and people", values((run) => run[2]));
 selects.model = select("model", "Model", "every model", named(data.models));
 selects.criterion = select("criterion", "Criterion", "every criterion", named(data.criteria));
+if (data.tests.length) selects.result = select("result", "Result", "every result", values((run) => resultOf(run, data)));
 const newest = newestDay(data.runs);
 const period = choices("Period", "all time", periods(newest), () => go({ from: period.value, to: "" }));
 const days = h("span", {});
@@ -79,10 +82,13 @@ function row(run: Run): HTMLTableRowElement {
   const by = [author, ...agents.map((at) => data.agents[at])].filter(Boolean).join(", ");
   const time = `${dayOf(run)} ${id.slice(9, 11)}:${id.slice(11, 13)}:${id.slice(13, 15)}`;
   const lines = `${counted(files)} ${files === 1 ? "file" : "files"} +${counted(plus)} −${counted(minus)}`;
-  const cells: Child[] = [time, h("span", { class: `badge ${outcome}` }, outcome), by, title || key.slice(0, KEY)];
+  const words = [outcome, resultOf(run, data)].filter(Boolean);
+  const badges = h("span", {}, ...words.map((word) => h("span", { class: `badge ${word}` }, word)));
+  const cells: Child[] = [time, badges, by, title || key.slice(0, KEY)];
   cells.push(...(sealed ? [lines, counted(found), usd.toFixed(4), (ms / 1000).toFixed(1)] : ["", "", "", ""]));
   const name = h("a", {}, id);
-  if (page && IS_RUN_ID.test(id)) name.setAttribute("href", `runs/${id}.html`);
+  if (page === 1 && IS_RUN_ID.test(id)) name.setAttribute("href", `runs/${id}.html`);
+  else if (IS_PAGE.test(String(page))) name.setAttribute("href", String(page));
   return h("tr", {}, ...[...cells, page ? name : id].map((cell) => h("td", {}, cell)));
 }
 
@@ -139,6 +145,7 @@ search.addEventListener("input", () => {
   history.replaceState(null, "", hash);
   show(parseSelection(hash) ?? NEWEST);
 });
+sortTests();
 list.querySelector("tbody")?.remove();
 list.append(rows);
 list.after(more);

@@ -4,7 +4,9 @@ import { test } from "node:test";
 import { added, type Names, NEWEST, newestDay, parseSelection, periods, type Run } from "../src/selection";
 import { selected, selectionHash } from "../src/selection";
 
-const names: Names = { agents: ["Codex"], models: ["m"], criteria: ["q/types"], words: ["right", "wrong"] };
+const names: Names = {
+  agents: ["Codex"], models: ["m", "other"], criteria: ["q/types"], words: ["right", "wrong"], tests: ["a.py::t[1]"], results: ["passed", "failed"],
+};
 const run = (day: string, outcome: string, usd: number, more: number[][] = []): Run =>
   [`202610${day}T120000000Z-00000000`, outcome, "agent", "a title", "k", 1, 1, 2, 3, 0, usd, 9, [0], [[0, usd]], more as never, 0, 1];
 const runs = [run("07", "fail", 0.5, [[0, 1]]), run("06", "pass", 2), run("05", "pass", 1)];
@@ -37,4 +39,13 @@ test("what is listed is added up, the greatest first", () => {
   const total = added(runs, names);
   assert.deepEqual([total.runs, total.usd, total.outcomes], [3, 3.5, [["pass", 2], ["fail", 1]]]);
   assert.deepEqual(total.models, [["m", 3.5]]);
+});
+
+test("runs of a test are found by it, by how it ended, and by the model under test, and counted by how it ended", () => {
+  const own = run("04", "done", 0);
+  const all = [...runs, [...own.slice(0, 17), [0, 1, 1, 2]] as unknown as Run];
+  for (const hash of ["#test=a.py%3A%3At%5B1%5D", "#result=failed", "#model=other", "#q=t%5B1"]) {
+    assert.deepEqual(selected(all, names, parseSelection(hash) ?? NEWEST).map(([id]) => id.slice(6, 8)), ["04"], hash);
+  }
+  assert.deepEqual(added(all, names).outcomes, [["pass", 2], ["fail", 1], ["failed", 1]]);
 });

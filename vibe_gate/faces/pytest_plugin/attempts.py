@@ -1,0 +1,120 @@
+"""Each time that a test of agents was carried out: told by pytest's reports, and by the bundles of its runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+
+from vibe_gate.domain.attempt import TestedRun
+from vibe_gate.domain.bundles import Provenance, RunEntry
+from vibe_gate.errors import GateError
+from vibe_gate.faces.cli.output import now
+from vibe_gate.faces.pytest_plugin.marker import REPETITION
+from vibe_gate.faces.pytest_plugin.wire import own_environ
+from vibe_gate.secrets import Redactor
+from vibe_gate.store import Bundles
+
+Row = dict[str, Any]
+"""A run of an attempt, as JSON, for it may come from a worker: `tested`, and `run` as of `costs.Run`, with its `entry`;
+of an attempt without a run with a bundle `tested` alone."""
+
+_ROWS, _SEEN = pytest.StashKey[list[Row]](), pytest.StashKey[int]()
+
+
+def tell(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Take down how a test ended, once its call did, or what kept it from that; its last report has all of it."""
+    rows = item.stash.setdefault(_ROWS, [])
+    if report.when == "teardown":
+        if report.failed and rows:
+            _end_with_error(rows)
+        report.vibe_attempts = rows  # type: ignore[attr-defined]  # one list: repetitions that follow are in it
+    elif report.when == "call" or not report.passed:
+        rows += _rows(item, _result(report))
+
+
+def _result(report: pytest.TestReport) -> str:
+    """One of `RESULTS`."""
+    if hasattr(report, "vibe_undecided"):
+        return "undecided"
+    if hasattr(report, "wasxfail"):
+        return "xpassed" if report.passed else "xfailed"
+    if report.failed and (report.when != "call" or hasattr(report, "vibe_error")):
+        return "error"
+    return str(report.outcome)
+
+
+def _end_with_error(rows: Sequence[Row]) -> None:
+    last = rows[-1]["tested"]
+    for row in rows:
+        if row["tested"]["attempt"] == last["attempt"]:
+            row["tested"]["result"] = "error"
+
+
+def _rows(item: pytest.Item, result: str) -> Iterator[Row]:
+    """What is told of this time, and written into the bundles of its runs."""
+    every = [json.loads(str(value)) for name, value in item.user_properties if name == "vibe"]
+    runs = every[item.stash.get(_SEEN, 0) :]
+    item.stash[_SEEN] = len(every)
+    redact, repetition = Redactor(own_environ()).text, item.stash.get(REPETITION, 1)
+    model = next((run["model"] for run in runs if not run["judges"]), runs[0]["model"] if runs else "")
+    test, asked = named(item, model)
+    first = Path(runs[0]["bundle"]).name if runs else f"{len(item.stash[_ROWS])}"
+    for run in runs or [{}]:
+        tested = TestedRun(
+            test=redact(test),
+            model=redact(model or asked),
+            attempt=first,
+            result=result,
+            repetition=repetition,
+            judges=run.get("judges", False),
+            usd=run.get("usd"),
+        )
+        row: Row = {"tested": to_builtins(tested)}
+        if run.get("bundle") and (entry := _noted(item.config.rootpath / run["bundle"], tested)):
+            row |= {"run": run, "entry": to_builtins(entry)}
+        yield row
+
+
+def _noted(bundle: Path, tested: TestedRun) -> RunEntry | None:
+    """The run's entry; None if its bundle cannot be read any more. What cannot be written is not worth a test."""
+    key, run_id = bundle.parts[-2:]
+    bundles = Bundles(bundle.parents[2], Provenance(now()))
+    try:
+        entry = bundles.one(key, run_id)
+    except GateError:
+        return None
+    with suppress(GateError):
+        bundles.note_test(entry, tested, now())
+    return entry
+
+
+def named(item: pytest.Item, model: str) -> tuple[str, str]:
+    """The test's id without the parameter that names its model, and what that parameter says; "" without one.
+
+    A parameter names it if its value is the model that answered, or if it is called `model` and its value is part of
+    that model's name, or nothing answered.
+    """
+    names, callspec = [item.name], getattr(item, "callspec", None)
+    asked = ""
+    if callspec is not None:
+        # pytest joins a parameter's id with others' by "-", which ids have, too.
+        ids, values = list(getattr(callspec, "_idlist", ())), callspec.params
+        at = next((at for at, (name, value) in enumerate(values.items()) if _names(name, value, model)), None)
+        if at is not None and len(ids) == len(values):
+            asked = str([*values.values()][at])
+            del ids[at]
+            names = [getattr(item, "originalname", item.name), f"[{'-'.join(map(str, ids))}]" if ids else ""]
+    parent = item.parent.nodeid if item.parent else ""
+    return "::".join(filter(None, (parent, "".join(names)))), asked
+
+
+def _names(name: str, value: object, model: str) -> bool:
+    if not (isinstance(value, str) and value):
+        return False
+    return value == model or (name == "model" and (not model or value in model))
