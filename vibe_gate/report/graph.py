@@ -15,6 +15,7 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
+from vibe_gate.store import RunResult
 
 WIDEST = 32  # characters of a name
 GAP = 2  # columns between boxes
@@ -24,6 +25,11 @@ _LINES = dict(zip(range(1, 16), "│││─┘┐┤─└┌├─┴┬┼",
 
 _KIND, _TREE = 2, 6
 """Columns of the list."""
+
+
+def graph_of(result: RunResult) -> Graph:
+    """The run's graph as it is now: if its process has ended without a seal, nothing in it runs any more."""
+    return result.graph().left() if result.state == "incomplete" else result.graph()
 
 
 def listed(graph: Graph, columns: int) -> list[str]:

@@ -20,6 +20,7 @@ from vibe_gate.domain.event import Node
 from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
+from vibe_gate.report.graph import graph_of
 from vibe_gate.store import RunResult
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     StorageError; IntegrityError: the bundle is not what was sealed.
     """
     summary = result.summary if result.complete else None
-    graph = result.current_graph()
+    graph = graph_of(result)
     own: list[tuple[TimelineEvent, Data]] = []
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
     first = last = 0

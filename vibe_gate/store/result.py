@@ -160,10 +160,6 @@ class RunResult:
         except ValueError as error:
             raise corrupt(self._bundle.path(names.EVENTS), str(error)) from error
 
-    def current_graph(self) -> Graph:
-        """The run's graph as things are: if its process has ended without a seal, nothing in it runs any more."""
-        return self.graph().left() if self.state == "incomplete" else self.graph()
-
     @property
     def metrics(self) -> TurnMetrics:
         """Tokens, USD, milliseconds, tool calls, changed files; None is "not known", as most is until the seal."""

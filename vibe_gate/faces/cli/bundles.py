@@ -38,6 +38,7 @@ from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
 from vibe_gate.faces.cli.team import push, runs_of
 from vibe_gate.git import Repository
+from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, table
 from vibe_gate.store import RunResult
 
@@ -163,7 +164,7 @@ def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
 def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     what = "is still running" if result.state == "running" else "is incomplete: it ended before its verdict"
     text = [f"Run {meant.entry.run_id} {what}; it has no outcome."]
-    for node in result.current_graph().nodes:
+    for node in graph_of(result).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
     if result.state == "incomplete" and "request" in result.about:

@@ -82,7 +82,7 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(result.current_graph(), columns)
+    drawing = draw(picture.graph_of(result), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
     head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
     return [head, "", *(drawing or ["no nodes yet"])]

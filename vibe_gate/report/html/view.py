@@ -20,6 +20,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
+from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
 from vibe_gate.store import FileChange, RunResult
@@ -212,7 +213,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
     """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as of `RunResult`."""
     contents = _PackedContents()
     summary = result.summary if result.complete else None
-    graph = result.current_graph()
+    graph = graph_of(result)
     files = result.files.changed()
     shown = [_file(file, contents) for file in files[:MAX_FILES]]
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
