@@ -124,6 +124,20 @@ def test_a_record_in_the_folder_that_was_written_before_the_commit_names_files_a
     assert hint == "this commit: an Agent Trace record of other says that an agent wrote 1 of 1 file"
 
 
+def test_a_record_that_names_many_commits_is_parsed_once(repo, monkeypatch):
+    parsed: list[bytes] = []
+    read = traces.read_records
+    monkeypatch.setattr(traces, "read_records", lambda parts: parsed.extend(parts) or read(parts))
+    names = repo.git("rev-list", "HEAD").split()
+    related = [{"type": "commit", "revision": name} for name in names]
+    (repo.path / ".agent-trace").mkdir()
+    repo.write(".agent-trace/t.jsonl", json.dumps(record(names[0], metadata={"related": related})))
+    with open_repository(repo.path, repo.environ) as repository:
+        every = Traces(repository)
+        assert [len(every.claims(name, "a.py")) for name in names] == [1, 0]
+    assert len(parsed) == 1
+
+
 def test_hostile_records_are_bounded_and_told_and_hide_no_other(repo, monkeypatch):
     head = repo.git("rev-parse", "HEAD")
     good = record(head)

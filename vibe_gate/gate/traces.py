@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from vibe_gate.domain.agent_trace import (
     LineHashes,
+    RecordTexts,
     TraceClaim,
     TracedFile,
     TraceRecord,
@@ -111,6 +112,7 @@ class Traces:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._of_commits: dict[str, _TracesOfCommit] = {}
+        self._records: dict[bytes, RecordTexts] = {}
 
     def claims(self, commit: str, path: str) -> tuple[TraceClaim, ...]:
         """What the records say of a file at this commit (full id); claims about unknown lines of it are left out."""
@@ -157,18 +159,31 @@ class Traces:
     def _looked_up(self, commit: str) -> _TracesOfCommit:
         note = self._note(commit)
         parents = self._repository.parents(commit) if self._in_folder else []
-        found = [note, _of(self._in_folder.get(commit, ()), commit), *map(self._written_at, parents)]
+        found = [note, self._of(self._in_folder.get(commit, ()), commit), *map(self._written_at, parents)]
         return _TracesOfCommit(tuple(told for one in found for told in one.told), sum(one.unread for one in found))
 
     def _note(self, commit: str) -> _TracesOfCommit:
         if not (note := self._notes.get(commit)):
             return _TracesOfCommit()
         text = self._repository.note_texts([note]).get(note)
-        return _TracesOfCommit(unread=1) if text is None else _of(parts_of(text), commit, "")
+        return _TracesOfCommit(unread=1) if text is None else self._of(parts_of(text), commit, "")
 
     def _written_at(self, parent: str) -> _TracesOfCommit:
         """The records in the folder that were written while HEAD was at this commit."""
-        return _of(self._in_folder.get(parent, ()))
+        return self._of(self._in_folder.get(parent, ()))
+
+    def _of(self, parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
+        """The records in these parts; those with one of these names as their revision are about the commit itself."""
+        found = [self._read(part) for part in parts[-MAX_RECORDS:]]
+        records = [record for one in found for _, record in one.records]
+        told = tuple(_SourcedRecord(record, record.revision in names) for record in records)
+        return _TracesOfCommit(told, sum(len(one.unread) for one in found))
+
+    def _read(self, part: bytes) -> RecordTexts:
+        """The record in this part; one that names several commits is read once."""
+        if part not in self._records:
+            self._records[part] = read_records([part])
+        return self._records[part]
 
     @cached_property
     def _notes(self) -> Mapping[str, str]:
@@ -183,13 +198,6 @@ class Traces:
                 for commit in {name.decode() for name in _REVISION.findall(part)}:
                     by_commit[commit].append(part)
         return by_commit
-
-
-def _of(parts: Sequence[bytes], *names: str) -> _TracesOfCommit:
-    """The records in these parts; those with one of these names as their revision are about the commit itself."""
-    found = read_records(parts[-MAX_RECORDS:])
-    told = tuple(_SourcedRecord(record, record.revision in names) for _, record in found.records)
-    return _TracesOfCommit(told, len(found.unread))
 
 
 def _tails(folder: Path) -> Iterator[bytes]:
