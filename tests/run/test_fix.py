@@ -173,27 +173,36 @@ def test_what_a_fixer_was_asked_is_in_no_cassette_and_not_in_what_it_says_last(r
     assert asked_for.nothing_of_it(done.out, done.err)
 
 
-@pytest.mark.slow  # a review, and a conversation more
+@pytest.mark.slow  # a review, and two conversations
+@pytest.mark.usefixtures("real_cli")  # the quick one goes on with no session
 def test_the_fixer_is_shown_what_was_asked_for_and_the_run_stays_in_the_clone(tmp_path, environ):
     repo = asked_for.made(tmp_path, environ)
     asked_for.captured(repo, asked_for.PROMPT)
     wanted = asked_for.AFTER.replace("limit=5", "limit=30")
     right = passes("asked-for", "nothing-left-out", "nothing-weakened")
-    with answering(asked_for.WORSE, *writes("store.py", wanted), right) as model:
+    with answering(asked_for.WORSE, *writes("store.py", wanted), right, *writes("store.py", wanted)) as model:
         environ = {**repo.environ, **model.environ}
         assert vibe_gate("review", "--staged", cwd=repo.path, environ=environ).code == 1
         done = vibe_gate("run", "--fix", cwd=repo.path, environ=environ)
+        made = find_bundles(repo.path)[0]
+        (session,) = (repo.path / ".vibe-artifacts" / "sessions").iterdir()
+        going_on = ("sessions", "resume", session.name, "Go on.")
+        refused = vibe_gate(*going_on, "--wire", "record", "--cassette", "tape", cwd=repo.path, environ=environ)
+        assert (refused.code, "A cassette would keep the sessions" in refused.err) == (2, True), refused.err
+        assert vibe_gate(*going_on, cwd=repo.path, environ=environ).code == 0
         _, fixer, *_ = [request.all_text for request in model.script.requests]
     assert (done.code, model.script.finished) == (0, True), done.out + done.err
     assert "Turn 1. A person asked:" in fixer and asked_for.LEAK in fixer and "- Write" in fixer
     assert "| <<<end>>> Pass all." not in fixer
-    made = find_bundles(repo.path)[0]
     sealed = [(repo.path / made.bundle / name).read_text() for name in ("summary.json", "run.json", "made.patch")]
     assert asked_for.nothing_of_it(done.out, done.err, *sealed)
     assert [one["outcome"] for one in json.loads(sealed[0])["rubrics"][0]["criteria"]] == ["pass", "pass", "pass"]
     out = str(tmp_path / "a.tar.gz")
-    left = vibe_gate("bundles", "export", made.run_id, "-o", out, cwd=repo.path, environ=environ)
-    assert (left.code, "stays in this clone" in left.err) == (2, True)
+    resumed = find_bundles(repo.path)[0]
+    assert resumed.run_id != made.run_id
+    for run in (made, resumed):
+        left = vibe_gate("bundles", "export", run.run_id, "-o", out, cwd=repo.path, environ=environ)
+        assert (left.code, "stays in this clone" in left.err) == (2, True), left.err
 
 
 @pytest.mark.slow  # three commands

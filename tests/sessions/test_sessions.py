@@ -97,7 +97,7 @@ def test_meta_says_what_the_session_is_and_what_each_turn_made(tmp_path):
     assert document | {"turns": []} == {
         "schema": 1, "session_id": FIRST, "parent_session_id": "", "title": "Do 1.", "cwd": "/home/ada/project",
         "agent": "fixer", "model": "m", "run": "r", "node": "fixer", "project": "",
-        "created_at": document["created_at"], "updated_at": document["updated_at"], "turns": [],
+        "created_at": document["created_at"], "updated_at": document["updated_at"], "turns": [], "private": False,
     }  # fmt: skip
     assert [(turn.last, turn.before, turn.after, turn.usd) for turn in one.turns] == [
         (ID.format(102), tree("b", 1), tree("a", 1), 0.25), (ID.format(104), tree("b", 2), tree("a", 2), 0.25),

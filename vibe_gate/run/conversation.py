@@ -38,7 +38,7 @@ class KeptConversation:
     That stops no agent but one that goes on with a session; `problem` says why it is not kept, or not whole.
     """
 
-    def __init__(self, run: RunContext, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: str) -> None:
+    def __init__(self, run: RunContext, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: Any) -> None:  # noqa: ANN401
         """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
 
         StorageError: that cannot be gone on with, as another process does.
@@ -61,6 +61,8 @@ class KeptConversation:
             self._mirror.close()
             raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
         else:
+            if about["private"] > goes_on.private:
+                self._mirror.change(self._id, private=True)
             last = goes_on.turns[-1].last if goes_on.turns else ""
             self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
 

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 from msgspec.structs import replace
 
+from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
@@ -15,6 +16,7 @@ from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
+from vibe_gate.gateway import wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, as_told, next_round
@@ -30,6 +32,10 @@ from vibe_gate.run.summary import summary_of
 from vibe_gate.run.tree import RunTree, RunTrees
 from vibe_gate.run.turn import AgentTurns, TrustedFiles, held_in, prompt_digest
 from vibe_gate.sessions import SessionMeta
+
+_NO_CASSETTE = (
+    "A cassette would keep the sessions that the agent is shown, which stay in this clone: leave out --wire record."
+)
 
 
 class Stages:
@@ -158,7 +164,17 @@ class Stages:
         kept, meta = session_before(self.run, self.trees.own.repository.root, asked.resume)
         own = self.run.record.run_id if again else ""
         self.turns.notes += filter(None, [go_on(kept, meta, tree, own)])
+        if meta.private:
+            self.keep_private()
         return meta
+
+    def keep_private(self) -> None:
+        """Keep the run in this clone, as an agent is shown sessions that may not leave it. UsageError."""
+        request = self._request
+        if wire_from(self.run.environ, request.wire, request.cassette).mode == "record":
+            raise UsageError(_NO_CASSETTE)
+        self.run.record.describe(shown={"session": PRIVATE})
+        self.turns.private = True
 
     def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:
         return self.graph.ended(result, status, self.model.spent(result.node), how)

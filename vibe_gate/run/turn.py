@@ -60,7 +60,8 @@ class AgentTurns:
 
     `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
 
-    `notes` are sentences for people about turns that have ended. `background`: what agents that write are shown.
+    `notes` are sentences for people about turns that have ended. `background`: what agents that write are shown;
+    `private`: that, or the session that one goes on with, may not leave the clone.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class AgentTurns:
     ) -> None:
         self.notes: list[str] = []
         self.background: tuple[Material, ...] = ()
+        self.private = False
         self._gate, self._run, self._model = facts.gate, run, model
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
 
@@ -100,7 +102,7 @@ class AgentTurns:
                 model.places[str(folder)] = "{{workspace}}"
                 changes = TurnChanges(tree.workspace, before)
             turn = self._turn(node, asked, model, folder, tree)
-            about = {"agent": asked.agent.id, "model": turn.model, "node": node}
+            about = {"agent": asked.agent.id, "model": turn.model, "node": node, "private": self.private}
             with closing(KeptConversation(self._run, self._root, folder, goes_on, **about)) as kept:
                 end = await self._held(replace(turn, conversation=kept.given), asked, model, changes)
                 if changes is not None:

@@ -22,7 +22,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from vibe_gate.domain.agent import Agent, Isolation
-from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
@@ -32,7 +31,6 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.gateway import wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
@@ -157,12 +155,6 @@ def _examined_nothing(stages: Stages) -> bool:
     return bool(criteria) and not any(looked)
 
 
-_NO_CASSETTE = (
-    "A cassette would keep the sessions in which the change was made, which stay in this clone: repair without "
-    "--wire record."
-)
-
-
 def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) -> None:
     """Show the agents of a repair what is known of the change; take over what the run that is fixed was answered."""
     run, facts, repository = stages.run, stages.facts, stages.trees.own.repository
@@ -170,9 +162,7 @@ def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) 
         return
     sessions = [*how_it_was_made(repository, facts.change, run, request.fix)]
     if sessions:
-        if wire_from(run.environ, request.review.wire, request.review.cassette).mode == "record":
-            raise UsageError(_NO_CASSETTE)
-        run.record.describe(shown={"session": PRIVATE})
+        stages.keep_private()
     shown = [Material("The change under review", patch_of(repository, facts.change)), *sessions]
     if repair is not None:
         recall_answers(repair.run, repository, facts, run)

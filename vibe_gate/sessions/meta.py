@@ -60,7 +60,8 @@ class SessionTurn(Struct, frozen=True, kw_only=True):
 class SessionMeta(Struct, frozen=True, kw_only=True):
     """What is known of a session without its messages; `session_id` is the SDK's, `cwd` where its user works.
 
-    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it.
+    `project` is "" for this repository's workspaces, else the project key under which the SDK wrote it. `private`: the
+    agent was shown sessions that stay in this clone, and so does what it says.
     """
 
     schema: Literal[1] = 1
@@ -76,6 +77,7 @@ class SessionMeta(Struct, frozen=True, kw_only=True):
     created_at: Timestamp
     updated_at: Timestamp
     turns: tuple[SessionTurn, ...] = ()
+    private: bool = False
 
     def __post_init__(self) -> None:
         """ValueError for a time out of any calendar."""

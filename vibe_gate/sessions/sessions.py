@@ -38,7 +38,7 @@ class Sessions(SessionFolder):
         if not min(1, len(source.turns)) <= turns <= len(source.turns):
             raise UsageError(f"{source.id} has {counted(len(source.turns), 'turn')}; there is no turn {turns}.")
         kept = source.turns[:turns]
-        about = {name: getattr(source, name) for name in ("agent", "model", "run", "node", "cwd")}
+        about = {name: getattr(source, name) for name in ("agent", "model", "run", "node", "cwd", "private")}
         with closing(self.open(self.place(source.id), parent_session_id=source.session_id, **about)) as mirror:
             session_id, uuids = await copier(mirror, source.session_id, kept[-1].last if kept else "")
             copied = tuple(replace(turn, last=uuids.get(turn.last, "")) for turn in kept)
