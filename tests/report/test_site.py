@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from lxml import html
+from msgspec.structs import replace
 from summaries import HEAD, criterion, finding, rubric, summary
 from written_runs import ATTACK
 
@@ -16,9 +17,10 @@ from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import AgentAuthored, CacheUse, Cost, Summary
+from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify import Verification
-from vibe_gate.report.run_figures import packed, run_figures, unpacked
+from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.site.runs import spans
 from vibe_gate.report.statistics import statistics
@@ -37,17 +39,17 @@ def site_of(*made: tuple[RunEntry, Summary], labels: Sequence[Label] = (), **mor
     figures = {run.run_id: run_figures(told) for run, told in made}
     runs = sorted((run for run, _ in made), reverse=True)
     total = statistics(runs, {}, lambda run: figures[run.run_id], labels)
-    shown = (SiteRun(run, figures[run.run_id], more.get("title", "")) for run in runs)
-    more.pop("title", None)
+    title, people = more.pop("title", ""), more.pop("people", {})
+    shown = (SiteRun(run, figures[run.run_id], title, person=people.get(run.run_id, "")) for run in runs)
     return Site(tuple(shown), total, tuple(labels), **more)
 
 
-def failed(mark: str = MARK, **more: Any) -> Summary:
+def failed(mark: str = MARK, agent: str = "Claude Code", **more: Any) -> Summary:
     found = finding(criterion="types", fingerprint=mark, **more)
     bad = criterion("types", "fail", kind="judge")
     return summary(
         rubrics=(rubric(bad, outcome="fail"),), findings=(found,),
-        agent_authored=AgentAuthored(decision=True, hints=("trailer Co-Authored-By: Claude Code",)),
+        agent_authored=AgentAuthored(decision=True, hints=(f"trailer Co-Authored-By: {agent}",)),
         cost=Cost(usd=0.25, basis="known", by_model={"a-model": 0.25}), cache=CacheUse(hits=1, misses=3),
     )  # fmt: skip
 
@@ -89,7 +91,11 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert "#from=2026-10-07&to=2026-10-07&outcome=fail" in links
     assert "#from=2026-10-07&to=2026-10-07&model=a-model" in links
     assert "#agent=Claude%20Code&outcome=fail" in links
-    assert "1 of 4 answers (25%) from earlier runs." in page.text_content()
+    told = [part.text_content() for part in page.xpath("//p[@class='sentence']")]
+    assert told == [
+        "Most was spent on 2026-10-05: $0.5000, of it on one run: $0.5000.",
+        "1 of 4 answers (25%) from earlier runs, in 1 run.",
+    ]  # fmt: skip
     ticks = page.xpath("//figure[@id='runs-over-time']//text[contains(@class, 'tick end')]")
     assert [tick.text for tick in ticks] == ["0", None, "1"]
 
@@ -125,6 +131,76 @@ def test_calibration_has_intervals_of_labels_and_of_cases():
     page = page_of(site_of(*BOTH, labels=[label(right=True)], baselines=(measured,)))
     for name, shown in (("precision", "100%"), ("recall", "100%"), ("false-blocks", "0%")):
         assert table_of(page, name)[1][:3] == ["quality/types", "0 of 1" if name == "false-blocks" else "1 of 1", shown]
+
+
+def test_sentences_name_what_stands_out_and_lead_there():
+    other = failed(agent="Codex")
+    made = []
+    for number in range(6):
+        for told, outcome, at in (
+            (failed(), "pass" if number else "fail", 0),
+            (other, "fail", 1),
+            (failed(), "pass", 28),
+        ):
+            took = 30_000 if at < 28 else 60_000
+            cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
+            run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
+            made.append((replace(run, run_id=f"{run.run_id[:-1]}{number}"), told))
+    badge = TrustBadge(state="calibrated", sentence="0 of 9 clean blocked", blocks=False, clean=9, needed=78)
+    site = site_of(*made, labels=[label(right=False)], judges={("quality", "types"): badge})
+    page = page_of(site)
+    told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
+    assert "Wrong most often: quality/types, 1 of 1 finding that people labelled." in told
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%)." in told
+    assert "60.0 s from 2026-10-27 to 2026-11-02, 30.0 s from 2026-09-29 to 2026-10-05: 100% slower." in told
+    links = page.xpath("//p[@class='sentence']//a/@href")
+    assert "#criterion=quality%2Ftypes&said=wrong" in links
+    assert "#agent=Codex&outcome=fail" in links
+    assert "#from=2026-10-27&to=2026-11-02&workflow=review" in links
+    assert table_of(page, "files")[1] == ["a.py", "7 of 18 failed", "7", "11"]
+    assert "#path=a.py&outcome=fail" in page.xpath("//figure[@id='files']//td//a/@href")
+    assert table_of(page, "judges")[1] == [
+        "quality/types",
+        "only advises, for 69 more clean answers",
+        "",
+        "0 of 9 clean blocked",
+    ]
+
+
+def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
+    passed = failed(waiver="overridden by Bo until 2027-01-01: agreed")
+    other = failed("f" * 16)
+    runs = ((entry(0), failed()), (entry(1), passed), (entry(2), passed), (entry(3), other))
+    page = page_of(
+        site_of(*runs, labels=[label(right=False, finding="f" * 16, reason="no", by="Ada <ada@example.org>")])
+    )
+    parts = page.xpath("//section[@id='said']/details")
+    assert [(part.get("id"), part.get("open") is not None) for part in parts] == [
+        ("said-let-pass", True),
+        ("said-wrong", False),
+    ]
+    rows = [[cell.text_content() for cell in part.xpath(".//tbody/tr/td")] for part in parts]
+    assert rows == [
+        ["2026-10-06", "quality/types", "src/a.py", "overridden", "Bo until 2027-01-01: agreed", runs[1][0].run_id],
+        ["2026-10-05", "quality/types", "src/a.py", "wrong", "Ada: no", runs[3][0].run_id],
+    ]
+    assert page.xpath("//section[@id='said']//a/@href")[0] == f"#run={runs[1][0].run_id}"
+
+
+def test_runs_are_listed_with_the_author_of_their_commit():
+    people = {"human": (), "agent": ("Codex",), "agent ": ()}
+    runs = [SiteRun(entry(at, author=kind.strip()), RunFigures(agents=agents), person="Ada\u202e")
+            for at, (kind, agents) in enumerate(people.items())]  # fmt: skip
+    site = Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda run: None))
+    assert [run.by for run in runs] == ["Ada\\u202e", "Ada\\u202e, Codex", "Ada\\u202e, agent"]
+    page = page_of(site)
+    assert [row[2].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [run.by for run in runs]
+    data = json.loads(page.xpath("//script[@id='data']")[0].text)
+    assert (data["people"], data["workflows"], [run[17:19] for run in data["runs"]]) == (
+        ["Ada\\u202e"],
+        ["review"],
+        [[0, 0]] * 3,
+    )
 
 
 def test_commits_that_were_never_reviewed_stand_open():

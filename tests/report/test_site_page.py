@@ -37,9 +37,11 @@ def small(attack: str = "") -> Site:
     )
     model = f"m{attack}"
     odd = (entry(33, cost_usd=1.0, author="agent"), summary(cost=Cost(usd=1.0, basis="known", by_model={model: 1.0})))
+    paths = ("src/pay/a.py", "docs/a.md")
+    late = entry(40, outcome="fail", author="agent", cost_usd=0.25, duration_ms=3_000, paths=paths)
     return site_of(
-        *BOTH, odd, *runs, (entry(40, outcome="fail", author="agent", cost_usd=0.25), failed("f" * 16)),
-        labels=[label(right=False)], title=f"a title{attack}", commits="HEAD",
+        *BOTH, odd, *runs, (late, failed("f" * 16)), labels=[label(right=False)], title=f"a title{attack}",
+        commits="HEAD", people={late.run_id: f"Ada{attack}"},
         coverage=Verification(commits, "", "", strict=False),
     )  # fmt: skip
 
@@ -170,9 +172,44 @@ def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page,
     tab.goto(pages["small"])
     static = [row.inner_text() for row in tab.locator("#list tbody tr").all()]
     tab.emulate_media(media="print")
-    expect(tab.locator("#tools")).to_be_hidden()
+    expect(tab.get_by_label("Filter runs")).to_be_hidden()
+    expect(tab.locator(".told")).to_be_visible()
     expect(tab.locator("#runs-over-time svg")).to_be_visible()
     assert len(static) == 33
+    tab.goto(pages["many"])
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.locator("#list tbody tr").count() == 1_000
+    assert tab.locator("#list + div").inner_text() == "9,000 more"
+
+
+def test_filters_join_and_what_they_leave_is_added_up(tab: Page, pages: dict[str, str]) -> None:
+    tab.goto(pages["small"])
+    tab.get_by_label("Person").select_option("Ada")
+    tab.get_by_label("File or folder").fill("src/pay")
+    tab.get_by_label("Outcome", exact=True).select_option("fail")
+    expect(tab.locator(".told")).to_have_text(
+        "1 of 33 runs: 1 fail · $0.2500 (a-model $0.2500) · median 3.0 s of 1 that cost anything"
+    )
+    assert column(tab, 3) == ["Ada, Claude Code"]
+    assert tab.evaluate("location.hash") == "#outcome=fail&person=Ada&path=src%2Fpay"
+    tab.get_by_role("button", name="all runs").click()
+    tab.get_by_label("Filter runs").fill("ada src/pay/ fail")
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail")
+    tab.get_by_role("button", name="all runs").click()
+    tab.get_by_label("Period").select_option("that week: 2026-11-09 to 2026-11-15")
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail")
+    tab.reload()
+    expect(tab.get_by_label("Period")).to_have_value("2026-11-09..2026-11-15")
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(tab: Page, pages: dict[str, str]) -> None:
+    tab.set_viewport_size({"width": 400, "height": 800})
+    for name in ("small", "hostile"):
+        tab.goto(pages[name])
+        assert tab.evaluate("document.documentElement.scrollWidth") == 400
+    tab.goto(pages["small"])
+    box = tab.locator("#list tbody tr").first.bounding_box()
+    assert box is not None and box["height"] < 130
 
 
 def test_a_row_is_the_same_with_scripts_and_without(browser: Browser, tab: Page, pages: dict[str, str]) -> None:

@@ -14,14 +14,14 @@ from vibe_gate.report import queries
 OTHER = ""
 """In `usd_by_rubric`: agents, and judges whose answers did not count."""
 
-FORM = 1
+FORM = 2
 """Of the extract: another number for another meaning, so that what is kept of the old one is made anew."""
 
 
 class FoundFinding(Struct, frozen=True, array_like=True):
     """A finding. `sources` and `advises`: RUBRIC/CRITERION that fail with it, and that would have blocked by it.
 
-    `state`: "overridden", "suppressed", "refuted" or "kept".
+    `state`: "overridden", "suppressed", "refuted" or "kept"; `waiver`: who let it pass, until when and why, or "".
     """
 
     fingerprint: str
@@ -30,6 +30,7 @@ class FoundFinding(Struct, frozen=True, array_like=True):
     sources: tuple[str, ...]
     advises: tuple[str, ...]
     state: str
+    waiver: str = ""
 
 
 class RunFigures(Struct, frozen=True, array_like=True):
@@ -96,8 +97,11 @@ def _findings(summary: Summary) -> tuple[FoundFinding, ...]:
             for rubric, criterion in queries.sources(one, summary)
             if criterion.would_block is True and one.level == "warning"
         )
-        state = queries.waiver(one).partition(" ")[0] or ("refuted" if one.is_refuted else "kept")
-        found.append(FoundFinding(one.fingerprint, one.criterion, one.path, tuple(sources), tuple(advises), state))
+        waiver = queries.waiver(one)
+        state = waiver.partition(" ")[0] or ("refuted" if one.is_refuted else "kept")
+        found.append(
+            FoundFinding(one.fingerprint, one.criterion, one.path, tuple(sources), tuple(advises), state, waiver)
+        )
     return tuple(found)
 
 

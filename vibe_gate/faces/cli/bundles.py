@@ -44,8 +44,8 @@ from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log")
-_NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--format=%H %s", "--stdin")
-_LATEST = (*_LOG, "--max-count=1000", "--format=tree-%T %s", "--reflog", "HEAD", "--")
+_NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--stdin")
+_LATEST = (*_LOG, "--max-count=1000", "--reflog", "HEAD", "--")
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -85,10 +85,20 @@ def _emit_table(lines: Sequence[str], legend: Sequence[str], width: int, environ
 
 def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
     """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long ago."""
+    return _of_commits(runs, "%s")
+
+
+def people_of(runs: Sequence[RunEntry]) -> dict[str, str]:
+    """By key, the names of the authors of these commits."""
+    return _of_commits(runs, "%aN")
+
+
+def _of_commits(runs: Sequence[RunEntry], form: str) -> dict[str, str]:
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
-    titles = _log(_NAMED, "".join(f"{key}\n" for key in commits))
-    return titles if commits == keys else titles | _log(_LATEST)
+    found = _log((*_NAMED, f"--format=%H {form}"), "".join(f"{key}\n" for key in commits))
+    latest = (*_LATEST[:-1], f"--format=tree-%T {form}", "--")
+    return found if commits == keys else found | _log(latest)
 
 
 def _log(argv: Sequence[str], asked: str = "") -> dict[str, str]:

@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry, Wanted
-from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.authors import page_of, round_before
-from vibe_gate.faces.cli.bundles import titles_of
+from vibe_gate.faces.cli.bundles import people_of, titles_of
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
 from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
+from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
 from vibe_gate.report import listing
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import has_figures, statistics
+from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.store.pages import PagesFolder
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 PAGES = 100
 """Pages of runs that one call writes: each takes some ten milliseconds, and 200 KB."""
 
-COMMITS = 100
+COMMITS = 200
 """So many steps back from HEAD commits are verified without a range: each costs a diff."""
 
 WITH_PAGES = ("sealed", "incomplete")
@@ -131,11 +133,12 @@ def _site(
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
         known = {entry.place: entry for entry in bundles.runs()}
-    titles = titles_of(entries)
+    titles, people = titles_of(entries), people_of(entries)
     with stored.repository() as repository:
         labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
         coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
-        baselines = () if repository is None else _baselines(repository)
+        gate = None if repository is None else _gate(repository)
+        judges = {} if gate is None or repository is None else _judges(gate, repository, environ)
     for sentence in told:
         complain(f"vibe-gate: {safe(sentence)}")
     with figures_of(bundles) as figures:
@@ -146,13 +149,15 @@ def _site(
                 listing.title(entry, titles),
                 folder.page_of(entry),
                 bundles.tested(entry) if entry.state == "sealed" else None,
+                people.get(entry.key, ""),
             )
             for entry in entries
         ]
         total = statistics(entries, known, figures, labels, args.since)
     only = [f"since {args.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)"] if args.since else []
     only += [f"paths {safe(args.path)}"] if args.path else []
-    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only))
+    baselines = gate.baselines if gate else ()
+    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only), judges=judges)
 
 
 def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:
@@ -178,8 +183,12 @@ def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, s
     return found, "HEAD" if span.startswith(EMPTY_TREE) else span
 
 
-def _baselines(repository: Repository) -> tuple[Baseline, ...]:
+def _gate(repository: Repository) -> Gate | None:
     with suppress(GateError):  # definitions that do not parse, which a review tells of
-        gate = standing_gate(repository)
-        return () if gate is None else gate.baselines
-    return ()
+        return standing_gate(repository)
+    return None
+
+
+def _judges(gate: Gate, repository: Repository, environ: Mapping[str, str]) -> Badges:
+    """What a review here goes by: the labels of this clone alone."""
+    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(environ))

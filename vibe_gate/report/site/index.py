@@ -12,7 +12,7 @@ from vibe_gate.report import listing, svg
 from vibe_gate.report.html import site_page
 from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
-from vibe_gate.report.site import tests
+from vibe_gate.report.site import said, tests
 from vibe_gate.report.site.pictures import pictures
 from vibe_gate.report.site.runs import Site, SiteRun, cut, document
 from vibe_gate.report.svg import Bar, Part, Series
@@ -25,8 +25,14 @@ MOST_STATIC = 300
 MOST_COMMITS = 1_000
 """Commits that are listed one by one: as many as `verify` takes."""
 
-MOST_OPEN = 10
+MOST_OPEN = 30
 """Commits that stand open: more would hide the runs below."""
+
+MOST_WHY = 240
+"""Characters of the reason for a status: ours, with what a person wrote of an override."""
+
+NEVER = ("missing", "bypassed")
+"""Statuses of commits that nobody reviewed."""
 
 STATUS_STYLES = {
     "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
@@ -48,6 +54,7 @@ def _title(site: Site) -> str:
 def _of_all_runs(site: Site) -> Iterator[Html]:
     yield tag("section", tag("h2", "Pictures"), tag("div", *pictures(site), class_="pictures"), id="pictures")
     yield from _coverage(site)
+    yield from said.section(site)
 
 
 def _top(site: Site) -> Html:
@@ -67,9 +74,10 @@ def _top(site: Site) -> Html:
         ("only", cut(site.only)),
         ("not counted", ", ".join(f"{number:,} {state}" for state, number in total.not_counted.items())),
     ]
+    is_said = not site.is_session and any(word != "no word yet" for word in site.words.values())
     there = (
         ("pictures", "Pictures", not site.is_session), ("commits", "Commits", site.coverage),
-        ("tests", "Tests", site.names), ("runs", "Runs", True),
+        ("said", "What people said", is_said), ("tests", "Tests", site.names), ("runs", "Runs", True),
     )  # fmt: skip
     places = (tag("a", name, href=f"#{at}") for at, name, is_there in there if is_there)
     return tag(
@@ -91,11 +99,15 @@ def _coverage(site: Site) -> Iterator[Html]:
     bar = Bar(site.commits, tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words))
     good = sum(counts[word] for word in GOOD)
     told = f"{good:,} of {counted(len(found.commits), 'commit')} are reviewed, as vibe-gate verify tells."
+    if never := sum(counts[word] for word in NEVER):
+        told += f" {never:,} were never reviewed."
+    if site.commits.startswith("HEAD~"):
+        told += " Older ones: --commits RANGE."
     lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
-    about = joined([tag("p", told, class_="none"), svg.legend(series)])
+    about = joined([tag("p", told, class_="sentence"), svg.legend(series)])
     parts = [svg.figure("coverage", "Commits", svg.rows([bar], series), about, ("Status", "Commits"), lines)]
     runs = {run.entry.run_id for run in site.runs}
-    for word in sorted(words, key=lambda word: (word in GOOD, word)):
+    for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
         parts.append(_commits(word, found, runs))
     yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
 
@@ -107,13 +119,13 @@ def _commits(word: str, found: Verification, runs: set[str]) -> Html:
     listed = table(("Commit", "Title", "Why", "Run"), lines, class_="commits")
     head = tag("summary", f"{word}: {len(own):,}")
     return tag(
-        "details", head, listed, id=f"commits-{word}", open="" if word not in GOOD and len(own) <= MOST_OPEN else None
+        "details", head, listed, id=f"commits-{word}", open="" if word in NEVER and len(own) <= MOST_OPEN else None
     )
 
 
 def _commit(identity: ChangeIdentity, status: CommitStatus, runs: set[str]) -> Html:
     run = status.found.run_id if status.found else ""
-    why = "" if status.why == status.status else cut(status.why)
+    why = "" if status.why == status.status else cut(status.why, MOST_WHY)
     leads = svg.linked(run, f"#run={run}") if run in runs else cut(run)
     return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), why, leads))
 
@@ -143,10 +155,9 @@ def _run(run: SiteRun) -> Html:
         joined(tag("span", cut(word), class_=f"badge {cut(word)}") for word in words),
     ]
     if entry.outcome:
-        by = ", ".join(map(cut, (entry.author, *run.figures.agents)))
         lines = f"{counted(entry.files, 'file')} +{entry.added:,} −{entry.deleted:,}"
         figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", f"{entry.duration_ms / 1000:,.1f}")
-        cells += [by, change, lines, *figures]
+        cells += [run.by, change, lines, *figures]
     else:
         cells += ["", change, "", "", "", ""]
     return row((*cells, name))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from urllib.parse import quote
+
+from msgspec import UNSET
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import feedback, listing, svg
-from vibe_gate.report.markup import Html, joined, row, tag
-from vibe_gate.report.site.runs import DaySpan, Site, cut
+from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
@@ -24,6 +27,9 @@ MOST_ROWS = 12
 MOST_LINES = 100
 """Rows of a table of figures."""
 
+FEWEST = 5
+"""Runs of which a sentence compares the share or the median."""
+
 _AUTHORS = {"agent": "agents", "human": "people"}
 
 _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
@@ -34,7 +40,7 @@ def pictures(site: Site) -> Iterator[Html]:
     if site.spans:
         yield outcomes(site)
         yield from filter(None, (spending(site), seconds(site), reuse(site)))
-    yield from filter(None, (criteria(site), authors(site), *calibration(site)))
+    yield from filter(None, (criteria(site), authors(site), files(site), judges(site), *calibration(site)))
 
 
 def outcomes(site: Site) -> Html:
@@ -70,11 +76,25 @@ def spending(site: Site) -> Html | None:
     if any(parts[-1][0] for _, parts in rows):
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
-    return _over_time("usd-over-time", f"US dollars by model, {site.unit}", series, rows, _dollars, ".4f")
+    title = f"US dollars by model, {site.unit}"
+    return _over_time("usd-over-time", title, series, rows, _dollars, ".4f", _dearest(site))
+
+
+def _dearest(site: Site) -> Html | None:
+    """The day on which most was spent, and its dearest run."""
+    by_day = site.total.usd_by_day
+    day = max(by_day, key=lambda day: (by_day[day], day))
+    run = max((run for run in site.runs if run.entry.created_at[:10] == day), key=lambda run: run.entry.cost_usd)
+    spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
+    dearest = tag("a", f"one run: ${run.entry.cost_usd:,.4f}", href=_link(run=run.entry.run_id))
+    return joined(["Most was spent on ", spent, ", of it on ", dearest, "."])
 
 
 def seconds(site: Site) -> Html | None:
-    """How long reviews took: the median and the slowest tenth of those that asked a model, the median of the others."""
+    """How long reviews took: the median and the slowest tenth of those that asked a model, the median of the others.
+
+    Of other workflows the agents would count, too.
+    """
     series = [
         Series("asked a model: median", "s0"),
         Series("slowest tenth", "s1"),
@@ -82,20 +102,44 @@ def seconds(site: Site) -> Html | None:
     ]
     bars, lines = [], []
     for span, runs in site.by_span.items():
-        ended = [run.entry for run in runs if run.entry.state == "sealed"]
+        ended = [run.entry for run in runs if _is_review(run)]
         asked = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis != "none"]
         others = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis == "none"]
         values = [_quantile(asked, 0.5), _quantile(asked, 0.9), _quantile(others, 0.5)]
         shown = ["" if value is None else f"{value:,.1f} s" for value in values]
         parts = [None if value is None else Part(value, text) for value, text in zip(values, shown, strict=True)]
-        bars.append(Bar(span.name, tuple(parts), "", span.link))
+        link = _link(span, workflow="review")
+        bars.append(Bar(span.name, tuple(parts), "", link))
         if ended:
-            lines.append(row((svg.linked(str(span.first), span.link), *shown)))
+            lines.append(row((svg.linked(str(span.first), link), *shown)))
     if not lines:
         return None
     drawn = svg.lines(bars, series, lambda value: f"{value:,g} s")
     heads = ("From", *(one.name for one in series))
-    return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, svg.legend(series), heads, lines)
+    about = joined([_sentence(_pace(site)), svg.legend(series)])
+    return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, about, heads, lines)
+
+
+def _is_review(run: SiteRun) -> bool:
+    return run.entry.state == "sealed" and run.entry.workflow == "review"
+
+
+def _pace(site: Site) -> Html | None:
+    """The newest week's median beside that of four weeks earlier; None if either has few reviews that asked a model."""
+    last = site.days[-1]
+    weeks = [DaySpan(last - timedelta(ago + 6), last - timedelta(ago), "") for ago in (0, 28)]
+    asked: list[list[float]] = []
+    for week in weeks:
+        first, end = str(week.first), str(week.last)
+        runs = (run.entry for run in site.runs if _is_review(run) and first <= run.entry.created_at[:10] <= end)
+        asked.append([entry.duration_ms / 1000 for entry in runs if entry.cost_basis != "none"])
+    if min(map(len, asked)) < FEWEST:
+        return None
+    now, then = map(statistics.median, asked)
+    change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
+    shown = [tag("a", f"{week.first} to {week.last}", href=_link(week, workflow="review")) for week in weeks]
+    told: list[str] = [f"Median of those that asked a model: {now:,.1f} s from ", shown[0], f", {then:,.1f} s from "]
+    return joined([*told, shown[1], f": {change}."])
 
 
 def reuse(site: Site) -> Html | None:
@@ -110,7 +154,12 @@ def reuse(site: Site) -> Html | None:
     total = site.total
     share = total.hits / (total.hits + total.misses)
     saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
-    told = f"{total.hits:,} of {counted(total.hits + total.misses, 'answer')} ({share:.0%}) from earlier runs{saved}."
+    using = sum(run.figures.hits > 0 for run in site.runs)
+    answers = counted(total.hits + total.misses, "answer")
+    told = joined([
+        f"{total.hits:,} of {answers} ({share:.0%}) from earlier runs, in ",
+        tag("a", counted(using, "run"), href="#reused=1"), f"{saved}.",
+    ])  # fmt: skip
     return _over_time("reuse", f"Answers used again, {site.unit}", series, rows, _count, told=told)
 
 
@@ -128,7 +177,16 @@ def criteria(site: Site) -> Html | None:
          [(words[word], _link(criterion=name, said=word)) for word in feedback.WORDS])
         for name, words in most
     ]  # fmt: skip
-    return _by_row("findings", "Findings by criterion, and what people said", ("Criterion", "Found"), series, rows)
+    title = "Findings by criterion, and what people said"
+    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _wrong(*most[0]))
+
+
+def _wrong(name: str, words: Counter[str]) -> Html | None:
+    if not words["wrong"]:
+        return None
+    number = f"{words['wrong']:,} of {counted(words['right'] + words['accepted'] + words['wrong'], 'finding')}"
+    link = tag("a", number, href=_link(criterion=name, said="wrong"))
+    return joined([f"Wrong most often: {cut(name)}, ", link, " that people labelled."])
 
 
 def authors(site: Site) -> Html | None:
@@ -144,7 +202,54 @@ def authors(site: Site) -> Html | None:
          [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
         for name, one, link in every
     ]  # fmt: skip
-    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows)
+    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows, _most_failed(total.agents))
+
+
+def _most_failed(agents: Mapping[str, AuthorRuns]) -> Html | None:
+    """Of several agents that with the greatest share of failed runs."""
+    known = {name: one for name, one in agents.items() if one.runs >= FEWEST}
+    if len(known) < 2:
+        return None
+    name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
+    number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
+    return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%})."])
+
+
+def files(site: Site) -> Html | None:
+    """The files that most failed runs change."""
+    runs, failed = Counter[str](), Counter[str]()
+    for run in site.runs:
+        runs.update({*run.entry.paths[:MOST_PATHS]})
+        failed.update({*run.entry.paths[:MOST_PATHS]} if run.entry.outcome == "fail" else ())
+    if not failed:
+        return None
+    series = [Series("failed", "fail"), Series("others", "s7")]
+    rows = []
+    for path, number in sorted(failed.items(), key=lambda item: (-item[1], item[0]))[:MOST_LINES]:
+        link = _link(path=path)
+        parts = [(number, f"{link}&outcome=fail"), (runs[path] - number, link)]
+        rows.append((cut(path), f"{number:,} of {runs[path]:,} failed", link, parts))
+    return _by_row("files", "Files that failed runs change", ("File", "Runs"), series, rows)
+
+
+def judges(site: Site) -> Html | None:
+    """Whether each question's fail blocks, and what is known of its judge: a table alone."""
+    if not site.judges:
+        return None
+    lines = []
+    for (rubric, criterion), badge in site.judges.items():
+        name = f"{rubric}/{criterion}"
+        needs = "" if badge.needed is UNSET else f", for {counted(badge.needed - badge.clean, 'more clean answer')}"
+        blocks = "blocks" if badge.blocks else f"only advises{needs}"
+        found = (
+            ""
+            if badge.recall is UNSET
+            else f"{badge.recall.value:.0%} ({badge.recall.low:.0%} to {badge.recall.high:.0%})"
+        )
+        lines.append(row((svg.linked(cut(name), _link(criterion=name)), blocks, found, badge.sentence)))
+    caption = tag("figcaption", tag("h3", "What the fail of a question does, and what is known of its judge"))
+    listed = table(("Criterion", "Its fail", "Defects found, 95 %", "Known"), lines, class_="figures")
+    return tag("figure", caption, listed, id="judges", aria_label="What the fail of a question does")
 
 
 def calibration(site: Site) -> Iterator[Html]:
@@ -183,7 +288,7 @@ def _over_time(
     rows: Sequence[tuple[DaySpan, Sequence[tuple[float, str]]]],
     tick: Callable[[float], str],
     form: str = ",.0f",
-    told: str = "",
+    told: Html | None = None,
 ) -> Html:
     bars, lines = [], []
     for span, parts in rows:
@@ -193,7 +298,7 @@ def _over_time(
         if any(value for value, _ in parts):
             cells = (svg.linked(text, link) if value else "" for text, (value, link) in zip(shown, parts, strict=True))
             lines.append(row((svg.linked(str(span.first), span.link), *cells)))
-    about = joined([tag("p", told, class_="none") if told else None, svg.legend(series)])
+    about = joined([_sentence(told), svg.legend(series)])
     heads = ("From", *(one.name for one in series))
     return svg.figure(name, title, svg.columns(bars, series, tick), about, heads, lines)
 
@@ -204,6 +309,7 @@ def _by_row(
     heads: tuple[str, str],
     series: Sequence[Series],
     rows: Sequence[tuple[str, str, str, Sequence[tuple[int, str]]]],
+    told: Html | None = None,
 ) -> Html:
     bars, lines = [], []
     for of, shown, link, parts in rows[:MOST_LINES]:
@@ -212,7 +318,8 @@ def _by_row(
         cells = (svg.linked(f"{value:,}", leads) if value else "" for value, leads in parts)
         lines.append(row((svg.linked(of, link), shown, *cells)))
     more = len(rows) - MOST_ROWS
-    about = joined([svg.legend(series), tag("p", f"and {more:,} more", class_="none") if more > 0 else None])
+    rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
+    about = joined([_sentence(told), svg.legend(series), rest])
     drawn = svg.rows(bars[:MOST_ROWS], series)
     return svg.figure(name, title, drawn, about, (*heads, *(one.name for one in series)), lines)
 
@@ -220,6 +327,10 @@ def _by_row(
 def _count(value: float) -> str:
     """No tick between 0 and 1: there is no half a run."""
     return f"{value:,.0f}" if value.is_integer() else ""
+
+
+def _sentence(told: Html | None) -> Html | None:
+    return tag("p", told, class_="sentence") if told else None
 
 
 def _dollars(value: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +16,7 @@ from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
+from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.verify import Verification
 from vibe_gate.report import feedback, listing
 from vibe_gate.report.run_figures import RunFigures
@@ -25,13 +28,17 @@ MOST_SPANS = 62
 MOST_TEXT = 120
 """Characters of a title or a name of others in the table."""
 
+MOST_PATHS = 100
+"""Changed files of a run by which it is found."""
+
 
 MOST_NAME = 300
 """Characters of a test's id."""
 
 
 class SiteRun(Struct, frozen=True):
-    """A run. `title` is its commit's, `page` the address of its page from the index; "" if there is none.
+    """A run. `title` and `person`, the author's name, are its commit's, `page` is the address of its page from the
+    index; "" if there is none.
 
     `tested`: what it was for a test; None if it was no test's.
     """
@@ -41,6 +48,7 @@ class SiteRun(Struct, frozen=True):
     title: str = ""
     page: str = ""
     tested: TestedRun | None = None
+    person: str = ""
 
     @property
     def shown_title(self) -> str:
@@ -49,11 +57,20 @@ class SiteRun(Struct, frozen=True):
             return self.title
         return self.tested.test + (f", {self.tested.repetition}" if self.tested.repetition > 1 else "")
 
+    @property
+    def by(self) -> str:
+        """Who wrote the change, as a list shows it: the commit's author and the agents that its signs name."""
+        if not self.entry.outcome:
+            return ""
+        kind = "" if self.person and (self.figures.agents or self.entry.author == "human") else self.entry.author
+        return ", ".join(map(cut, filter(None, (self.person, kind, *self.figures.agents))))
+
 
 class Site(Struct, frozen=True, dict=True):
     """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
 
     `coverage`: of the commits that `commits` names; None if there are none. `only`: how the runs were chosen, as text.
+    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their fails block.
     `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests, and nothing else;
     `replayed`: its costs are those of when it was recorded.
     """
@@ -68,6 +85,7 @@ class Site(Struct, frozen=True, dict=True):
     without_runs: tuple[TestedRun, ...] = ()
     is_session: bool = False
     replayed: bool = False
+    judges: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -84,13 +102,16 @@ class Site(Struct, frozen=True, dict=True):
     def words(self) -> dict[tuple[str, str], str]:
         """What people said of each finding, by RUBRIC/CRITERION and fingerprint."""
         states: dict[tuple[str, str], str] = {}
-        labels = list(self.labels)
         for run in self.runs:
-            labels += run.figures.labels
             for finding in run.figures.findings:
                 for source in finding.sources:
                     states.setdefault((source, finding.fingerprint), finding.state)
-        return feedback.words(states, labels)
+        return feedback.words(states, self.all_labels)
+
+    @property
+    def all_labels(self) -> list[Label]:
+        """Those of the clone, and those of the forge that the runs' summaries have."""
+        return [*self.labels, *(label for run in self.runs for label in run.figures.labels)]
 
     @cached_property
     def days(self) -> list[date]:
@@ -164,7 +185,8 @@ def spans(first: date, last: date) -> list[DaySpan]:
 def document(site: Site) -> dict[str, Any]:
     """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand once, numbers for them
     in the runs."""
-    names: dict[str, dict[str, int]] = {"agents": {}, "models": {}, "criteria": {}, "tests": {}}
+    kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
+    names: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
 
     def number(kind: str, name: str) -> int:
         return names[kind].setdefault(name, len(names[kind]))
@@ -187,7 +209,10 @@ def document(site: Site) -> dict[str, Any]:
                 entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
                 [number("agents", name) for name in figures.agents],
                 [(number("models", name), round(usd, 6)) for name, usd in figures.usd_by_model.items()],
-                list(found), figures.hits, figures.misses, *tested,
+                list(found), figures.hits, figures.misses,
+                number("workflows", entry.workflow) if entry.workflow else -1,
+                number("people", run.person) if run.person else -1,
+                [number("paths", path) for path in entry.paths[:MOST_PATHS]], *tested,
             )
         )  # fmt: skip
     return {kind: [name if kind == "tests" else cut(name) for name in known]

@@ -1,7 +1,8 @@
 // Which runs of a site are listed, and in which order, as the part of the address after "#":
-// outcome=fail&author=agent&agent=NAME&model=NAME&criterion=RUBRIC/ID&said=WORD&test=ID&result=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
+// outcome=fail&author=agent&agent=NAME&person=NAME&path=FILE&model=NAME&criterion=RUBRIC/ID&said=WORD&workflow=ID
+// &test=ID&result=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
 
-/** As `report/site/runs.py` writes it; agents, models, criteria, words, tests and results are numbers of lists beside.
+/** As `report/site/runs.py` writes it; names of any kind are numbers of lists beside, -1 if there is none.
  * `page`: 1 for `runs/ID.html`, 0 without one, else its name beside the index. `tested`: of a run of a test. */
 export type Run = readonly [
   id: string,
@@ -21,6 +22,9 @@ export type Run = readonly [
   found: readonly (readonly [criterion: number, word: number])[],
   hits: number,
   misses: number,
+  workflow: number,
+  person: number,
+  paths: readonly number[],
   tested?: readonly [test: number, result: number, model: number, repetition: number],
 ];
 
@@ -31,9 +35,15 @@ export interface Names {
   words: string[];
   tests: string[];
   results: string[];
+  workflows: string[];
+  people: string[];
+  paths: string[];
 }
 
-export const FILTERS = ["outcome", "author", "agent", "model", "criterion", "said", "test", "result", "reused", "run", "from", "to", "q"] as const;
+export const FILTERS = [
+  "outcome", "author", "agent", "person", "path", "model", "criterion", "said", "workflow", "test", "result", "reused",
+  "run", "from", "to", "q",
+] as const;
 export type Filter = (typeof FILTERS)[number];
 
 export const COLUMNS = ["time", "outcome", "by", "change", "lines", "found", "usd", "seconds", "run"] as const;
@@ -73,11 +83,13 @@ export function selectionHash({ only, sort, descending }: Selection): string {
 
 /** The runs of a selection, in its order; those with equal values stay newest first. `runs` are. */
 export function selected(runs: readonly Run[], names: Names, { only, sort, descending }: Selection): Run[] {
-  const number = (kind: keyof Names, name: string | undefined): number | undefined =>
+  const number = (kind: Exclude<keyof Names, "paths">, name: string | undefined): number | undefined =>
     name === undefined ? undefined : names[kind].indexOf(name);
   const [agent, model] = [number("agents", only.agent), number("models", only.model)];
   const [criterion, word] = [number("criteria", only.criterion), number("words", only.said)];
+  const [workflow, person] = [number("workflows", only.workflow), number("people", only.person)];
   const [test, result] = [number("tests", only.test), number("results", only.result)];
+  const paths = only.path === undefined ? undefined : pathsOf(names.paths, only.path);
   const words = (only.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const outcomes = only.outcome?.split(",");
   const found = runs.filter((run) => {
@@ -86,9 +98,12 @@ export function selected(runs: readonly Run[], names: Names, { only, sort, desce
       (!outcomes || outcomes.includes(run[1])) &&
       (!only.author || run[2] === only.author) &&
       (agent === undefined || run[12].includes(agent)) &&
-      (model === undefined || run[17]?.[2] === model || run[13].some(([each]) => each === model)) &&
-      (test === undefined || run[17]?.[0] === test) &&
-      (result === undefined || run[17]?.[1] === result) &&
+      (workflow === undefined || run[17] === workflow) &&
+      (person === undefined || run[18] === person) &&
+      (!paths || run[19].some((at) => paths.has(at))) &&
+      (model === undefined || run[20]?.[2] === model || run[13].some(([each]) => each === model)) &&
+      (test === undefined || run[20]?.[0] === test) &&
+      (result === undefined || run[20]?.[1] === result) &&
       ((criterion === undefined && word === undefined) ||
         run[14].some(([one, said]) => (criterion ?? one) === one && (word ?? said) === said)) &&
       (!only.reused || run[15] > 0) &&
@@ -109,7 +124,7 @@ export function selected(runs: readonly Run[], names: Names, { only, sort, desce
 
 const VALUES: Record<Exclude<Column, "time">, (run: Run) => string | number> = {
   outcome: (run) => run[1],
-  by: (run) => `${run[2]}${run[12].join()}`,
+  by: (run) => `${run[18]} ${run[2]}${run[12].join()}`,
   change: (run) => run[3].toLowerCase(),
   lines: (run) => run[7] + run[8],
   found: (run) => run[9],
@@ -128,24 +143,46 @@ export function newestDay(runs: readonly Run[]): string {
   return runs.filter((run) => run[1] !== "foreign").map(dayOf).find((day) => !Number.isNaN(Date.parse(day))) ?? "";
 }
 
-/** Spans that end with this day: their first days, and what they are called. */
-export function periods(last: string): [from: string, text: string][] {
-  return (last ? [1, 7, 30, 90] : []).map((count) => [
-    new Date(Date.parse(last) - (count - 1) * 86_400_000).toISOString().slice(0, 10),
-    count === 1 ? "the newest day" : `the newest ${count} days`,
-  ]);
+/** Spans that end with this day, and its week and those before, from Monday on: FROM.. or FROM..TO, and their names. */
+export function periods(last: string): [span: string, text: string][] {
+  if (!last) return [];
+  const time = Date.parse(last);
+  const day = (days: number) => new Date(time + days * 86_400_000).toISOString().slice(0, 10);
+  const newest = [1, 7, 30, 90].map((count): [string, string] =>
+    [`${day(1 - count)}..`, count === 1 ? "the newest day" : `the newest ${count} days`]);
+  const monday = -((new Date(time).getUTCDay() + 6) % 7);
+  const weeks = ["that week", "the week before", "2 weeks before", "3 weeks before", "4 weeks before"];
+  return [...newest, ...weeks.map((name, ago): [string, string] => {
+    const [from, to] = [day(monday - ago * 7), day(monday - ago * 7 + 6)];
+    return [`${from}..${to}`, `${name}: ${from} to ${to}`];
+  })];
+}
+
+/** The numbers of the paths that are meant: a file, or what is below a folder; else those that have the text. */
+export function pathsOf(paths: readonly string[], text: string): ReadonlySet<number> {
+  const [wanted, below] = [text.replace(/\/?\**$/, ""), (path: string) => path.startsWith(`${wanted}/`)];
+  const numbers = (is: (path: string) => boolean) => new Set(paths.flatMap((path, at) => (is(path) ? [at] : [])));
+  const found = numbers((path) => path === wanted || below(path));
+  return found.size ? found : numbers((path) => path.includes(wanted));
+}
+
+/** Who wrote the change: the commit's author and the agents that its signs name, else "agent" or "human". */
+export function byOf(run: Run, names: Names): string {
+  const [author, person, agents] = [run[2], names.people[run[18]] ?? "", run[12].map((at) => names.agents[at])];
+  const kind = !author || (person && (agents.length || author === "human")) ? "" : author;
+  return [author && person, kind, ...agents].filter(Boolean).join(", ");
 }
 
 function textOf(run: Run, names: Names): string {
-  const agents = run[12].map((at) => names.agents[at]);
-  const criteria = run[14].map(([at]) => names.criteria[at]);
-  const test = run[17] ? names.tests[run[17][0]] : "";
-  return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${agents.join(" ")} ${criteria.join(" ")} ${test}`.toLowerCase();
+  const criteria = run[14].map(([at]) => names.criteria[at]).join(" ");
+  const paths = run[19].map((at) => names.paths[at]).join(" ");
+  const test = run[20] ? names.tests[run[20][0]] : "";
+  return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${run[2]} ${byOf(run, names)} ${criteria} ${paths} ${test}`.toLowerCase();
 }
 
 /** How the test of a run ended; "" of a run that is no test's. */
 export function resultOf(run: Run, names: Names): string {
-  return run[17] ? (names.results[run[17][1]] ?? "") : "";
+  return run[20] ? (names.results[run[20][1]] ?? "") : "";
 }
 
 export interface Total {
@@ -153,9 +190,11 @@ export interface Total {
   usd: number;
   outcomes: [name: string, runs: number][];
   models: [name: string, usd: number][];
+  asked: number;
+  medianMs: number;
 }
 
-/** What some runs come to: outcomes and models with the greatest first. */
+/** What some runs come to: outcomes and models with the greatest first; the median time of those that cost anything. */
 export function added(runs: readonly Run[], names: Names): Total {
   const [outcomes, models] = [new Map<string, number>(), new Map<string, number>()];
   let usd = 0;
@@ -169,7 +208,10 @@ export function added(runs: readonly Run[], names: Names): Total {
     }
   }
   const greatest = (of: Map<string, number>): [string, number][] => [...of].sort(([, a], [, b]) => b - a);
-  return { runs: runs.length, usd, outcomes: greatest(outcomes), models: greatest(models) };
+  const times = runs.filter((run) => run[10] > 0).map((run) => run[11]).sort((a, b) => a - b);
+  const [middle, next] = [times[(times.length - 1) >> 1] ?? 0, times[times.length >> 1] ?? 0];
+  const medianMs = (middle + next) / 2;
+  return { runs: runs.length, usd, outcomes: greatest(outcomes), models: greatest(models), asked: times.length, medianMs };
 }
 
 function decode(text: string): string {

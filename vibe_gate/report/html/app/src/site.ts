@@ -1,19 +1,21 @@
 // The index of a site: its runs sorted, filtered, and drawn as far as the person has scrolled.
 
 import { type Child, choices, fill, h } from "./dom";
-import { added, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, newestDay } from "./selection";
+import { added, byOf, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, newestDay } from "./selection";
 import { parseSelection, periods, resultOf, type Run, type Selection, selected, selectionHash } from "./selection";
 import { sortTests } from "./tests";
 import { counted } from "./visible";
 
 const CHUNK = 200;
+/** Rows that a print has at most: some twenty sheets. */
+const PRINTED = 1_000;
 const KEY = 12;
 /** Columns whose greatest value is asked for first. */
 const GREATEST: readonly Column[] = ["time", "lines", "found", "usd", "seconds"];
 const IS_RUN_ID = /^\d{8}T\d{9}Z-[0-9a-f]{8}$/;
 const IS_PAGE = /^\d{8}T\d{9}Z-[0-9a-f]{8}-[0-9a-f]{4}\.html$/;
 /** Filters that have no field of their own are shown as buttons that remove them. */
-const CHIPS: Partial<Record<Filter, string>> = { agent: "agent", said: "said", test: "test", reused: "answers used again", run: "run" };
+const CHIPS: Partial<Record<Filter, string>> = { said: "said", test: "test", reused: "answers used again", run: "run" };
 
 const data = JSON.parse(document.getElementById("data")?.textContent ?? "{}") as Names & { runs: Run[] };
 const list = document.getElementById("list") as HTMLTableElement;
@@ -33,7 +35,8 @@ const heads = [...list.querySelectorAll("th")].map((head, at) => {
   return { column, head };
 });
 
-const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "title, commit, run, agent, criterion" });
+const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "words: title, person, path, outcome …" });
+const path = h("input", { type: "search", "aria-label": "File or folder", placeholder: "file or folder" });
 const values = (of: (run: Run) => string): [string, string][] =>
   [...new Set(data.runs.map(of))].filter(Boolean).sort().map((name) => [name, name]);
 const named = (names: string[]): [string, string][] => [...names].sort().map((name) => [name, name]);
@@ -42,11 +45,17 @@ const select = (name: Filter, label: string, all: string, rest: [string, string]
 const selects: Partial<Record<Filter, HTMLSelectElement>> = {};
 selects.outcome = select("outcome", "Outcome", "every outcome", values((run) => run[1]));
 selects.author = select("author", "Author", "agents and people", values((run) => run[2]));
+selects.person = select("person", "Person", "everybody", named(data.people));
+selects.agent = select("agent", "Agent", "every agent", named(data.agents));
+selects.workflow = select("workflow", "Workflow", "every workflow", named(data.workflows));
 selects.model = select("model", "Model", "every model", named(data.models));
 selects.criterion = select("criterion", "Criterion", "every criterion", named(data.criteria));
 if (data.tests.length) selects.result = select("result", "Result", "every result", values((run) => resultOf(run, data)));
 const newest = newestDay(data.runs);
-const period = choices("Period", "all time", periods(newest), () => go({ from: period.value, to: "" }));
+const period = choices("Period", "all time", periods(newest), () => {
+  const [from = "", to = ""] = period.value.split("..");
+  go({ from, to });
+});
 const days = h("span", {});
 const chips = h("span", {});
 const told = h("p", { class: "told", role: "status" });
@@ -69,22 +78,20 @@ function sortBy(sort: Column): void {
   location.hash = selectionHash({ ...current, sort, descending });
 }
 
-function draw(): void {
-  const from = rows.childElementCount;
-  rows.append(...shown.slice(from, from + CHUNK).map(row));
+function draw(until = rows.childElementCount + CHUNK): void {
+  rows.append(...shown.slice(rows.childElementCount, until).map(row));
   const left = shown.length - rows.childElementCount;
-  fill(more, left > 0 ? `${counted(left)} more: scroll` : null);
+  fill(more, left > 0 && `${counted(left)} more`, left > 0 && h("span", { class: "app" }, ": scroll"));
 }
 
 function row(run: Run): HTMLTableRowElement {
-  const [id, outcome, author, title, key, page, files, plus, minus, found, usd, ms, agents] = run;
+  const [id, outcome, author, title, key, page, files, plus, minus, found, usd, ms] = run;
   const sealed = author !== "";
-  const by = [author, ...agents.map((at) => data.agents[at])].filter(Boolean).join(", ");
   const time = `${dayOf(run)} ${id.slice(9, 11)}:${id.slice(11, 13)}:${id.slice(13, 15)}`;
   const lines = `${counted(files)} ${files === 1 ? "file" : "files"} +${counted(plus)} −${counted(minus)}`;
   const words = [outcome, resultOf(run, data)].filter(Boolean);
   const badges = h("span", {}, ...words.map((word) => h("span", { class: `badge ${word}` }, word)));
-  const cells: Child[] = [time, badges, by, title || key.slice(0, KEY)];
+  const cells: Child[] = [time, badges, byOf(run, data), title || key.slice(0, KEY)];
   cells.push(...(sealed ? [lines, counted(found), usd.toFixed(4), (ms / 1000).toFixed(1)] : ["", "", "", ""]));
   const name = h("a", {}, id);
   if (page === 1 && IS_RUN_ID.test(id)) name.setAttribute("href", `runs/${id}.html`);
@@ -105,8 +112,9 @@ function show(selection: Selection): void {
   }
   const { only } = selection;
   for (const [name, field] of Object.entries(selects)) field.value = only[name as Filter] ?? "";
-  period.value = only.to ? "" : (only.from ?? "");
+  period.value = only.from || only.to ? `${only.from ?? ""}..${only.to ?? ""}` : "";
   if (document.activeElement !== search) search.value = only.q ?? "";
+  if (document.activeElement !== path) path.value = only.path ?? "";
   const span = only.from || only.to ? `${only.from ?? "the beginning"} to ${only.to ?? newest}` : "";
   fill(days, span && remover(span, { from: "", to: "" }));
   fill(chips, ...FILTERS.map((name) => {
@@ -119,7 +127,8 @@ function show(selection: Selection): void {
   const models = total.models.map(([name, usd]) => `${name} $${usd.toFixed(4)}`).join(", ");
   const cost = `$${total.usd.toFixed(4)}${models ? ` (${models})` : ""}`;
   const of = shown.length === data.runs.length ? "" : ` of ${counted(data.runs.length)}`;
-  fill(told, h("strong", {}, `${counted(shown.length)}${of} runs`), outcomes && `: ${outcomes} · ${cost}`);
+  const time = total.asked ? ` · median ${(total.medianMs / 1000).toFixed(1)} s of ${counted(total.asked)} that cost anything` : "";
+  fill(told, h("strong", {}, `${counted(shown.length)}${of} runs`), outcomes && `: ${outcomes} · ${cost}${time}`);
 }
 
 function remover(text: string, only: Partial<Record<Filter, string>>): HTMLElement {
@@ -140,16 +149,24 @@ function follow(isFirst = false): void {
   target?.scrollIntoView();
 }
 
-search.addEventListener("input", () => {
-  const hash = selectionHash({ ...current, only: { ...current.only, q: search.value } });
-  history.replaceState(null, "", hash);
-  show(parseSelection(hash) ?? NEWEST);
+for (const [name, field] of [["q", search], ["path", path]] as const) {
+  field.addEventListener("input", () => {
+    const hash = selectionHash({ ...current, only: { ...current.only, [name]: field.value } });
+    history.replaceState(null, "", hash);
+    show(parseSelection(hash) ?? NEWEST);
+  });
+}
+addEventListener("beforeprint", () => {
+  draw(PRINTED);
+  if (rows.childElementCount < shown.length) watcher.observe(more);
 });
 sortTests();
 list.querySelector("tbody")?.remove();
 list.append(rows);
 list.after(more);
 note.textContent = (note.textContent ?? "").replace(/^The newest .*?them\.\s*/, "");
-tools.append(search, ...Object.values(selects), period, days, chips, reset, told);
+// Nothing to choose: no names, or the one workflow that all runs have.
+const useful = Object.values(selects).filter((field) => field.options.length > (field === selects.workflow ? 2 : 1));
+tools.append(search, path, ...useful, period, days, chips, reset, told);
 addEventListener("hashchange", () => follow());
 follow(true);

@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { added, type Names, NEWEST, newestDay, parseSelection, periods, type Run } from "../src/selection";
+import { added, byOf, type Names, NEWEST, newestDay, parseSelection, pathsOf, periods, type Run } from "../src/selection";
 import { selected, selectionHash } from "../src/selection";
 
 const names: Names = {
-  agents: ["Codex"], models: ["m", "other"], criteria: ["q/types"], words: ["right", "wrong"], tests: ["a.py::t[1]"], results: ["passed", "failed"],
+  agents: ["Codex"], models: ["m", "other"], criteria: ["q/types"], words: ["right", "wrong"],
+  tests: ["a.py::t[1]"], results: ["passed", "failed"],
+  workflows: ["review", "fix"], people: ["Ada", "Bo"], paths: ["src/pay/a.py", "src/pay.py", "lib/src/pay/a.py"],
 };
-const run = (day: string, outcome: string, usd: number, more: number[][] = []): Run =>
-  [`202610${day}T120000000Z-00000000`, outcome, "agent", "a title", "k", 1, 1, 2, 3, 0, usd, 9, [0], [[0, usd]], more as never, 0, 1];
-const runs = [run("07", "fail", 0.5, [[0, 1]]), run("06", "pass", 2), run("05", "pass", 1)];
+const run = (day: string, outcome: string, usd: number, more: number[][] = [], [workflow, person, at] = [0, 0, 0]): Run =>
+  [`202610${day}T120000000Z-00000000`, outcome, "agent", "a title", "k", 1, 1, 2, 3, 0, usd, +day, [0], [[0, usd]],
+    more as never, 0, 1, workflow, person, [at]];
+const runs = [run("07", "fail", 0.5, [[0, 1]]), run("06", "pass", 2, [], [1, 1, 1]), run("05", "pass", 1, [], [0, -1, 2])];
 const days = (hash: string): string[] => selected(runs, names, parseSelection(hash) ?? NEWEST).map(([id]) => id.slice(6, 8));
 
 test("an address filters and sorts, and one that is none is a place", () => {
@@ -19,6 +22,10 @@ test("an address filters and sorts, and one that is none is a place", () => {
   assert.deepEqual(days("#criterion=q%2Ftypes&said=right"), []);
   assert.deepEqual(days("#outcome=pass&sort=usd"), ["05", "06"]);
   assert.deepEqual(days("#q=TITLE+codex&agent=nobody"), []);
+  assert.deepEqual(days("#person=Bo"), ["06"]);
+  assert.deepEqual(days("#workflow=review&path=src/pay"), ["07"]);
+  assert.deepEqual(days("#q=bo%20fail"), []);
+  assert.deepEqual(days("#q=ada%20fail%20src/pay/"), ["07"]);
   assert.equal(parseSelection("#commits"), null);
 });
 
@@ -31,7 +38,9 @@ test("a selection comes back from its address, whatever stands in it", () => {
 
 test("periods end with the newest run of a review here", () => {
   assert.equal(newestDay([run("31", "foreign", 0), ...runs]), "2026-10-07");
-  assert.deepEqual(periods("2026-10-07").map(([from]) => from), ["2026-10-07", "2026-10-01", "2026-09-08", "2026-07-10"]);
+  assert.deepEqual(periods("2026-10-07").slice(0, 6).map(([span]) => span), [
+    "2026-10-07..", "2026-10-01..", "2026-09-08..", "2026-07-10..", "2026-10-05..2026-10-11", "2026-09-28..2026-10-04",
+  ]);
   assert.deepEqual(periods(newestDay([run("39", "pass", 0)])), []);
 });
 
@@ -39,11 +48,24 @@ test("what is listed is added up, the greatest first", () => {
   const total = added(runs, names);
   assert.deepEqual([total.runs, total.usd, total.outcomes], [3, 3.5, [["pass", 2], ["fail", 1]]]);
   assert.deepEqual(total.models, [["m", 3.5]]);
+  assert.deepEqual([total.asked, total.medianMs, added(runs.slice(1), names).medianMs], [3, 6, 5.5]);
+});
+
+test("a path is a file, what is below a folder, or else a text", () => {
+  const found = (text: string): number[] => [...pathsOf(names.paths, text)];
+  assert.deepEqual(found("src/pay/a.py"), [0]);
+  for (const folder of ["src/pay", "src/pay/", "src/pay/**"]) assert.deepEqual(found(folder), [0]);
+  assert.deepEqual(found("pay/a"), [0, 2]);
+  assert.deepEqual(found("nothing"), []);
+});
+
+test("a list names the commit's author, and agents or what the run says", () => {
+  assert.deepEqual(runs.map((one) => byOf(one, names)), ["Ada, Codex", "Bo, Codex", "agent, Codex"]);
 });
 
 test("runs of a test are found by it, by how it ended, and by the model under test, and counted by how it ended", () => {
   const own = run("04", "done", 0);
-  const all = [...runs, [...own.slice(0, 17), [0, 1, 1, 2]] as unknown as Run];
+  const all = [...runs, [...own.slice(0, 20), [0, 1, 1, 2]] as unknown as Run];
   for (const hash of ["#test=a.py%3A%3At%5B1%5D", "#result=failed", "#model=other", "#q=t%5B1"]) {
     assert.deepEqual(selected(all, names, parseSelection(hash) ?? NEWEST).map(([id]) => id.slice(6, 8)), ["04"], hash);
   }

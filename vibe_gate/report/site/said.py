@@ -1,0 +1,93 @@
+"""What people said of findings, one by one, with who and when; what they let pass stands open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from vibe_gate.domain.label import Label, newest
+from vibe_gate.report import svg
+from vibe_gate.report.markup import Html, row, table, tag
+from vibe_gate.report.run_figures import FoundFinding
+from vibe_gate.report.site.runs import Site, SiteRun, cut
+
+WAIVED = "let pass"
+"""Above the findings that an override or the repository lets pass, whatever else people said of them."""
+
+MOST_SAID = 200
+"""Findings of one word that are listed, the newest first."""
+
+MOST_BY = 240
+"""Characters of who said it, and why."""
+
+MOST_OPEN = 20
+"""Findings that stand open: more would hide the runs below."""
+
+
+class _Said(Struct, frozen=True):
+    """A finding of which people said something. `run` is the first that let it pass, else the newest that has it."""
+
+    finding: FoundFinding
+    source: str
+    word: str
+    run: SiteRun
+    label: Label | None
+
+    @property
+    def by(self) -> str:
+        """Who said so, and until when and why it passes; else why."""
+        waiver = self.finding.waiver.partition(" ")[2].removeprefix("by ")
+        if waiver or self.label is None:
+            return waiver
+        return ": ".join(filter(None, (self.label.by.partition(" <")[0], self.label.reason)))
+
+    @property
+    def day(self) -> str:
+        """When it was said, or first had an effect."""
+        return f"{self.label.ts:%Y-%m-%d}" if self.label else self.run.entry.created_at[:10]
+
+
+def section(site: Site) -> Iterator[Html]:
+    """The findings with a word of people's: those that passed, then by word; nothing if there are none."""
+    by_word: dict[str, list[_Said]] = {}
+    for one in _each(site):
+        by_word.setdefault(WAIVED if one.finding.waiver else one.word, []).append(one)
+    order = (WAIVED, "wrong", "right")
+    parts = [_details(word, by_word[word]) for word in order if word in by_word]
+    if parts:
+        yield tag("section", tag("h2", "What people said of findings"), *parts, id="said")
+
+
+def _each(site: Site) -> list[_Said]:
+    labels = {(f"{one.rubric}/{one.criterion}", one.finding): one for one in newest(site.all_labels)}
+    found: dict[tuple[str, str], _Said] = {}
+    for run in site.runs:
+        for finding in run.figures.findings:
+            for source in finding.sources:
+                key = (source, finding.fingerprint)
+                if (word := site.words[key]) != "no word yet" and _is_better(finding, found.get(key)):
+                    found[key] = _Said(finding, source, word, run, labels.get(key))
+    return sorted(found.values(), key=lambda one: (one.day, one.run.entry.run_id), reverse=True)
+
+
+def _is_better(finding: FoundFinding, known: _Said | None) -> bool:
+    """Whether the run says more of the finding; runs come newest first."""
+    return known is None or bool(finding.waiver)
+
+
+def _details(word: str, every: list[_Said]) -> Html:
+    rows = map(_row, every[:MOST_SAID])
+    listed = table(("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said")
+    is_open = word == WAIVED and len(every) <= MOST_OPEN
+    more = len(every) - MOST_SAID
+    rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
+    head = tag("summary", f"{word}: {len(every):,}")
+    name = f"said-{word.replace(' ', '-')}"
+    return tag("details", head, listed, rest, id=name, open="" if is_open else None)
+
+
+def _row(one: _Said) -> Html:
+    run = one.run.entry.run_id
+    who = cut(one.by, MOST_BY)
+    return row((one.day, cut(one.source), cut(one.finding.path), one.word, who, svg.linked(run, f"#run={run}")))
