@@ -166,6 +166,23 @@ def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() 
     assert not list(chains({"a": RoundTold(number=1, after="a")}))
 
 
+def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes_on_are_told(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    for node, told in (
+        ("late", {"number": 1, "after": "first"}),
+        ("first", {"number": 1, "counts": {"new": 2}}),
+        ("wrong", {"number": 2, "after": "first", "counts": {"new": -1}}),
+        ("after-wrong", {"number": 3, "after": "wrong"}),
+        ("odd", {"number": 2, "after": "first", "fixed": [{"message": "x"}]}),
+        ("second", {"number": 2, "after": "first", "counts": {"fixed": 2}}),
+    ):
+        run.event("gate.decided", node, **told)
+    shown = html.fromstring(made(run.directory)).xpath("//h2[.='Rounds']/following-sibling::ol/li/p")
+    assert [" ".join(each.text_content().split()) for each in shown] == [
+        "first 2 findings", "second 0 new, 0 still open, 2 fixed",
+    ]  # fmt: skip
+
+
 def test_a_judged_criterion_shows_its_question() -> None:
     told = summary(rubrics=(rubric(criterion("x", kind="judge")),))
     shown = body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))

@@ -136,15 +136,18 @@ class Round(Struct, frozen=True):
         return (*self.new, *self.open)
 
 
+_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+
 class RoundCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many findings a round has: `accepted` and `refuted` are among no others."""
 
-    new: int = 0
-    open: int = 0
-    fixed: int = 0
-    accepted: int = 0
-    refuted: int = 0
-    unanswered: int = 0
+    new: _Count = 0
+    open: _Count = 0
+    fixed: _Count = 0
+    accepted: _Count = 0
+    refuted: _Count = 0
+    unanswered: _Count = 0
 
     def __str__(self) -> str:
         parts = [f"{self.new:,} new", f"{self.open:,} still open", f"{self.fixed:,} fixed"]
@@ -159,7 +162,7 @@ class RoundTold(Struct, frozen=True, kw_only=True, omit_defaults=True):
     and `fixed` are of this round alone; `back`: fingerprints among the new that were called fixed before.
     """
 
-    number: int
+    number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     after: str = ""
     counts: RoundCounts = RoundCounts()
     new: tuple[ReportedFinding, ...] = ()
