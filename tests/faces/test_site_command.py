@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bundle_words import summary_of, tree
+from bundle_words import KEY, START, summary_of, tree
 from command import Done, vibe_gate
+from lxml import html
 from recorded import begun
 
-from vibe_gate.store import RunRecorder
+from vibe_gate.domain.attempt import TestedRun
+from vibe_gate.domain.bundles import Provenance
+from vibe_gate.store import Bundles, RunRecorder
 
 
 @pytest.fixture
@@ -51,6 +54,25 @@ def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, report, re
     assert page.read_text() == "as it was written"
     assert report("-o", str(site)).code == 0
     assert tree(site) == second
+
+
+def test_runs_of_tests_stand_by_test_and_model_too(runs, report, repo, tmp_path):
+    bundles = Bundles(repo, Provenance(START))
+    told = {"test": "t.py::test_a", "attempt": "20261127T120000000Z-00000000", "usd": 0.25}
+    for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
+        bundles.note_test(bundles.one(KEY, run.run_id), TestedRun(model=model, result=result, **told), START)
+    third = begun(repo)
+    third.seal(summary_of(third))
+    assert bundles.verify().problems == ()
+    assert report("-o", str(tmp_path / "site")).code == 0
+    index = html.fromstring((tmp_path / "site/index.html").read_text())
+    rows = [[cell.text_content() for cell in row][:3] for row in index.xpath("//table[@id='grid']//tr")]
+    assert rows[:2] == [["Test", "haiku", "sonnet"], ["t.py::test_a", "✗", "✓"]]
+    marks = index.xpath("//table[@id='grid']//a[starts-with(@class, 'attempt')]/@href")
+    assert marks == [f"runs/{run.run_id}.html" for run in reversed(runs)]
+    assert len(index.xpath("//table[@id='list']//tbody/tr")) == 3
+    (Path(bundles.root) / bundles.one(KEY, third.run_id).bundle / "annotations.ndjson").write_text('{"test": 1}\n')
+    assert bundles.tested(bundles.one(KEY, third.run_id)) is None
 
 
 def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):

@@ -59,7 +59,7 @@ def _of_all_runs(site: Site) -> Iterator[Html]:
 
 def _top(site: Site) -> Html:
     total = site.total
-    span = f"{site.days[0]} to {site.days[-1]}" if site.days else ""
+    span = " to ".join(dict.fromkeys(map(str, (*site.days[:1], *site.days[-1:]))))
     results = Counter(run.tested.result for run in site.runs if run.tested)
     field, counts = ("result", results) if site.is_session else ("outcome", total.outcomes)
     words = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

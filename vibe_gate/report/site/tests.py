@@ -111,10 +111,10 @@ _share = cache(share)  # each takes milliseconds, and tests have few different c
 
 def attempts_of(site: Site) -> list[TestAttempt]:
     """Those of the runs, and those that have none; by test and model, then as they were carried out."""
-    found: dict[tuple[str, str], list[SiteRun]] = {}
+    found: dict[tuple[str, str, str], list[SiteRun]] = {}
     for run in sorted(site.runs, key=lambda run: (run.entry.run_id, run.entry.key)):
         if run.tested:
-            found.setdefault((run.tested.test, run.tested.attempt), []).append(run)
+            found.setdefault((run.tested.test, run.tested.model, run.tested.attempt), []).append(run)
     made = [(runs[0].entry.run_id, _attempt(runs[0].tested, runs)) for runs in found.values() if runs[0].tested]
     made += [("", _attempt(one, ())) for one in site.without_runs]
     # In one session the number tells which came first, whether there was a run or not.
