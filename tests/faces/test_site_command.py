@@ -35,13 +35,28 @@ def runs(repo: Path) -> list[RunRecorder]:
     return made
 
 
-def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, report, repo, environ, tmp_path):
+@pytest.fixture
+def tested(repo: Path, runs: list[RunRecorder]) -> Bundles:
+    """Both runs are a test's, each with a model of its own."""
+    bundles = Bundles(repo, Provenance(START))
+    for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
+        told = TestedRun(test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25)
+        bundles.note_test(bundles.one(KEY, run.run_id), told, START)
+    return bundles
+
+
+def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, tested, report, repo, environ, tmp_path):
     site = tmp_path / "site"
     done = report("-o", str(site))
     assert (done.code, done.out) == (0, f"{site}/index.html\n")
     first = tree(site)
     assert {*first} == {".vibe-gate-site", "index.html", *(f"runs/{run.run_id}.html" for run in runs)}
     assert all(f'href="runs/{run.run_id}.html"' in first["index.html"].decode() for run in runs)
+    index = html.fromstring(first["index.html"].decode())
+    rows = [[cell.text_content() for cell in row][:3] for row in index.xpath("//table[@id='grid']//tr")]
+    assert rows[:2] == [["Test", "haiku", "sonnet"], ["t.py::test_a", "✗", "✓"]]
+    marks = index.xpath("//table[@id='grid']//a[starts-with(@class, 'attempt')]/@href")
+    assert marks == [f"runs/{run.run_id}.html" for run in reversed(runs)]
     page = site / "runs" / f"{runs[0].run_id}.html"
     assert page.read_text() == vibe_gate("report", runs[0].run_id, "-o", "-", cwd=repo, environ=environ).out
     page.write_text("as it was written")
@@ -56,23 +71,14 @@ def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, report, re
     assert tree(site) == second
 
 
-def test_runs_of_tests_stand_by_test_and_model_too(runs, report, repo, tmp_path):
-    bundles = Bundles(repo, Provenance(START))
-    told = {"test": "t.py::test_a", "attempt": "20261127T120000000Z-00000000", "usd": 0.25}
-    for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
-        bundles.note_test(bundles.one(KEY, run.run_id), TestedRun(model=model, result=result, **told), START)
-    third = begun(repo)
-    third.seal(summary_of(third))
-    assert bundles.verify().problems == ()
-    assert report("-o", str(tmp_path / "site")).code == 0
-    index = html.fromstring((tmp_path / "site/index.html").read_text())
-    rows = [[cell.text_content() for cell in row][:3] for row in index.xpath("//table[@id='grid']//tr")]
-    assert rows[:2] == [["Test", "haiku", "sonnet"], ["t.py::test_a", "✗", "✓"]]
-    marks = index.xpath("//table[@id='grid']//a[starts-with(@class, 'attempt')]/@href")
-    assert marks == [f"runs/{run.run_id}.html" for run in reversed(runs)]
-    assert len(index.xpath("//table[@id='list']//tbody/tr")) == 3
-    (Path(bundles.root) / bundles.one(KEY, third.run_id).bundle / "annotations.ndjson").write_text('{"test": 1}\n')
-    assert bundles.tested(bundles.one(KEY, third.run_id)) is None
+def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_there_is_nothing(tested, runs):
+    assert tested.verify().problems == ()
+    entry = tested.one(KEY, runs[1].run_id)
+    said = tested.tested(entry)
+    assert said and (said.model, said.result) == ("haiku", "failed")
+    for text in ('{"test": 1}\n', "{", '{"test": {"test": "t"}}\n', "[]\n"):
+        (tested.root / entry.bundle / "annotations.ndjson").write_text(text)
+        assert tested.tested(entry) is None
 
 
 def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
