@@ -25,12 +25,15 @@ from golden.write_bundle import _summary, _turns
 from msgspec.structs import replace
 from test_verify import NOW
 
+from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.event import MAX_PARTS
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.errors import IntegrityError
+from vibe_gate.report.round import RoundTold, as_told, first_round
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
 from vibe_gate.store import RunRecorder, open_store, read_bundle
+from vibe_gate.store.bundle import locate
 
 
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:
@@ -45,6 +48,9 @@ def record(root: Path, environ: dict[str, str]) -> RunRecorder:
     run.event("node.added", "fix", kind="agent")
     run.event("edge.added", **{"from": "judge-quality", "to": "fix"})
     _turns(run)
+    told = as_told(first_round(_summary(run).findings, "a" * 40))
+    fixed = tuple(replace(one, fixed="b" * 40) for one in told.new)
+    run.event("gate.decided", "fix", **plain(replace(told, after="judge-quality", fixed=fixed, unanswered=fixed)))
     run.event("verdict.decided", outcome="fail", exit_code=4)
     run.seal(_summary(run))
     return run
@@ -79,9 +85,9 @@ ONE_BY_ONE = ("completed", "20260102", "files/after", "judge-quality", "modified
 
 @pytest.mark.slow
 def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_path: Path) -> None:
-    plain = record(tmp_path / "plain", {})
-    words = words_of(plain)
-    calls = [call.state for call in read_bundle(plain.directory).tools.all()]
+    clear = record(tmp_path / "clear", {})
+    words = words_of(clear)
+    calls = [call.state for call in read_bundle(clear.directory).tools.all()]
     assert len(calls) > 1
     environs = [{f"W{number}_KEY": word for number, word in enumerate(sorted(words))}]
     environs += [{"CACHE_KEY": word} for word in ONE_BY_ONE]
@@ -96,6 +102,9 @@ def test_secrets_that_are_words_of_ours_leave_a_bundle_that_readers_take(tmp_pat
         assert read_bundle(run.directory).files.changed()[0].change_type == "modified", environ
         assert len(read_bundle(run.directory).messages) == 1, environ
         assert [call.state for call in read_bundle(run.directory).tools.all()] == calls, environ
+        (gate,) = (one for one in locate(run.directory).bare().events() if one.type == "gate.decided")
+        told = read(RoundTold, gate.data)
+        assert (told.after, len(told.new), told.fixed[0].fixed) == ("judge-quality", 1, "b" * 40), environ
 
 
 def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_path: Path) -> None:
