@@ -70,6 +70,12 @@ def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
     (picture,) = shown.xpath("//svg[contains(@class, 'nodes')]")
     assert [len(boxes(picture)), len({left for left, *_ in boxes(picture)})] == [3, 1]
     assert not shown.xpath("//details[@class='fold-of']")
+    assert texts(shown.xpath("//section[@id='run']/ul")[0], "li") == ["pass", "done", "waited for by the run's end"]
+
+
+def test_what_colours_and_borders_of_boxes_stand_for_is_said_once(large: html.HtmlElement) -> None:
+    (keys,) = large.xpath("//section[@id='run']//ul[@class='keys-of']")
+    assert texts(keys, "li") == ["pass", "fail", "done", "skipped", "waited for by the run's end", "opens"]
 
 
 def test_checks_judges_and_second_looks_show_what_they_answered() -> None:

@@ -311,10 +311,15 @@ def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, p
     assert picture.bounding_box()["width"] == pytest.approx(1.25 * begun, rel=0.01)
     tab.get_by_role("button", name="Show all").first.click()
     assert picture.bounding_box()["width"] <= frame.bounding_box()["width"]
+    assert frame.bounding_box()["width"] > 1_200
+    expect(picture.get_by_text("plan", exact=True)).to_be_visible()
+    expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_hidden()
     tab.get_by_role("button", name="Full size").first.click()
+    expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_visible()
     box = picture.locator("svg", has_text="fix-03")
     box.locator("rect").first.click()
     expect(tab.locator('[id="loop=fix-03"]')).to_be_visible()
+    expect(tab.locator("summary", has_text="fix-03: 3 iterations")).to_be_in_viewport(ratio=1)
     tab.locator('[id="loop=fix-03"] svg svg', has_text="fix-03-c").locator("text").nth(1).click()
     expect(tab.locator("body")).to_have_attribute("data-tab", "activity")
     tab.goto(f"{pages['large']}#run")

@@ -26,6 +26,9 @@ ROW, NAME, FIGURE = 24, 210, 92
 LINE = 13
 """From one name to the next."""
 
+LEAST = 2
+"""As long is a bar or a span at least: the line around it takes some."""
+
 NAME_CHARS, TICK_CHARS = 30, 10
 """Characters of a row's name and below a column; a title has all of a name."""
 
@@ -141,7 +144,7 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
         drawn += _named(bar.name, bar.shown, bar.link, y)
         for part, one in zip(bar.parts, series, strict=False):
             if part and part.value > 0:
-                length = max(part.value / whole * room, 0.75)
+                length = max(part.value / whole * room, LEAST)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
                 drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
                 x += length
@@ -161,7 +164,7 @@ def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Ht
         for span in lane.spans:
             x, length = NAME + span.start / (seconds or 1) * room, (span.end - span.start) / (seconds or 1) * room
             one = series[span.series]
-            box = _box(x, at * ROW + 4, max(length, 0.75), ROW - 8, one.style)
+            box = _box(x, at * ROW + 4, max(length, LEAST), ROW - 8, one.style)
             drawn.append(titled(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
     return _svg(base + BOTTOM, drawn)
 

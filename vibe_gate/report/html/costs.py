@@ -23,7 +23,7 @@ FINEST = 400
 """Parts of the run's time that are told apart in a lane; calls that are nearer to each other are one."""
 
 KINDS = (Series("judge", "s0"), Series("agent", "s4"), Series("second look", "s3"), Series("not told apart", "s7"))
-TOKENS = (Series("input", "s0"), Series("read from cache", "s6"), Series("output", "s1"))
+TOKENS = (Series("input", "s0"), Series("read from cache", "s7"), Series("output", "s1"))
 WORK = (Series("model", "s0"), Series("tools", "s4"), Series("checks", "s2"), Series("waiting", "s7"))
 _MODEL, _TOOLS, _CHECKS, _WAITING = range(len(WORK))
 

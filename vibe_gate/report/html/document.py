@@ -386,7 +386,9 @@ def _cost(view: View) -> Iterator[Html]:
     if shown or by_model:
         yield tag("h3", "By stage and model")
     if shown:
-        yield table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
+        stages_of = table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
+        is_long = len(shown) > costs.MOST_ROWS
+        yield tag("details", tag("summary", f"{len(shown):,} stages"), stages_of) if is_long else stages_of
     if by_model:
         yield table(
             ("Model", "US dollars"), [row((name, dollars(usd))) for name, usd in by_model.items()], class_="costs"

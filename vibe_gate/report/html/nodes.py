@@ -16,7 +16,7 @@ from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds,
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
-from vibe_gate.report.svg import cut, n, titled
+from vibe_gate.report.svg import Series, cut, legend, n, titled
 
 MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
 """Edges that pass by a layer on average, and by all, of a graph that is drawn. A larger one is listed."""
@@ -44,6 +44,12 @@ _STYLES = {
     "incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7",
     "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass",
 }  # fmt: skip
+
+KEYS = (Series("pass", "pass"), Series("fail", "fail"), Series("inconclusive", "inconclusive"),
+        Series("error, incomplete, cancelled", "error"), Series("done", "done"), Series("running", "s6"),
+        Series("not begun", "s7"), Series("skipped", "skipped"), Series("waited for by the run's end", "waited"),
+        Series("opens", "opens"))  # fmt: skip
+"""What colours and borders of boxes stand for."""
 
 
 class NodeBox(Struct, frozen=True):
@@ -83,7 +89,13 @@ def _told(view: View, critical: Sequence[str]) -> Html:
 def _pictures(whole: Graph, known: Mapping[str, Stage], critical: Sequence[str], within: str = "") -> Iterator[Html]:
     """The graph, and below it what its folds open."""
     small, folds = folded(whole, within=within)
-    yield from _picture(small, folds, known, critical)
+    drawn = list(_picture(small, folds, known, critical))
+    if drawn and not within:
+        styles = {_style(known[node.id].outcome) for node in whole.nodes}
+        styles |= {"waited"} if critical else set()
+        styles |= {"opens"} if folds else set()
+        yield legend(key for key in KEYS if key.style in styles)
+    yield from drawn
     opened = [_fold(whole, fold, known, critical) for fold in folds]
     if len(opened) > FEW_FOLDS:
         yield tag("details", tag("summary", f"{len(opened):,} boxes that open"), *opened, class_="folds")
@@ -187,7 +199,8 @@ def _edges(
 ) -> Iterator[Html]:
     """Lines from place to place, those of the critical path above the others; of each style one element has all."""
     skipped = {name for name, box in boxes.items() if box.style == "skipped"}
-    paths: dict[str, list[str]] = {style: [] for style in ("edge", "edge skip", "head", "edge critical")}
+    styles = ("edge", "edge skip", "head", "edge critical", "head critical")
+    paths: dict[str, list[str]] = {style: [] for style in styles}
     for (upper, lower), top, below in zip(pairwise(rows), tops, tops[1:], strict=False):
         bottom, middle = below - BELOW, below - BELOW / 2
         for place in upper:
@@ -198,9 +211,11 @@ def _edges(
                 style = "edge critical" if is_waited else "edge skip" if is_skip else "edge"
                 curve = f"C{n(place.at)} {n(middle)} {n(target.at)} {n(middle)} {n(target.at)} {n(below)}"
                 paths[style].append(f"M{n(place.at)} {n(start)}V{n(bottom)}{curve}")
-        paths["head"] += [
-            f"M{n(target.at - 4)} {n(below - 7)}h8l-4 7z" for target in lower if target.group and target.before
-        ]
+        for target in lower:
+            if target.group and target.before:
+                is_waited = any((id(source), id(target)) in waited for source in target.before)
+                wide, style = (12, "head critical") if is_waited else (8, "head")
+                paths[style].append(f"M{n(target.at - wide / 2)} {n(below - wide)}h{wide}l{n(-wide / 2)} {wide - 1}z")
     return (tag("path", d="".join(each), class_=style) for style, each in paths.items() if each)
 
 

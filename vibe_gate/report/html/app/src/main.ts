@@ -63,7 +63,7 @@ function showElement(element: HTMLElement | null): void {
   element.classList.add("target");
   if (!element.hasAttribute("tabindex")) element.tabIndex = -1;
   element.focus({ preventScroll: true });
-  element.scrollIntoView({ block: "center" });
+  element.scrollIntoView({ block: element.getBoundingClientRect().height > innerHeight / 2 ? "start" : "center" });
 }
 
 function shownTab(): string {

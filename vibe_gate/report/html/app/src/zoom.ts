@@ -3,7 +3,8 @@
 
 import { h } from "./dom";
 
-const LEAST_READABLE = 0.55;
+const LEAST_READABLE = 0.75;
+const FAR = 0.5;
 const MOST = 3;
 
 /** Gives each frame its buttons and keys when it is first seen: one in a tab or a fold that is closed has no size yet. */
@@ -22,6 +23,7 @@ function zoomable(frame: HTMLElement): void {
   const picture = frame.querySelector<SVGSVGElement>(":scope > svg");
   if (!picture) return;
   const { width, height } = picture.viewBox.baseVal;
+  frame.classList.toggle("wide", width > frame.clientWidth && frame.parentElement?.tagName === "SECTION");
   let scale = 1;
 
   function fitting(): number {
@@ -35,6 +37,7 @@ function zoomable(frame: HTMLElement): void {
     scale = next;
     picture?.setAttribute("width", `${width * scale}`);
     picture?.setAttribute("height", `${height * scale}`);
+    picture?.classList.toggle("far", scale < FAR);
     frame.scrollTo(left * scale - x, top * scale - y);
   }
 
