@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vibe_gate.gate.prompts import requests_of, shown
+from vibe_gate.gate.prompts import requests_of, requests_text
 from vibe_gate.judging.repeats import LEFT_OUT, without_repeats
 from vibe_gate.report.markdown import prose
 from vibe_gate.store.captured import CapturedPrompt
@@ -48,7 +48,7 @@ def test_a_script_without_spaces_is_compared_by_its_characters() -> None:
 def test_each_request_that_a_judge_is_shown_counts_for_itself_and_our_lines_above_it_do_not() -> None:
     texts = ("Acquire\n==== Initech", PRIVATE.strip())
     prompts = [CapturedPrompt("claude", "1f3c", turn, datetime.now(UTC), text) for turn, text in enumerate(texts, 1)]
-    requests = requests_of(shown(prompts, str))
+    requests = requests_of(requests_text(prompts, str))
     assert [" ".join(one.split()) for one in requests] == ["Acquire ==== Initech", PRIVATE.strip()]
     said = "Request 1, turn 1 of Claude Code session 1f3c: "
     assert without_repeats(f"{said}acquire Initech", requests, tuple) == said + LEFT_OUT

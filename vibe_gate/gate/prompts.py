@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.store import captures
 from vibe_gate.store.captured import CapturedPrompt, prompts_of
 
-MAX_SHOWN = 20_000
+MAX_REQUESTS = 20_000
 """Characters of all prompts that a judge is shown; of more, those in the middle are left out."""
 
 _TYPED = "  "
@@ -54,8 +54,8 @@ def by_time(prompt: CapturedPrompt) -> tuple[datetime, str, int, str]:
     return prompt.at, prompt.session, prompt.turn, prompt.text
 
 
-def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
-    """What a judge is shown of the prompts, at most `MAX_SHOWN` characters and a sentence; "" if there are none.
+def requests_text(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> str:
+    """What a judge is shown of the prompts, at most `MAX_REQUESTS` characters and a sentence; "" if there are none.
 
     What people typed is indented, so that it cannot be taken for a line of ours.
     """
@@ -64,13 +64,13 @@ def shown(prompts: Sequence[CapturedPrompt], redact: Callable[[str], str]) -> st
         rows.append(f"==== request {number}, turn {one.turn} of {captures.session_title(one.session)}")
         rows += [_TYPED + line for line in one.text.splitlines()]
     text = "\n".join(rows)
-    if (left_out := len(text) - MAX_SHOWN) > 0:
-        half = MAX_SHOWN // 2
+    if (left_out := len(text) - MAX_REQUESTS) > 0:
+        half = MAX_REQUESTS // 2
         cut = f"==== {counted(left_out, 'character')} of the requests left out here"
         text = f"{text[:half]}\n{cut}\n{_TYPED}{text[-half:]}"
     return redact(text)
 
 
-def requests_of(shown: str) -> list[str]:
-    """The texts of the prompts of which `shown` made this."""
-    return [text for one in _OURS.split(shown) if (text := one.strip())]
+def requests_of(text: str) -> list[str]:
+    """The texts of the prompts of which `requests_text` made this."""
+    return [request for one in _OURS.split(text) if (request := one.strip())]

@@ -13,7 +13,7 @@ from vibe_gate.errors import GateError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.guidance import guidance
 from vibe_gate.gate.loading import OFFERED, offered_rubric
-from vibe_gate.gate.prompts import prompts_behind, shown
+from vibe_gate.gate.prompts import prompts_behind, requests_text
 from vibe_gate.gate.shared_prompts import shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
@@ -81,7 +81,7 @@ def what_was_asked(
     is_private = bool(prompts)
     if not prompts and gate.shared_prompts == "redacted":
         prompts = shared_prompts(repository, [commit.id for commit in repository.commits(change)])
-    return Claim("prompt", shown(prompts, redact), is_private)
+    return Claim("prompt", requests_text(prompts, redact), is_private)
 
 
 def _tests(change: Change, gate: Gate, repository: Repository, world: World) -> ProofEnvironment | None:

@@ -106,7 +106,7 @@ def handed_over(context: Context, nonce: str) -> Iterator[str]:
         yield f"From the stage {name}.\n\n{said or 'It left nothing to hand over.'}"
 
 
-def shown(background: Iterable[Material], nonce: str) -> Iterator[str]:
+def background_sections(background: Iterable[Material], nonce: str) -> Iterator[str]:
     """A section for each text that an agent is shown."""
     yield from (f"{one.title}:\n\n{_data(one.text, nonce)}" for one in background)
 

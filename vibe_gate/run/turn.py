@@ -24,7 +24,7 @@ from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation
 from vibe_gate.run.model import RunModel
-from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, handed_over, shown
+from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, background_sections, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
@@ -152,7 +152,7 @@ class AgentTurns:
         sections = [*asked.text(model.nonce, self._read, partial(self._output, model, tree, node))]
         sections += handed_over(asked.context, model.nonce)
         background = self.background if agent.writes else ()
-        sections += shown(background, model.nonce)
+        sections += background_sections(background, model.nonce)
         has_data = bool(asked.context or asked.prompt_command or background)
         return Turn(
             node=node,

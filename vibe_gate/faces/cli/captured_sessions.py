@@ -161,7 +161,7 @@ def _by_turn(lines: Iterable[CapturedLines]) -> dict[int, list[CapturedLines]]:
     return found
 
 
-def shown(
+def turn_by_turn(
     head: captured.CapturedHead, turns: Iterable[captured.CapturedTurn], lines: Iterable[CapturedLines]
 ) -> Iterator[str]:
     """A session for people, turn by turn, with the lines that are still there."""

@@ -11,7 +11,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.request import add_wire
-from vibe_gate.faces.cli.run import carried_out, shown
+from vibe_gate.faces.cli.run import carried_out, present_and_share
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.run.resume import KeptRun, resumed
 from vibe_gate.run.walk import RunRequest
@@ -30,7 +30,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
     request = _request(args, resumed(meant.entry, result.about))
     done = carried_out(request, runs.root, environ, answers=_answers(args, result))
-    shown(done, environ, as_json=args.json)
+    present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 

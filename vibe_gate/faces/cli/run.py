@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.fix is not None:
         return _fixed(args, environ)
     done = carried_out(_request(args, environ), Path.cwd(), environ)
-    shown(done, environ, as_json=args.json)
+    present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 
@@ -102,11 +102,11 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         emit(stored.summary.to_json() if args.json else f"{why}\n")
         return PASS if stored.summary.outcome == "pass" else INCONCLUSIVE
     done = carried_out(replace(_request(args, environ), fix=run_id), runs.root, environ)
-    shown(done, environ, as_json=args.json)
+    present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 
 
-def shown(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:
+def present_and_share(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:
     """As `present`; then the run goes to the shared store, if there is one."""
     try:
         present(done, environ, as_json=as_json)

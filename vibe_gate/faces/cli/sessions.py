@@ -97,7 +97,7 @@ def _show_captured(args: argparse.Namespace, head: captured.CapturedHead, enviro
     sessions = CapturedSessions(environ)
     turns = sessions.turns(head)
     told = head, turns, sessions.lines(head, turns)
-    return emit_result(args, captured_sessions.document(*told), captured_sessions.shown(*told))
+    return emit_result(args, captured_sessions.document(*told), captured_sessions.turn_by_turn(*told))
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_COMMITS = 200
 """Of a push, the newest, whose prompts leave: each note takes git a moment."""
 
-MAX_SHOWN = 30
+MAX_LISTED = 30
 """Lines of the screen about sessions and how their prompts begin."""
 
 BEGINNING = 48
@@ -173,7 +173,7 @@ def _answer(terminal: Terminal, leaving: _Leaving) -> str:
 def screen(leaving: _Leaving) -> str:
     """What leaves: who, how many, how each prompt begins, and where it goes."""
     every = list(_beginnings(leaving))
-    more = [f"  ... and {len(every) - MAX_SHOWN} more"] if len(every) > MAX_SHOWN else []
+    more = [f"  ... and {len(every) - MAX_LISTED} more"] if len(every) > MAX_LISTED else []
     limits = (
         "Only these digests leave. The digest of a short prompt can be guessed."
         if leaving.mode == "digest"
@@ -186,7 +186,7 @@ def screen(leaving: _Leaving) -> str:
         person=safe(leaving.person),
         count=leaving.count,
         commits=counted(len(leaving.by_commit), "commit"),
-        listed="\n".join((*every[:MAX_SHOWN], *more)),
+        listed="\n".join((*every[:MAX_LISTED], *more)),
         limits=limits,
     )
 

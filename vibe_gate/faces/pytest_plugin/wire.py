@@ -28,7 +28,7 @@ _PACKAGE, _ASYNCIO = Path(__file__).parents[2], Path(asyncio.__file__).parent
 MAX_NAME = 100
 """Characters of a cassette folder's name; file systems take 255 bytes."""
 
-MAX_SHOWN = 100
+MAX_DIFFERENCE = 100
 """Characters of a line of a difference."""
 
 
@@ -201,7 +201,7 @@ def difference(unmatched: str) -> str:
     changed = [line for line in lines[1:] if re.match(r"[-+](?![-+]{2} ).*\w", line)]
     first = next(([line] for line in changed), lines[:1])
     other = [line for line in changed if line[0] != first[0][0]][:1]
-    return " / ".join(safe(" ".join(line.split()))[:MAX_SHOWN] for line in first + other)
+    return " / ".join(safe(" ".join(line.split()))[:MAX_DIFFERENCE] for line in first + other)
 
 
 def hide_own_frames(error: BaseException) -> None:
