@@ -138,7 +138,7 @@ def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_
     ]
     assert shown.xpath("//article/h3/span[@class='badge']/text()") == ["back"]
     assert shown.xpath("//article[h3/span='back']/@id") == ["x-1"]
-    cells = [[cell.text for cell in line] for line in shown.xpath("//figure[@id='rounds']//tbody/tr")]
+    cells = [[cell.text for cell in line] for line in shown.xpath("//figure[@id='rounds-1']//tbody/tr")]
     assert cells == [["1", "review", "2", "0", "0"], ["2", "until", "0", "0", "2"], ["3", "until-b", "1", "0", "0"]]
     alone = html.fromstring(body(View(told)))
     assert not alone.xpath("//h2[.='Rounds'] | //article/h3/span[@class='badge']")
@@ -164,6 +164,10 @@ def test_gates_that_looked_again_are_chains_and_one_that_looked_alone_is_none() 
     gates = looked_again() | {"other": RoundTold(number=1), "left": RoundTold(number=2, after="review")}
     assert [list(chain) for chain in chains(gates)] == [["review", "until", "until-b"], ["review", "left"]]
     assert not list(chains({"a": RoundTold(number=1, after="a")}))
+    long = {"0": RoundTold(number=1)} | {str(at): RoundTold(number=2, after=str(at - 1)) for at in range(1, 20_000)}
+    shown = html.fromstring(body(View(summary(), rounds=tuple(chains(long)))))
+    assert shown.xpath("//ol/@start") == ["19951"]
+    assert [len(shown.xpath(f"//section[@id='verdict']//{each}")) for each in ("ol/li", "figure//tbody/tr")] == [50, 50]
 
 
 def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes_on_are_told(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from vibe_gate.report.svg import Bar, Part, Series
 MOST_FILES, MOST_VOTES = 20, 20
 """Files and votes of a criterion that are shown; the tabs have the others."""
 
-MOST_TOLD = 20
-"""Findings of earlier rounds that are shown for one round."""
+MOST_ROUNDS, MOST_TOLD = 50, 20
+"""Gates that looked again, and findings of one round, that are shown."""
 
 LINES = (Series("added", "s2"), Series("deleted", "s1"))
 ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2"))
@@ -40,21 +40,23 @@ def rounds(view: View) -> Iterator[Html]:
         yield from _became(told)
     gates = {node.id: node for node in view.graph.nodes}
     here = {identity(one) for one in view.summary.findings} if view.summary else set()
-    for chain in view.rounds:
-        yield tag("h3", "Gates of this run")
-        if len(chain) > 2:
-            yield _by_round(chain, gates)
-        yield tag("ol", *(_gate(name, told, gates.get(name), here) for name, told in chain.items()))
+    for number, chain in enumerate(view.rounds, start=1):
+        left_out = max(len(chain) - MOST_ROUNDS, 0)
+        last = dict(list(chain.items())[left_out:])
+        yield tag("h3", "Gates of this run", f" (without the first {left_out:,})" if left_out else None)
+        if len(last) > 2:
+            yield _by_round(f"rounds-{number}", last, gates, left_out + 1)
+        yield tag("ol", *(_gate(name, told, gates.get(name), here) for name, told in last.items()), start=left_out + 1)
 
 
-def _by_round(chain: Mapping[str, RoundTold], gates: Mapping[str, Node]) -> Html:
-    """The findings of gates that looked again, as bars."""
-    numbered = list(enumerate(chain.items(), start=1))
+def _by_round(id: str, chain: Mapping[str, RoundTold], gates: Mapping[str, Node], first: int) -> Html:
+    """The findings of gates that looked again, as bars; `first`: the number of the first."""
+    numbered = list(enumerate(chain.items(), start=first))
     outcomes = {name: gates[name].outcome for name in chain if name in gates}
     bars = [Bar(f"{at}. {name}", _parts(told.counts), outcomes.get(name, "")) for at, (name, told) in numbered]
     lines = [row((str(at), name, *(part.shown for part in _parts(told.counts)))) for at, (name, told) in numbered]
     heads = ("Round", "Gate", *(one.name.capitalize() for one in ROUNDS))
-    return svg.figure("rounds", "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines)
+    return svg.figure(id, "Findings by round", svg.rows(bars, ROUNDS), svg.legend(ROUNDS), heads, lines)
 
 
 def _parts(counts: RoundCounts) -> tuple[Part, ...]:

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -35,6 +35,9 @@ MAX_CONTENTS = 50_000_000
 
 MAX_FILES, MAX_EVENTS = 5_000, 100_000
 """Changed files, and events of all logs, that a page shows; the bundle has the others."""
+
+MAX_CHAINS = 20
+"""Chains of gates that looked again; each is shown as a whole, also what two have in common."""
 
 _UNTOLD = frozenset({"artifact.written", "log.mark"})
 """Events of a run that say nothing beyond the files that are shown."""
@@ -253,7 +256,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
             *(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
             *(() if conversations else ("what was said to agents and judges, because it has prompts",)),
         ),
-        rounds=tuple(chains(_gates(own))),
+        rounds=tuple(islice(chains(_gates(own)), MAX_CHAINS)),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
 
@@ -273,11 +276,12 @@ def chains(gates: Mapping[str, RoundTold]) -> Iterator[dict[str, RoundTold]]:
     """The gates that looked at the same again, in the order in which they did; a gate that did so alone is none."""
     followed = {told.after for told in gates.values()}
     for last in (name for name in gates if name not in followed):
-        chain = [last]
-        while (before := gates[chain[-1]].after) and before not in chain:
-            chain.append(before)
+        chain = {last: gates[last]}
+        while (before := gates[last].after) and before not in chain:
+            last = before
+            chain[last] = gates[last]
         if len(chain) > 1:
-            yield {name: gates[name] for name in reversed(chain)}
+            yield dict(reversed(chain.items()))
 
 
 _WORK = frozenset({"turn.started", "turn.completed"})
