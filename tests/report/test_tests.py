@@ -146,3 +146,5 @@ def test_names_of_others_are_text_cut_and_visible():
     assert "\u202e" not in text
     assert "\x1b" not in text
     assert text.encode()
+    dear = [attempt(READ, SONNET, "passed", number, 1e308) for number in (1, 2)]  # infinity, added up
+    assert "cost-and-rate" in index_page(session(*dear))

@@ -6,6 +6,7 @@ A picture is for the eye and the mouse; the table in its `figure` says the same 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
@@ -252,8 +253,11 @@ def _most(values: Iterable[float], *, nice: bool = True) -> float:
 
 
 def ticks(most: float) -> list[float]:
-    """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above."""
-    if most <= 0:
+    """Four steps or so of 1, 2 or 5 times a power of ten, from 0 to `most` or just above; 0 alone if that is no figure.
+
+    Costs that a bundle makes up can add up to infinity.
+    """
+    if not 0 < most < math.inf:
         return [0.0]
     power = 10.0 ** int(f"{most / 4:e}".partition("e")[2])
     step = next(one * power for one in (1, 2, 5, 10) if one * power >= most / 4 - 1e-12)

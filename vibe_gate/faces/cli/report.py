@@ -89,7 +89,7 @@ REPORT = Command(
         argument("--all", action="store_true", help="all runs: an index with figures, and pages, in the folder -o DIR"),
         argument("--since", type=moment, metavar="WHEN", help="with --all: 30d, 12h, 2w, or an ISO date (UTC)"),
         argument("--path", metavar="GLOB", help="with --all: runs whose change touches a path"),
-        argument("--commits", metavar="RANGE", help="with --all: commits to verify (default: HEAD~100..HEAD)"),
+        argument("--commits", metavar="RANGE", help="with --all: commits to verify (default: HEAD~200..HEAD)"),
         argument(
             "--pages", type=whole_number, metavar="N", help="with --all: write up to N missing pages (default: 100)"
         ),

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from statistics import fmean
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -93,7 +92,7 @@ class PassRate(Struct, frozen=True):
     @property
     def mean_usd(self) -> float | None:
         """Of an attempt whose cost is known."""
-        return fmean(self.usd) if self.usd else None
+        return sum(self.usd) / len(self.usd) if self.usd else None
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
