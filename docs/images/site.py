@@ -1,4 +1,5 @@
-"""Makes the picture of the site of all runs: `python docs/images/site.py` (needs Chromium and playwright)."""
+"""Makes the pictures of the site of all runs, and of the index of tests: `python docs/images/site.py` (needs Chromium and
+playwright)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.label import Label
 from vibe_gate.report.run_figures import FoundFinding, RunFigures
@@ -69,13 +71,55 @@ def site() -> Site:
     return Site(runs, total, labels)
 
 
+TESTS = {
+    "test_ledger.py::test_an_empty_ledger_is_a_list": 1.0,
+    "test_ledger.py::test_a_torn_line_is_told": 0.9,
+    "test_ledger.py::test_the_fixer_changes_the_source_alone": 0.75,
+    "test_payments.py::test_a_payment_is_sent_once[timeout]": 0.5,
+    "test_payments.py::test_a_payment_is_sent_once[refused]": 0.85,
+    "test_payments.py::test_amounts_are_rounded_to_cents": 0.95,
+    "test_review.py::test_the_repair_meets_the_rubric": 0.7,
+}
+"""How often a good model passes them."""
+
+UNDER_TEST = {"claude-opus-5": (0.06, 0.98), "claude-sonnet-5": (0.02, 0.9), "claude-haiku-4-5": (0.006, 0.62)}
+"""US dollars, and how good a model is."""
+
+
+def session() -> Site:
+    """Seven tests, three models, five repetitions; the same each time."""
+    rng, runs, number = random.Random(7), list[SiteRun](), 0  # noqa: S311 - nothing is secret
+    for test, ease in TESTS.items():
+        for model, (usd, skill) in UNDER_TEST.items():
+            for repetition in range(1, 6):
+                number += 1
+                at, paid = FIRST + timedelta(seconds=number * 4), usd * (0.6 + rng.random())
+                run_id = f"{at:%Y%m%dT%H%M%S}000Z-{rng.getrandbits(32):08x}"
+                result = "passed" if rng.random() < ease * skill else "failed"
+                tested = TestedRun(
+                    test=test, model=model, attempt=run_id, result=result, repetition=repetition, usd=paid
+                )
+                entry = RunEntry(
+                    run_id, "0" * 40, outcome="pass", author="fixer", workflow="fixer", files=1,
+                    added=rng.randrange(9), deleted=rng.randrange(5), cost_usd=paid, cost_basis="known",
+                    duration_ms=rng.randrange(3_000, 40_000),
+                )  # fmt: skip
+                runs.append(SiteRun(entry, RunFigures(usd_by_model={model: paid}), page="", tested=tested))
+    runs.reverse()
+    return Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda entry: None), is_session=True)
+
+
+PICTURES = {"site.png": (site, 1250), "tests.png": (session, 940)}
+"""Names, what they show, and how high they are."""
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        index = Path(place, "index.html")
-        index.write_text(index_page(site()), encoding="utf-8")
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            tab = browser.new_page(viewport={"width": 1200, "height": 1250})
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, (made, height) in PICTURES.items():
+            index = Path(place, "index.html")
+            index.write_text(index_page(made()), encoding="utf-8")
+            tab = browser.new_page(viewport={"width": 1200, "height": height})
             tab.goto(index.as_uri())
-            tab.screenshot(path=Path(__file__).parent / "site.png")
-            sys.stdout.write("docs/images/site.png\n")
+            tab.screenshot(path=Path(__file__).parent / name)
+            sys.stdout.write(f"docs/images/{name}\n")
