@@ -1,5 +1,5 @@
-"""Makes the pictures of the site of all runs, and of the index of tests: `python docs/images/site.py` (needs Chromium and
-playwright)."""
+"""Makes the pictures of the site of all runs, and of the index of tests: `python docs/images/site.py` (needs Chromium
+and playwright)."""
 
 from __future__ import annotations
 

@@ -478,8 +478,9 @@ def test_without_a_cassette_a_test_is_skipped_or_with_strict_fails(project, monk
             "vibe-gate: 1 passed, 1 failed, 4 errors, 3 undecided (3 without a cassette); -rs shows why",
         ]
     )
-    strict = project.runpytest_inprocess("--vibe-strict")
+    strict = project.runpytest_inprocess("--vibe-strict", "--vibe-repeat-all", "-rA")
     strict.assert_outcomes(passed=2, failed=4, errors=4)
+    strict.stdout.fnmatch_lines_random(["*3 of 3 passed; 2 must*"])
     strict.stdout.fnmatch_lines(["FAILED test_plain.py::test_agent_caught - Inconclusive: no cassette: *"])
     project.runpytest_inprocess("--vibe-repeat=1").assert_outcomes(passed=2, skipped=3, failed=1, errors=4)
     project.runpytest_inprocess("--vibe-repeat=0").assert_outcomes(passed=1, xfailed=1, errors=8)

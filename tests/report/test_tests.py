@@ -107,6 +107,8 @@ def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed
     assert figure(page, "cost-and-rate")[1][-2:] == ["0.5000", "0.5000"]
     unpriced = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
     assert (figure(unpriced, "cost-and-rate"), grid(unpriced)[1][-1]) == ([], "")
+    both = session(attempt(FIX, SONNET, "failed", 1, None), attempt(FIX, SONNET, "passed", 2))
+    assert figure(html.fromstring(index_page(both)), "cost-and-rate")[1][-2:] == ["0.0100", "0.0100 + ?"]
 
 
 def test_what_came_to_no_run_stands_with_the_models_of_the_test():

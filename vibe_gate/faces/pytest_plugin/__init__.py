@@ -47,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--vibe-cases", action="store_true", help="run the labelled cases in .vibe-gate/cases, too")
     group.addoption("--vibe-repeat", type=int, metavar="N", help="repeat each test of the fixture vibe N times")
+    group.addoption(
+        "--vibe-repeat-all",
+        action="store_true",
+        help="carry out every repetition, also when a test has passed or can no longer pass: for pass rates",
+    )
 
 
 def _usd(text: str) -> float:

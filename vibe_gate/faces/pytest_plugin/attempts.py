@@ -50,6 +50,7 @@ def _result(report: pytest.TestReport) -> str:
 
 
 def _end_with_error(rows: Sequence[Row]) -> None:
+    """The teardown of the last time failed. Bundles keep what the call came to: they may be gone by now."""
     last = rows[-1]["tested"]
     for row in rows:
         if row["tested"]["attempt"] == last["attempt"]:

@@ -15,7 +15,7 @@ Outcome = Literal["passed", "failed", "error", "skipped"]
 
 
 def carried_out(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeat the test with fresh fixtures until it passed often enough, or cannot any more, and report it once.
+    """Repeat the test with fresh fixtures, until it passed often enough or cannot any more, and report it once.
 
     None: it is not to be repeated, and pytest goes on with it.
     """
@@ -34,7 +34,8 @@ def carried_out(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         runs.append((_outcome(reports), reports))
         passed = sum(outcome == "passed" for outcome, _ in runs)
-        if passed >= needed or len(runs) - passed > limits.repeat - needed or item.session.shouldstop:
+        is_certain = passed >= needed or len(runs) - passed > limits.repeat - needed
+        if (is_certain and not item.config.getoption("--vibe-repeat-all")) or item.session.shouldstop:
             break
     reports = _together(item, runs, passed=passed >= needed, of=limits.repeat, needed=needed)
     last = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), "teardown")

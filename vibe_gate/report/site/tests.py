@@ -64,12 +64,12 @@ class TestAttempt(Struct, frozen=True):
 
 
 class PassRate(Struct, frozen=True):
-    """How many attempts passed of those that decide, and what an attempt cost."""
+    """How many attempts passed of those that decide, and what each cost that has a price; `is_priced`: all have."""
 
     passed: int
     decided: int
-    attempts: int
     usd: tuple[float, ...]
+    is_priced: bool
 
     @classmethod
     def of(cls, attempts: Sequence[TestAttempt]) -> PassRate:
@@ -77,7 +77,7 @@ class PassRate(Struct, frozen=True):
         passed = sum(one.result in PASSED for one in attempts)
         failed = sum(one.result in FAILED for one in attempts)
         usd = tuple(one.usd for one in attempts if one.usd is not None)
-        return cls(passed, passed + failed, len(attempts), usd)
+        return cls(passed, passed + failed, usd, all(one.usd is not None for one in attempts if one.runs))
 
     @property
     def interval(self) -> Interval | None:
@@ -162,7 +162,7 @@ def section(site: Site) -> Iterator[Html]:
     models = _models(grid)
     counts = _counts(grid)
     told = tag("p", f"{counted(len(grid), 'test')}: {counts}.", class_="none", id="tests-told")
-    pictures = [*filter(None, (_costs(models), *_by_test(site, grid)))]
+    pictures = [*filter(None, (_costs(models), _by_test(site, grid)))]
     yield tag(
         "section",
         tag("h2", "Tests"),
@@ -227,7 +227,7 @@ def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
     passed, shown, within, _ = PassRate.of(its).cells
     if not passed:
         return ""
-    return tag("span", svg.linked(passed, _link(model=cut(model))), tag("small", f"{shown} ({within})"))
+    return tag("span", svg.linked(passed, model and _link(model=cut(model))), tag("small", f"{shown} ({within})"))
 
 
 def _row(site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]) -> Html:
@@ -276,7 +276,7 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
         passed, shown, within, cost = rate.cells
         tests = len({one.test for one in its})
         lines.append(row((svg.linked(name, link if model else ""), f"{tests:,}", passed, shown, within, cost,
-                          f"{sum(rate.usd):.4f}")))  # fmt: skip
+                          f"{sum(rate.usd):.4f}{'' if rate.is_priced else ' + ?'}")))  # fmt: skip
         if rate.interval is not None and rate.mean_usd is not None and len(drawn) < MOST_MODELS:
             told = f"{passed} passed ({shown}, {within}), ${cost} an attempt"
             drawn.append(svg.Dot(name, rate.mean_usd, rate.interval, told, link))
@@ -290,13 +290,13 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     return svg.figure("cost-and-rate", "Cost against pass rate, by model", svg.dots(drawn), about, heads, lines)
 
 
-def _by_test(site: Site, grid: Grid) -> Iterator[Html]:
-    """The share of attempts that passed, the lowest first; and what tests cost against it."""
+def _by_test(site: Site, grid: Grid) -> Html | None:
+    """The share of attempts that passed, the lowest first."""
     rates = [(test, PassRate.of([one for its in by_model.values() for one in its])) for test, by_model in grid.items()]
     there = [(test, rate, rate.interval) for test, rate in rates if rate.interval is not None]
     there.sort(key=lambda one: (one[2].value, -one[1].decided, one[0]))
     if not there:
-        return
+        return None
     ranges, lines = list[Range](), list[Html]()
     for test, rate, found in there[:MOST_LINES]:
         name, link = site.names[test], _link(test=site.names[test])
@@ -306,7 +306,7 @@ def _by_test(site: Site, grid: Grid) -> Iterator[Html]:
     more = len(there) - MOST_ROWS
     about = tag("p", f"The lowest first; {more:,} more.", class_="none") if more > 0 else None
     heads = ("Test", "Passed", "Share", "95 % interval", "USD an attempt")
-    yield svg.figure("rate-by-test", "Pass rate by test", svg.ranges(ranges[:MOST_ROWS]), about, heads, lines)
+    return svg.figure("rate-by-test", "Pass rate by test", svg.ranges(ranges[:MOST_ROWS]), about, heads, lines)
 
 
 def _split(name: str) -> tuple[str, str]:
