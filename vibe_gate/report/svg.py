@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report.markup import Html, joined, table, tag
 
@@ -305,7 +306,8 @@ def _svg(height: float, drawn: Iterable[Html]) -> Html:
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many characters."""
+    """At most so many characters of a text of others, with nothing hidden in them."""
+    text = safe(text[: 2 * most])
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -14,11 +14,10 @@ from msgspec import Struct
 from vibe_gate.domain.attempt import RESULTS, TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline
-from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.verify import Verification
-from vibe_gate.report import feedback, listing
+from vibe_gate.report import feedback, listing, svg
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.statistics import Statistics
 
@@ -225,6 +224,5 @@ def _page(run: SiteRun) -> int | str:
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
-    """As much of a text of others as a table has room for, with nothing hidden in it."""
-    text = safe(text[: most * 2])
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """As much of a text of others as a table has room for."""
+    return svg.cut(text, most)
