@@ -10,9 +10,8 @@ commit already, and came back, was typed again: it is not that write's.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,7 +28,8 @@ from vibe_gate.errors import UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
-from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
+from vibe_gate.run.agent_writes import AgentWrites, closeness
+from vibe_gate.run.line_writes import AgentWrite, Version, is_untold, written
 from vibe_gate.store import State, captured, open_state
 
 CAPTURED = "captured"
@@ -57,7 +57,6 @@ MAX_EARLIER = 40
 """Earlier versions in which a line is looked for that came back."""
 
 _REVERTS = expression(r"\bThis reverts commit ([0-9a-f]{40})\b")
-_WORKTREE = expression(r"(?:^|/)worktrees/[^/]+/")
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 
@@ -128,7 +127,8 @@ class _Blame:
         if not text.lines:
             return ()
         rows = self._repository.blamed(commit, path, _spans(lines))
-        self._names = {path} | {name for row in rows for name in (row.path, row.before_path) if name}
+        names = {path} | {name for row in rows for name in (row.path, row.before_path) if name}
+        self._writes = AgentWrites(self._roots, self._state, self._digests, names)
         self._history_from = (commit, path)
         sources = self._sources(rows, 0)
         return tuple(self._origin(row, sources[row.line]) for row in rows)
@@ -165,7 +165,7 @@ class _Blame:
             return dict.fromkeys(wanted, _LineSource(row.commit))
         found = self._inherited(row, version, wanted, steps) if steps < MAX_STEPS else {}
         left = wanted - found.keys()
-        writes, untold = self._writes(row, version, left)
+        writes, untold = self._written(row, version, left)
         return found | {line: _LineSource(row.commit, writes.get(line), untold) for line in left}
 
     def _inherited(self, row: BlamedLine, version: _FileText, wanted: set[int], steps: int) -> dict[int, _LineSource]:
@@ -195,12 +195,12 @@ class _Blame:
 
     # From a commit's lines to writes
 
-    def _writes(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], bool]:
+    def _written(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], bool]:
         """The writes that brought these lines, by line, and whether one is known of which that cannot be told."""
         if not wanted:
             return {}, False
-        chains = self._chains({row.path, row.before_path} - {""})
-        if not row.before and (other := self._like(version, wanted)):
+        chains = self._writes.chains({row.path, row.before_path} - {""})
+        if not row.before and (other := self._writes.like(version.lines, version.state, wanted)):
             chains = [*chains, other]
         if not chains:
             return {}, False
@@ -208,7 +208,7 @@ class _Blame:
         made = Version(version.state, version.blob, self._moments(row.commit))
         found: dict[int, AgentWrite] = {}
         if len(chains) > 1:
-            chains.sort(key=lambda chain: _closeness(chain, made), reverse=True)
+            chains.sort(key=lambda chain: closeness(chain, made), reverse=True)
         for chain in chains:
             found |= written(chain, made, wanted - found.keys(), loose)
         since = self._committed(row.before) if row.before else 0.0
@@ -252,61 +252,6 @@ class _Blame:
     @cached_property
     def _history(self) -> list[FileAt]:
         return self._repository.history_of(*self._history_from)
-
-    # Captured writes
-
-    @cached_property
-    def _sessions(self) -> tuple[captured.CapturedWrites, ...]:
-        bases = {os.path.basename(name) for name in self._names}  # noqa: PTH119  text only
-        return captured.writes_in(self._roots, self._digests, lambda path: path.rpartition("/")[2] in bases)
-
-    @cached_property
-    def _applied(self) -> tuple[captured.CapturedWrites, ...]:
-        """Those of our own agents; where sessions of others are not captured, they make nothing a person's."""
-        bases = {os.path.basename(name) for name in self._names}  # noqa: PTH119  text only
-        return captured.applied_writes(self._state, self._digests, lambda path: path.rpartition("/")[2] in bases)
-
-    @cached_property
-    def _all_chains(self) -> dict[str, Chain]:
-        """By path as agents gave it the writes there."""
-        every = _by_path((*self._sessions, *self._applied))
-        return {place: Chain(writes) for place, writes in every.items()}
-
-    def _chains(self, names: Collection[str]) -> list[Chain]:
-        return [chain for place, chain in self._all_chains.items() if self._names_of(place) & set(names)]
-
-    def _names_of(self, place: str) -> set[str]:
-        """What the path may be in the repository."""
-        for root in self._root_paths:
-            if place.startswith(root + "/"):
-                inside = place[len(root) + 1 :]
-                return {inside, _WORKTREE.split(inside)[-1]}
-        return {name for top in self._gone_tops for name in _ends(place, top)} | {*_WORKTREE.split(place)[1:][-1:]}
-
-    @cached_property
-    def _gone_tops(self) -> set[str]:
-        """Where sessions began; it may have been in a working tree that is gone, or was moved."""
-        return {session.cwd for session in self._sessions if session.cwd.strip("/")}
-
-    @cached_property
-    def _root_paths(self) -> list[str]:
-        both = {os.fspath(root) for root in self._roots} | {os.path.realpath(root) for root in self._roots}
-        return sorted(both, key=len, reverse=True)
-
-    def _like(self, version: _FileText, wanted: set[int]) -> Chain | None:
-        """The writes of the file that has most of these lines, by another name; None if none has half of them."""
-        lines = {version.state[line] for line in wanted if len("".join(version.lines[line].split())) > 8}
-        if not lines:
-            return None
-        known = [(len(lines.intersection(some[-1].write.left or ())), some) for some in self._other_writes.values()]
-        most, best = max(known, key=lambda each: each[0], default=(0, []))
-        return Chain(best) if most > len(lines) / 2 else None
-
-    @cached_property
-    def _other_writes(self) -> dict[str, list[AgentWrite]]:
-        own = {place for place in self._all_chains if self._names_of(place) & self._names}
-        others = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
-        return {place: writes for place, writes in _by_path(others).items() if self._names_of(place)}
 
     # Words
 
@@ -352,7 +297,7 @@ class _Blame:
             tool=write.tool,
             tool_use_id=write.tool_use_id,
             at=iso(write.at),
-            source=APPLIED if any(source.session == each.session for each in self._applied) else CAPTURED,
+            source=APPLIED if any(source.session == each.session for each in self._writes.applied) else CAPTURED,
         )
 
     def _turn(self, session: str, at: datetime) -> tuple[int, str]:
@@ -380,7 +325,7 @@ class _Blame:
 
     @cached_property
     def _captured_since(self) -> float:
-        return min((session.started_at.timestamp() for session in self._sessions), default=math.inf)
+        return min((session.started_at.timestamp() for session in self._writes.sessions), default=math.inf)
 
     # Files
 
@@ -426,28 +371,6 @@ def _runs(found: dict[int, AgentWrite]) -> list[list[int]]:
         else:
             runs.append([line])
     return runs
-
-
-def _ends(place: str, top: str) -> Iterator[str]:
-    """The ends of a path below `top` that have all of it that is below."""
-    if place.startswith(top + "/"):
-        parts = place.split("/")
-        yield from ("/".join(parts[start:]) for start in range(top.count("/") + 2))
-
-
-def _by_path(sessions: Iterable[captured.CapturedWrites]) -> dict[str, list[AgentWrite]]:
-    writes: dict[str, list[AgentWrite]] = defaultdict(list)
-    for session in sessions:
-        for write in session.writes:
-            writes[write.path].append(AgentWrite(session.agent, session.session, write))
-    return {place: sorted(some, key=lambda each: each.at) for place, some in writes.items()}
-
-
-def _closeness(chain: Chain, version: Version) -> tuple[bool, int]:
-    """How near the states of a chain come to a version: whether it is one of them, and lines in common."""
-    known = [each for each in chain.writes if each.at < version.latest]
-    is_exact = any(version.blob in each.write.blobs for each in known)
-    return is_exact, len(set(version.lines).intersection(known[-1].write.left or ())) if known else 0
 
 
 def _no_file(repository: Repository, revision: str, path: str) -> str:
