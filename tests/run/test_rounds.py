@@ -15,6 +15,7 @@ from repos import Repo
 from summaries import changed, criterion, finding, rubric, summary
 from working import WorkingRepo
 
+from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.git import Repository, open_repository
@@ -38,10 +39,10 @@ class Store:
     def __init__(self, root: Path, repository: Repository) -> None:
         self.root, self.repository, self._at = root, repository, START
 
-    def keep(self, told: Summary, kind: str = "staged") -> str:
+    def keep(self, told: Summary, kind: str = "staged", **about: object) -> str:
         """Seal a run; its id."""
         self._at += timedelta(minutes=1)
-        run = open_store(self.root, Hush(), Clock()).begin(told.key, self._at, {"change": {"kind": kind}})
+        run = open_store(self.root, Hush(), Clock()).begin(told.key, self._at, {"change": {"kind": kind}, **about})
         run.seal(replace(told, run_id=run.run_id, bundle=run.relative))
         assert run.lost is None, run.lost
         return run.run_id
@@ -79,6 +80,11 @@ def test_the_round_before_uncommitted_work_is_the_last_review_of_its_kind_upon_t
     assert not store.before(store.keep(reviewed("5", base))), "the last one is not about the same files"
     clean = [reviewed(tree, base, outcome="pass", exit_code=0, findings=()) for tree in "67"]
     assert [bool(store.before(store.keep(told))) for told in clean] == [True, False], "nothing was found in either"
+    private = store.keep(reviewed("8", base), shown={"prompt": PRIVATE})
+    assert not store.before(store.keep(reviewed("9", base))), f"{private} stays in the clone"
+    damaged = store.keep(reviewed("1", base))
+    next(store.root.glob(f".vibe-artifacts/*/{damaged}/run.json")).write_text("{}")
+    assert not store.before(store.keep(reviewed("2", base))), "of a damaged run nothing is told"
 
 
 def test_the_round_before_commits_has_an_ancestor_as_its_head(store, repo):

@@ -41,15 +41,21 @@ def round_before(result: RunResult, entries: Sequence[RunEntry], repository: Rep
 
     `entries`: runs, the newest first. StorageError, IntegrityError: the run itself cannot be read.
     """
-    if not result.complete or result.summary.workflow != WORKFLOW:
+    if not result.complete or (summary := result.summary).workflow != WORKFLOW:
         return None
-    root, summary = result.bundle_dir.parents[2], result.summary
+    root, head = result.bundle_dir.parents[2], summary.change.head_commit
     earlier = islice(_candidates(summary, entries), MOST_LOOKED_AT)
-    before = (_among_commits if summary.change.head_commit else _among_snapshots)(result, earlier, root, repository)
-    if before is None or not asks_the_same(before, summary):
-        return None
-    told = told_since(before, summary)
-    return told if told.counts != RoundCounts() else None
+    with suppress(GateError):  # of an earlier run that is damaged nothing is told
+        entry = _of_commits(head, earlier, repository) if head else _of_snapshots(result, earlier, root)
+        if entry is None or not (head or _paths(summary).intersection(entry.paths)):
+            return None
+        before = read_bundle(root / entry.bundle)
+        # What a model said that was shown what stays in this clone does not get into the page of a run without.
+        is_shown_the_same = before.about.get("shown") == result.about.get("shown")
+        if is_shown_the_same and asks_the_same(then := before.summary, summary):
+            told = told_since(then, summary)
+            return told if told.counts != RoundCounts() else None
+    return None
 
 
 def _candidates(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEntry]:
@@ -64,31 +70,22 @@ def _candidates(summary: Summary, entries: Sequence[RunEntry]) -> Iterator[RunEn
             yield entry
 
 
-def _among_commits(
-    result: RunResult, earlier: Iterator[RunEntry], root: Path, repository: Repository
-) -> Summary | None:
-    head = result.summary.change.head_commit
-    for entry in earlier:
-        names = (entry.head_commit, head)
-        if all(map(repository.has, names)) and repository.is_ancestor(*names):
-            with suppress(GateError):
-                return read_bundle(root / entry.bundle).summary
-    return None
+def _of_commits(head: str, earlier: Iterator[RunEntry], repository: Repository) -> RunEntry | None:
+    """The last one whose head is an ancestor of this one."""
+    if not repository.has(head):
+        return None
+    names = ((entry, entry.head_commit) for entry in earlier)
+    return next((one for one, old in names if repository.has(old) and repository.is_ancestor(old, head)), None)
 
 
-def _among_snapshots(
-    result: RunResult, earlier: Iterator[RunEntry], root: Path, repository: Repository
-) -> Summary | None:
-    paths = _paths(result.summary)
-    for entry in earlier:
-        with suppress(GateError):
-            found = read_bundle(root / entry.bundle)
-            if _kind(found) == _kind(result):
-                return found.summary if paths & _paths(found.summary) else None
-    return None
+def _of_snapshots(result: RunResult, earlier: Iterator[RunEntry], root: Path) -> RunEntry | None:
+    """The last one of index or working tree, as this one is."""
+    kinds = (_kind(result), "")
+    return next((entry for entry in earlier if _kind(read_bundle(root / entry.bundle)) in kinds), None)
 
 
 def _kind(result: RunResult) -> str:
+    """Whether of the index or the working tree, as the run says; "" if it does not."""
     change = result.about.get("change")
     return text_of(change, "kind") if isinstance(change, dict) else ""
 
