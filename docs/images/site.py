@@ -23,6 +23,8 @@ RUNS, FIRST = 240, datetime(2026, 9, 28, 9, tzinfo=UTC)
 CRITERIA = ("quality/errors-not-swallowed", "quality/names-are-clear", "payments/idempotent", "safety/no-secrets")
 MODELS = {"claude-sonnet-5": 0.03, "claude-haiku-4-5": 0.008}
 AGENTS = ("Claude Code", "Codex", "Cursor")
+PEOPLE = ("Ada Berg", "Bo Lind", "Cem Kaya")
+FILES = ("src/pay.py", "src/bank.py", "src/ledger.py", "src/config.py", "src/log.py", "docs/payments.md")
 TITLES = (
     "Retry a payment that timed out",
     "Load configuration lazily",
@@ -46,6 +48,7 @@ def run(number: int, rng: random.Random) -> tuple[SiteRun, list[Label]]:
         "agent" if agent else "human", "review", head_commit=key, files=rng.randrange(1, 6), added=rng.randrange(4, 90),
         deleted=rng.randrange(40), findings=len(failed), cost_usd=usd, cost_basis="known",
         duration_ms=rng.randrange(4_000, 60_000), rubrics=(("quality", "pass"),),
+        paths=("src/pay.py", rng.choice(FILES[1:])) if failed and rng.random() < 0.6 else (rng.choice(FILES),),
     )  # fmt: skip
     agents = (rng.choice(AGENTS),) if agent else ()
     figures = RunFigures(agents, {model: usd}, hits=rng.randrange(3), misses=rng.randrange(1, 4), findings=tuple(found))
@@ -57,7 +60,8 @@ def run(number: int, rng: random.Random) -> tuple[SiteRun, list[Label]]:
         for one in found
         if rng.random() < 0.7
     ]  # fmt: skip
-    return SiteRun(entry, figures, rng.choice(TITLES), f"runs/{entry.run_id}.html"), labels
+    page = f"runs/{entry.run_id}.html"
+    return SiteRun(entry, figures, rng.choice(TITLES), page, person=rng.choice(PEOPLE)), labels
 
 
 def site() -> Site:
@@ -109,7 +113,7 @@ def session() -> Site:
     return Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda entry: None), is_session=True)
 
 
-PICTURES = {"site.png": (site, 1250), "tests.png": (session, 940)}
+PICTURES = {"site.png": (site, 1500), "tests.png": (session, 940)}
 """Names, what they show, and how high they are."""
 
 

@@ -93,7 +93,7 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert "#agent=Claude%20Code&outcome=fail" in links
     told = [part.text_content() for part in page.xpath("//p[@class='sentence']")]
     assert told == [
-        "Most was spent on 2026-10-05: $0.5000, of it on one run: $0.5000.",
+        "Most was spent on 2026-10-05: $0.5000, $0.5000 of it on one run.",
         "1 of 4 answers (25%) from earlier runs, in 1 run.",
     ]  # fmt: skip
     ticks = page.xpath("//figure[@id='runs-over-time']//text[contains(@class, 'tick end')]")
@@ -161,7 +161,7 @@ def test_sentences_name_what_stands_out_and_lead_there():
     assert "#path=a.py&outcome=fail" in page.xpath("//figure[@id='files']//td//a/@href")
     assert table_of(page, "judges")[1] == [
         "quality/types",
-        "only advises, for 69 more clean answers",
+        "advises; blocks after 69 more clean answers",
         "",
         "0 of 9 clean blocked",
     ]

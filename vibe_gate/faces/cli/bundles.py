@@ -88,9 +88,10 @@ def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
     return _of_commits(runs, "%s")
 
 
-def people_of(runs: Sequence[RunEntry]) -> dict[str, str]:
-    """By key, the names of the authors of these commits."""
-    return _of_commits(runs, "%aN")
+def titles_and_people_of(runs: Sequence[RunEntry]) -> tuple[dict[str, str], dict[str, str]]:
+    """By key, the titles of these commits, and the names of their authors."""
+    told = {key: text.partition("\0") for key, text in _of_commits(runs, "%aN%x00%s").items()}
+    return {key: title for key, (_, _, title) in told.items()}, {key: name for key, (name, _, _) in told.items()}
 
 
 def _of_commits(runs: Sequence[RunEntry], form: str) -> dict[str, str]:

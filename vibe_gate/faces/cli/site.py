@@ -16,7 +16,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.authors import page_of, round_before
-from vibe_gate.faces.cli.bundles import people_of, titles_of
+from vibe_gate.faces.cli.bundles import titles_and_people_of
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
@@ -133,7 +133,7 @@ def _site(
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
         known = {entry.place: entry for entry in bundles.runs()}
-    titles, people = titles_of(entries), people_of(entries)
+    titles, people = titles_and_people_of(entries)
     with stored.repository() as repository:
         labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
         coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)

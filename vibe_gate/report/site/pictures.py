@@ -86,8 +86,8 @@ def _dearest(site: Site) -> Html | None:
     day = max(by_day, key=lambda day: (by_day[day], day))
     run = max((run for run in site.runs if run.entry.created_at[:10] == day), key=lambda run: run.entry.cost_usd)
     spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
-    dearest = tag("a", f"one run: ${run.entry.cost_usd:,.4f}", href=_link(run=run.entry.run_id))
-    return joined(["Most was spent on ", spent, ", of it on ", dearest, "."])
+    dearest = tag("a", "one run", href=_link(run=run.entry.run_id))
+    return joined(["Most was spent on ", spent, f", ${run.entry.cost_usd:,.4f} of it on ", dearest, "."])
 
 
 def seconds(site: Site) -> Html | None:
@@ -130,8 +130,8 @@ def _pace(site: Site) -> Html | None:
     weeks = [DaySpan(last - timedelta(ago + 6), last - timedelta(ago), "") for ago in (0, 28)]
     asked: list[list[float]] = []
     for week in weeks:
-        first, end = str(week.first), str(week.last)
-        runs = (run.entry for run in site.runs if _is_review(run) and first <= run.entry.created_at[:10] <= end)
+        days = {f"{day:%Y%m%d}" for day in week.days}
+        runs = (run.entry for run in site.runs if run.entry.run_id[:8] in days and _is_review(run))
         asked.append([entry.duration_ms / 1000 for entry in runs if entry.cost_basis != "none"])
     if min(map(len, asked)) < FEWEST:
         return None
@@ -239,17 +239,17 @@ def judges(site: Site) -> Html | None:
     lines = []
     for (rubric, criterion), badge in site.judges.items():
         name = f"{rubric}/{criterion}"
-        needs = "" if badge.needed is UNSET else f", for {counted(badge.needed - badge.clean, 'more clean answer')}"
-        blocks = "blocks" if badge.blocks else f"only advises{needs}"
+        left = 0 if badge.needed is UNSET else badge.needed - badge.clean
+        blocks = "blocks" if badge.blocks else f"advises{f'; blocks after {left:,} more clean answers' if left else ''}"
         found = (
             ""
             if badge.recall is UNSET
             else f"{badge.recall.value:.0%} ({badge.recall.low:.0%} to {badge.recall.high:.0%})"
         )
         lines.append(row((svg.linked(cut(name), _link(criterion=name)), blocks, found, badge.sentence)))
-    caption = tag("figcaption", tag("h3", "What the fail of a question does, and what is known of its judge"))
+    caption = tag("figcaption", tag("h3", "Whether a judge's fail blocks, and how sure that judge is"))
     listed = table(("Criterion", "Its fail", "Defects found, 95 %", "Known"), lines, class_="figures")
-    return tag("figure", caption, listed, id="judges", aria_label="What the fail of a question does")
+    return tag("figure", caption, listed, id="judges", aria_label="Whether a judge's fail blocks")
 
 
 def calibration(site: Site) -> Iterator[Html]:

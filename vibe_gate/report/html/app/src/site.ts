@@ -35,7 +35,7 @@ const heads = [...list.querySelectorAll("th")].map((head, at) => {
   return { column, head };
 });
 
-const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "words: title, person, path, outcome …" });
+const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "title, person, file, outcome …" });
 const path = h("input", { type: "search", "aria-label": "File or folder", placeholder: "file or folder" });
 const values = (of: (run: Run) => string): [string, string][] =>
   [...new Set(data.runs.map(of))].filter(Boolean).sort().map((name) => [name, name]);
