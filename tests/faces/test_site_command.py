@@ -135,6 +135,8 @@ def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_run
     assert index.is_file()
     assert report("--since", "2026-01-01T05:30+05:00", "--path", "src/**").code == 0
     assert "since 2026-01-01 00:30 (UTC), paths src/**" in index.read_text()
+    assert report("--path", "nothing/**").code == 0
+    assert "No runs match." in index.read_text()
     status = subprocess.run(["git", "status", "--porcelain"], cwd=repo, env=environ, capture_output=True, check=True)
     assert status.stdout == b""
 

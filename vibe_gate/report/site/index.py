@@ -135,7 +135,8 @@ def _runs(site: Site) -> Html:
     more = len(site.runs) - len(shown)
     told = [f"The newest {len(shown):,}; scripts show all, and sort and filter them."] if more > 0 else []
     if not site.runs:
-        told.append("No agent ran." if site.is_session else "No runs yet; vibe-gate review records one.")
+        none = "No runs match." if site.only else "No runs yet; vibe-gate review records one."
+        told.append("No agent ran." if site.is_session else none)
     if any(not run.page for run in site.runs):
         told.append("A run without a link has no page here; vibe-gate report RUN writes it.")
     made = table(HEADS, map(_run, shown), class_="runs", id="list")
