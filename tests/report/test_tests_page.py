@@ -146,3 +146,6 @@ def test_five_hundred_tests_of_three_models_five_times_each(tab: Page, pages: di
     expect(tab.locator("#grid tbody tr:visible")).to_have_count(500)
     tab.get_by_label("Filter tests").fill("case[49")
     expect(tab.locator("#tests-tools")).to_contain_text("11 of 500 tests")
+    tab.set_viewport_size({"width": 794, "height": 1123})  # A4
+    tab.emulate_media(media="print")
+    assert tab.evaluate("document.getElementById('grid').offsetWidth") < 794
