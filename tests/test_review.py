@@ -32,6 +32,7 @@ from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gate.writing import baseline_toml
 from vibe_gate.judging.brief import TEMPLATE_VERSION
+from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
 
@@ -223,6 +224,11 @@ def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
     assert (summary.outcome, summary.exit_code) == ("error", 3)
     assert "The deadline of" not in summary.unreviewed[0].reason
     assert [item.path for item in summary.unreviewed] == ["src/load.py"]
+    (log,) = (walk.repo.path / summary.bundle).glob("nodes/judge-*/turn-001/events.ndjson")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    waited = waits((event["ts"], event) for event in events)
+    assert events[0]["ts"] <= waited[0][0] and waited[-1][1] <= events[-1]["ts"]
+    assert 500 < sum(end - start for start, end in waited) < 8_000
 
 
 @pytest.mark.slow

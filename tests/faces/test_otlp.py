@@ -229,12 +229,16 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     turn = run.directory / "nodes" / "a" / "turn-001"
     turn.mkdir(parents=True)
     said = r'"message_id":"\ud800","model":"\ud800","tool":"\ud800","content":"\ud800","role":"assistant"'
-    usage = '{"seq":1,"ts":99999999999999999999,"type":"usage","tokens":{"input":99999999999999999999,"output":-1}}'
+    usage = '{"seq":1,"ts":99999999999999999999,"type":"usage","tokens":{"input":99999999999999999999,"output":-1},'
+    usage += '"waits":[[4,99999999999999999999]]}'
     (turn / "events.ndjson").write_text(f'{{"seq":0,"ts":-5,"type":"message",{said}}}\n{usage}\n')
     hook = r'"hook":"PreToolUse","tool_use_id":"\ud800","tool_name":"\ud800","parent_tool_use_id":"\ud800"'
     (turn / "hooks.ndjson").write_text(f'{{"seq":0,"ts":-5,{hook}}}\n')
     done = bundles(repo, "export", run.run_id, "--otlp", "../b.json", "--contents")
     assert (done.code, done.err) == (0, "")
+    assert (
+        '{"key":"vibe_gate.waited_ms","value":{"intValue":"9223372036854775807"}}' in (tmp_path / "b.json").read_text()
+    )
 
 
 REFUSALS = [

@@ -245,6 +245,8 @@ def test_an_overloaded_model_is_asked_again_and_the_agent_sees_only_the_answer(t
         assert len(model.script.requests) == len(faults) + 1
         assert [why.partition(" ")[0] for why in waits] == [f"{ASK['model']}:"], "once, and it names the model"
         assert gateway.spent().output_tokens == 20, "only the answer is paid for"
+        spans = gateway.settle("judge", *gateway.sessions, SessionCost()).waits
+        assert len(spans) == len(faults) and all(0 <= end - start < 3_000 for start, end in spans)
     assert len(list(tmp_path.iterdir())) == 1, "only the answer is recorded"
 
 

@@ -18,6 +18,7 @@ from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.html import page_of
 from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
+from vibe_gate.report.waits import waits
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,25 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     line = next(texts(row, "td") for row in built.iter("tr") if "build-00" in texts(row, "td"))
     assert line == ["build-00", "1 min 3 s", "21.0 s", "", "1.5 s", "1 min 26 s"]
     assert "gate-00" not in texts(built, "td")
+    view = review()
+    judge = view.turns[0]
+    busy = replace(judge, waits=[(judge.started + 2_000, judge.started + 7_000), (judge.started - 90_000, 0)])
+    shown = html.fromstring(page_of(replace(view, turns=[busy, *view.turns[1:]]))).get_element_by_id("time")
+    told = [text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")]
+    assert told == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
+
+
+def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:
+    said = [
+        (10, {"type": "system", "subtype": "api_retry", "data": {"attempt": 1, "retry_delay_ms": 500}}),
+        (20, {"type": "system", "subtype": "init", "data": {"retry_delay_ms": 500}}),
+        (30, {"type": "system", "subtype": "api_retry", "data": {"retry_delay_ms": -1}}),
+        (40, {"type": "system", "subtype": "api_retry", "data": []}),
+        (50, {"type": "usage", "waits": "no list"}),
+        (900, {"type": "usage", "tokens": {}, "waits": [[600, 700], [690, 800], [5], [3, 2], ["a", 9], 7]}),
+    ]
+    assert waits(said) == [(10, 510), (600, 800)]
+    assert waits([(9, {"type": "usage", "tokens": {}})]) == []
 
 
 @pytest.mark.parametrize(

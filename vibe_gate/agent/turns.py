@@ -155,4 +155,5 @@ async def run_conversation(task: Task, record: Recorder) -> Ending:
 def _usage(ending: Ending) -> dict[str, Any]:
     """The turn's total, after it was settled: what the run's summary says of it, too."""
     tokens = {"input": ending.cost.input_tokens, "output": ending.cost.output_tokens}
-    return {"type": "usage", "tokens": tokens, "cost": ending.cost.usd, "basis": ending.cost.basis}
+    waits = {"waits": ending.cost.waits} if ending.cost.waits else {}
+    return {"type": "usage", "tokens": tokens, "cost": ending.cost.usd, "basis": ending.cost.basis, **waits}

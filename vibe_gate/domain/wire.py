@@ -46,7 +46,8 @@ class SessionCost(Struct, frozen=True):
     """What a session cost, by the model's name; tokens of input include those read from and written to the cache.
 
     `replayed`: that is what it cost when it was recorded, and nothing was paid this time. `cache_read_tokens`: of the
-    input, what was read from the cache.
+    input, what was read from the cache. `waits`: while the model's API could not be asked, from and to, in milliseconds
+    since 1970.
     """
 
     input_tokens: int = 0
@@ -54,6 +55,7 @@ class SessionCost(Struct, frozen=True):
     by_model: Mapping[str, ModelCost] = {}
     replayed: bool = False
     cache_read_tokens: int = 0
+    waits: tuple[tuple[int, int], ...] = ()
 
     @property
     def usd(self) -> float:

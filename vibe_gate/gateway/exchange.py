@@ -137,7 +137,10 @@ class Exchange:
                 self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
                 return
             self._tell_wait(model, unavailable)
-            if not self._handler.wait(pause):
+            began = time.time_ns()
+            is_there = self._handler.wait(pause)
+            self._account.waits.append((began // 1_000_000, time.time_ns() // 1_000_000))
+            if not is_there:
                 return
             waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
         self._relay.waiting.discard(model)

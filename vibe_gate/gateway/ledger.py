@@ -48,7 +48,8 @@ class Account:
 
     `ended` is the mark that its further requests are refused with, "" while it goes on. `ceiling_usd` is all that it
     may cost, None for the run's budget; `open` is what is set aside for its requests that are not settled yet. `limit`
-    is the mark of what set the bound of its last request. A `working` agent's session goes on after a cut answer. It
+    is the mark of what set the bound of its last request. `waits`: of its requests, from and to, in milliseconds since
+    1970, in any order. A `working` agent's session goes on after a cut answer. It
     ends at `until` on the clock `time.monotonic`.
     """
 
@@ -63,6 +64,7 @@ class Account:
         self.output_tokens = 0
         self.cache_read_tokens = 0
         self.by_model: dict[str, ModelCost] = {}
+        self.waits: list[tuple[int, int]] = []
         self.ended = ""
         self.limit = wire.BUDGET_REACHED
         self.open: list[Reservation] = []
@@ -72,8 +74,10 @@ class Account:
     @property
     def cost(self) -> SessionCost:
         """What it has cost, as it is told."""
-        cached = self.cache_read_tokens
-        return SessionCost(self.input_tokens, self.output_tokens, dict(self.by_model), cache_read_tokens=cached)
+        cached, waits = self.cache_read_tokens, tuple(self.waits)
+        return SessionCost(
+            self.input_tokens, self.output_tokens, dict(self.by_model), cache_read_tokens=cached, waits=waits
+        )
 
     @property
     def left(self) -> float:

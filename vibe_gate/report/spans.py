@@ -21,6 +21,7 @@ from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.report.graph import graph_of
+from vibe_gate.report.waits import waits
 from vibe_gate.store import RunResult
 
 if TYPE_CHECKING:
@@ -266,6 +267,7 @@ class _Spans:
             "vibe_gate.turn.status": status,
             "vibe_gate.tool_calls": metrics.tool_calls,
             "vibe_gate.files_changed": metrics.files_changed,
+            "vibe_gate.waited_ms": sum(end - start for start, end in waits(said)) or None,
             "vibe_gate.cost.usd": metrics.total_cost_usd,
             "vibe_gate.cost.basis": metrics.cost_basis,
         }

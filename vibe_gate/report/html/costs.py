@@ -15,6 +15,7 @@ from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds,
 from vibe_gate.report.html.view import TurnView, View
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
+from vibe_gate.report.waits import merged
 
 MOST_ROWS, MOST_LANES = 20, 40
 """Bars and lanes of a picture; what is smaller is one bar of its own, or stands in the table alone."""
@@ -29,8 +30,6 @@ _MODEL, _TOOLS, _CHECKS, _WAITING = range(len(WORK))
 
 _ASKS = frozenset({"judge", "stage", "agent"})
 """Kinds of nodes that do nothing but in their turns."""
-
-Interval = tuple[int, int]
 
 
 def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
@@ -177,18 +176,19 @@ def _lane(one: Worked, begun: int) -> Lane:
 
 
 def _worked(stage: Stage, fine: int) -> Worked:
-    """Calls of tools within turns are tools, the rest of a turn is the model; an agent outside of its turns waits.
+    """In turns, calls of tools are tools, waits for an overloaded API waiting, the rest the model.
 
-    Calls that are less than `fine` apart are one.
+    Outside of its turns an agent waits. Calls that are less than `fine` apart are one.
     """
     time = stage.time
     if time is None:
         return Worked(stage, ())
     turns = [(turn.started, turn.ended or time.end) for turn in stage.turns]
     calls = [(call.start, call.end) for turn in stage.turns for call in turn.calls if call.end is not None]
+    waits = [wait for turn in stage.turns for wait in turn.waits]
     outside = _WAITING if stage.node.kind in _ASKS else _CHECKS
-    covers = [(_merged(calls, fine), _TOOLS), (_merged(turns, 1), _MODEL), ([(time.start, time.end)], outside),
-              ([(time.added, time.start)], _WAITING)]  # fmt: skip
+    covers = [(merged(calls, fine), _TOOLS), (merged(waits, fine), _WAITING), (merged(turns), _MODEL),
+              ([(time.start, time.end)], outside), ([(time.added, time.start)], _WAITING)]  # fmt: skip
     edges = sorted({edge for intervals, _ in covers for interval in intervals for edge in interval})
     edges = [edge for edge in edges if time.added <= edge <= time.end]
     spans: list[tuple[int, int, int]] = []
@@ -204,16 +204,3 @@ def _worked(stage: Stage, fine: int) -> Worked:
                     spans.append((start, end, kind))
                 break
     return Worked(stage, tuple(spans))
-
-
-def _merged(intervals: Iterable[Interval], apart: int) -> list[Interval]:
-    """Those that overlap, or are less than so much apart, as one; none is empty."""
-    made: list[Interval] = []
-    for start, end in sorted(intervals):
-        if end <= start:
-            continue
-        if made and start - made[-1][1] < apart:
-            made[-1] = (made[-1][0], max(made[-1][1], end))
-        else:
-            made.append((start, end))
-    return made

@@ -23,6 +23,7 @@ from vibe_gate.errors import StorageError
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
+from vibe_gate.report.waits import waits
 from vibe_gate.store import FileChange, RunResult
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ class CallView(Struct, frozen=True):
 
 
 class TurnView(Struct, frozen=True):
-    """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events in `contents`."""
+    """A turn of an agent or a judge; `id` is its folder in the bundle, and that of its whole events in `contents`.
+
+    `waits`: from and to, in milliseconds since 1970, while the model's API could not be asked.
+    """
 
     id: str
     node: str
@@ -124,6 +128,7 @@ class TurnView(Struct, frozen=True):
     calls: list[CallView]
     todos: list[dict[str, str]]
     files: list[FileView]
+    waits: list[tuple[int, int]] = []
 
     @property
     def answer(self) -> str:
@@ -397,6 +402,7 @@ def _turn(
         ],
         todos=[{"text": todo.text, "status": todo.status} for todo in turn.todos],
         files=[_file(file, contents) for file in turn.files.changed()[:MAX_FILES]],
+        waits=waits((event.ts, data) for event, data in whole),
     )
 
 

@@ -56,6 +56,8 @@ export interface Turn {
   calls: Call[];
   todos: { text: string; status: string }[];
   files: FileEntry[];
+  /** From and to, while the model's API could not be asked. */
+  waits: [number, number][];
 }
 
 export interface Finding {

@@ -1,0 +1,38 @@
+"""When a turn waited for a model's API that was overloaded or did not answer, by what its log says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+Interval = tuple[int, int]
+
+
+def waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Interval]:
+    """From and to in milliseconds since 1970, in order; none overlap. `events`: a turn's, each with its time."""
+    return merged((start, end) for ts, event in events for start, end in _told(ts, event) if 0 <= start <= end)
+
+
+def merged(intervals: Iterable[Interval], apart: int = 1) -> list[Interval]:
+    """Those that overlap, or are less than so much apart, as one; none is empty."""
+    made: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if made and start - made[-1][1] < apart:
+            made[-1] = (made[-1][0], max(made[-1][1], end))
+        else:
+            made.append((start, end))
+    return made
+
+
+def _told(ts: int, event: Mapping[str, Any]) -> Iterator[Interval]:
+    """The gateway's waits, which the turn's total has, or one of the agent's program, which says it before."""
+    match event:
+        case {"type": "usage", "waits": [*told]}:
+            for wait in told:
+                match wait:
+                    case [int(start), int(end)]:
+                        yield start, end
+        case {"type": "system", "subtype": "api_retry", "data": {"retry_delay_ms": int(delay)}}:
+            yield ts, ts + delay
