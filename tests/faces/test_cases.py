@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from answers import answers, fails, passes, said
 from command import Done, vibe_gate
+from lxml import html
 from program import ROOT
 from repos import GOOD, RUBRIC, SWALLOWS, Repo, gated
 from wire import answering
@@ -174,8 +175,11 @@ def test_pytest_runs_cases_as_items_and_collects_no_test_that_a_case_holds(
     case(repo, "wrong", 'outcome = "pass"\n', CONFLICT, "hygiene")
     repo.write(f"{CASES}/right/after/test_material.py", "def test_of_the_case(): assert False")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
-    done = pytester.runpytest_subprocess("--vibe-cases", "-rs", "-n", "2", ".", CASES)
+    done = pytester.runpytest_subprocess("--vibe-cases", "-rs", "-n", "2", "--vibe-report=pages", ".", CASES)
     done.assert_outcomes(passed=2, failed=1, skipped=1)
+    grid = html.fromstring((pytester.path / "pages/index.html").read_text()).xpath("//table[@id='grid']/tbody/tr")
+    shown = [(row[0].text_content(), row[1].text_content()) for row in grid]
+    assert shown == [(f"{CASES}/{name}", mark) for name, mark in (("asked", "?"), ("right", "✓"), ("wrong", "✗"))]
     done.stdout.fnmatch_lines_random(
         [
             "*case wrong*",
