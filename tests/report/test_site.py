@@ -221,12 +221,13 @@ def test_texts_of_others_are_text_cut_and_visible():
     name = ATTACK + "\ud800" + "x" * 1_000_000
     hostile = summary(
         rubrics=(rubric(criterion(name, "fail"), outcome="fail", id=name),),
-        findings=(finding(criterion=name, fingerprint=MARK),),
+        findings=(finding(criterion=name, fingerprint=MARK, waiver=f"overridden by {name}"[:280]),),
         cost=Cost(usd=1.0, basis="known", by_model={name: 1.0}),
     )
     commit = (ChangeIdentity("a" * 40, "", "", "", title=name), CommitStatus("missing", why=name))
     site = site_of(
-        (entry(0, cost_usd=1.0, author=name, workflow=name), hostile), title=name, only=name, commits=name,
+        (entry(0, outcome="fail", cost_usd=1.0, author=name, workflow=name, paths=(name,) * 200), hostile),
+        title=name, only=name, commits=name, people={entry(0).run_id: name},
         coverage=Verification((commit,), "", "", strict=False),
     )  # fmt: skip
     text = index_page(site)

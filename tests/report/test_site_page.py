@@ -37,7 +37,7 @@ def small(attack: str = "") -> Site:
     )
     model = f"m{attack}"
     odd = (entry(33, cost_usd=1.0, author="agent"), summary(cost=Cost(usd=1.0, basis="known", by_model={model: 1.0})))
-    paths = ("src/pay/a.py", "docs/a.md")
+    paths = ("src/pay/a.py", "docs/a.md", f"b{attack}.md")
     late = entry(40, outcome="fail", author="agent", cost_usd=0.25, duration_ms=3_000, paths=paths)
     return site_of(
         *BOTH, odd, *runs, (late, failed("f" * 16)), labels=[label(right=False)], title=f"a title{attack}",

@@ -167,6 +167,7 @@ list.after(more);
 note.textContent = (note.textContent ?? "").replace(/^The newest .*?them\.\s*/, "");
 // Nothing to choose: no names, or the one workflow that all runs have.
 const useful = Object.values(selects).filter((field) => field.options.length > (field === selects.workflow ? 2 : 1));
+path.hidden = !data.paths.length;
 tools.append(search, path, ...useful, period, days, chips, reset, told);
 addEventListener("hashchange", () => follow());
 follow(true);
