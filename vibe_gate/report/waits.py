@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-Interval = tuple[int, int]
+Period = tuple[int, int]
+"""From and to, in milliseconds since 1970."""
 
 
-def waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Interval]:
-    """From and to in milliseconds since 1970, in order; none overlap. `events`: a turn's, each with its time."""
+def waits(events: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Period]:
+    """In order; none overlap. `events`: a turn's, each with its time."""
     return merged((start, end) for ts, event in events for start, end in _told(ts, event) if 0 <= start <= end)
 
 
-def merged(intervals: Iterable[Interval], apart: int = 1) -> list[Interval]:
+def merged(intervals: Iterable[Period], apart: int = 1) -> list[Period]:
     """Those that overlap, or are less than so much apart, as one; none is empty."""
-    made: list[Interval] = []
+    made: list[Period] = []
     for start, end in sorted(intervals):
         if end <= start:
             continue
@@ -26,7 +27,7 @@ def merged(intervals: Iterable[Interval], apart: int = 1) -> list[Interval]:
     return made
 
 
-def _told(ts: int, event: Mapping[str, Any]) -> Iterator[Interval]:
+def _told(ts: int, event: Mapping[str, Any]) -> Iterator[Period]:
     """The gateway's waits, which the turn's total has, or one of the agent's program, which says it before."""
     match event:
         case {"type": "usage", "waits": [*told]}:
