@@ -255,6 +255,7 @@ def test_a_finding_of_a_file_or_of_a_removed_line_names_the_turns_that_wrote_the
     said = shown.xpath("//article[starts-with(@id, 'x-')]//p[contains(., 'written by')]")
     assert [each.text for each in said] == ["lines of this file written by "] * 2
     assert said[0].xpath("a/@href") == ["#w-1", "#w-1-prompt", "#w-3"]
+    assert said[0].xpath("a[last()]")[0].text.startswith("Cursor says: ")
 
 
 def test_a_page_without_prompts_names_the_turn_and_says_that_they_are_not_there(tmp_path: Path) -> None:

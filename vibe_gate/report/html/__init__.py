@@ -145,7 +145,7 @@ def _writer(at: int, authors: Authors) -> dict[str, Any]:
         "id": document.writer_id(at),
         "name": document.turn_name(turn),
         "session": turn.session,
-        "source": "" if turn.source == "captured" else turn.source,
+        "source": document.claimant(turn),
         "asked": turn.asked,
         "prompt": bool(turn.prompt),
     }

@@ -186,12 +186,13 @@ def _written_by(finding: Finding, authors: Authors) -> Html | None:
     first = finding.line if is_there else 0
     writers = authors.of(finding.path, first, max(first, finding.end_line))[:MAX_FINDING_WRITERS]
     links = [
-        joined([tag("a", turn_name(authors.turns[at]), href=f"#{writer_id(at)}"), _prompt_link(at, authors)])
-        for at in writers
+        joined([tag("a", _said_name(authors.turns[at]), href=f"#{writer_id(at)}"), _prompt_link(at, authors)])
+        for at in sorted(writers, key=lambda at: bool(claimant(authors.turns[at])))
     ]
-    parts = [part for link in links for part in (", ", link)]
-    what = "written by " if is_there else "lines of this file written by "
-    return tag("p", what, *parts[1:], class_="from") if links else None
+    parts = [part for link in links for part in (", ", link)][1:]
+    of_file = "" if is_there else "lines of this file "
+    what = f"{of_file}written by " if any(not claimant(authors.turns[at]) for at in writers) else of_file
+    return tag("p", what, *parts, class_="from") if links else None
 
 
 def _prompt_link(at: int, authors: Authors) -> Html | None:
@@ -457,17 +458,27 @@ def writer_id(at: int) -> str:
 
 
 def turn_name(turn: WritingTurn) -> str:
-    """What people call a turn of a captured session."""
+    """What people call a turn."""
     if turn.turn is None:
         return turn.agent
     return f"{turn.agent}, turn {turn.turn}" if turn.turn else f"{turn.agent}, before the first prompt"
+
+
+def claimant(turn: WritingTurn) -> str:
+    """The tool whose record says who wrote the lines; "" for a captured session."""
+    return "" if turn.source == "captured" else turn.source
+
+
+def _said_name(turn: WritingTurn) -> str:
+    """The turn's name, as a claim if it is one."""
+    return f"{tool} says: {turn_name(turn)}" if (tool := claimant(turn)) else turn_name(turn)
 
 
 def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[WrittenLines]) -> Html:
     own = writer_id(at)
     asked = tag("a", turn.asked, href=f"#{own}-prompt") if prompt else turn.asked
     began = f"{turn.at:%Y-%m-%d %H:%M} UTC" if turn.at else ""
-    claimed = "" if turn.source == "captured" else f"{turn.source} (a record of that tool)"
+    claimed = f"{tool} (a record of that tool)" if (tool := claimant(turn)) else ""
     told = facts([("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)])
     items = [tag("li", _written(lines)) for lines in written[:MAX_WRITTEN]]
     more = len(written) - len(items)
@@ -476,7 +487,7 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
     shown = block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
     return tag(
         "article",
-        tag("h3", f"{turn.source} says: {turn.agent}" if claimed else turn_name(turn)),
+        tag("h3", _said_name(turn)),
         told,
         shown or (left_out if turn.prompt else None),
         tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="written"),

@@ -25,7 +25,7 @@ MOST_OPEN = 20
 """Findings that stand open: more would hide the runs below."""
 
 
-class _Said(Struct, frozen=True):
+class _LabelledFinding(Struct, frozen=True):
     """A finding of which people said something. `run` is the first that let it pass, else the newest that has it."""
 
     finding: FoundFinding
@@ -50,7 +50,7 @@ class _Said(Struct, frozen=True):
 
 def section(site: Site) -> Iterator[Html]:
     """The findings with a word of people's: those that passed, then by word; nothing if there are none."""
-    by_word: dict[str, list[_Said]] = {}
+    by_word: dict[str, list[_LabelledFinding]] = {}
     for one in _each(site):
         by_word.setdefault(WAIVED if one.finding.waiver else one.word, []).append(one)
     order = (WAIVED, "wrong", "right")
@@ -59,24 +59,24 @@ def section(site: Site) -> Iterator[Html]:
         yield tag("section", tag("h2", "What people said of findings"), *parts, id="said")
 
 
-def _each(site: Site) -> list[_Said]:
+def _each(site: Site) -> list[_LabelledFinding]:
     labels = {(f"{one.rubric}/{one.criterion}", one.finding): one for one in newest(site.all_labels)}
-    found: dict[tuple[str, str], _Said] = {}
+    found: dict[tuple[str, str], _LabelledFinding] = {}
     for run in site.runs:
         for finding in run.figures.findings:
             for source in finding.sources:
                 key = (source, finding.fingerprint)
                 if (word := site.words[key]) != "no word yet" and _is_better(finding, found.get(key)):
-                    found[key] = _Said(finding, source, word, run, labels.get(key))
+                    found[key] = _LabelledFinding(finding, source, word, run, labels.get(key))
     return sorted(found.values(), key=lambda one: (one.day, one.run.entry.run_id), reverse=True)
 
 
-def _is_better(finding: FoundFinding, known: _Said | None) -> bool:
+def _is_better(finding: FoundFinding, known: _LabelledFinding | None) -> bool:
     """Whether the run says more of the finding; runs come newest first."""
     return known is None or bool(finding.waiver)
 
 
-def _details(word: str, every: list[_Said]) -> Html:
+def _details(word: str, every: list[_LabelledFinding]) -> Html:
     rows = map(_row, every[:MOST_SAID])
     listed = table(("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said")
     is_open = word == WAIVED and len(every) <= MOST_OPEN
@@ -87,7 +87,7 @@ def _details(word: str, every: list[_Said]) -> Html:
     return tag("details", head, listed, rest, id=name, open="" if is_open else None)
 
 
-def _row(one: _Said) -> Html:
+def _row(one: _LabelledFinding) -> Html:
     run = one.run.entry.run_id
     who = cut(one.by, MOST_BY)
     return row((one.day, cut(one.source), cut(one.finding.path), one.word, who, svg.linked(run, f"#run={run}")))
