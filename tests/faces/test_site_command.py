@@ -76,7 +76,8 @@ def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_ther
     entry = tested.one(KEY, runs[1].run_id)
     said = tested.tested(entry)
     assert said and (said.model, said.result) == ("haiku", "failed")
-    for text in ('{"test": 1}\n', "{", '{"test": {"test": "t"}}\n', "[]\n"):
+    other_word = '{"test": {"test": "t", "model": "m", "attempt": "a", "result": "fine"}}\n'
+    for text in ('{"test": 1}\n', "{", '{"test": {"test": "t"}}\n', "[]\n", other_word):
         (tested.root / entry.bundle / "annotations.ndjson").write_text(text)
         assert tested.tested(entry) is None
 

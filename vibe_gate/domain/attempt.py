@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from msgspec import Struct
 
-RESULTS = ("passed", "failed", "undecided", "error", "skipped", "xfailed", "xpassed")
+TestResult = Literal["passed", "failed", "undecided", "error", "skipped", "xfailed", "xpassed"]
 """How a test ended: pytest's words, and "undecided" for what says nothing about the agent."""
+
+RESULTS: tuple[TestResult, ...] = get_args(TestResult)
 
 PASSED, FAILED = frozenset({"passed", "xpassed"}), frozenset({"failed", "xfailed"})
 """Those that decide whether the agent did what was asked."""
@@ -17,7 +21,7 @@ class TestedRun(Struct, frozen=True, kw_only=True):
 
     `test`: the test's id without the parameter that names the model; `model`: of the agent under test, "" if none
     answered. `judges`: the run judged another. `usd` of the run, as recorded if it was replayed; None: no
-    agent ran, or a price is not known. `result`: one of RESULTS.
+    agent ran, or a price is not known.
     """
 
     __test__ = False  # no test, whatever its name begins with
@@ -25,7 +29,7 @@ class TestedRun(Struct, frozen=True, kw_only=True):
     test: str
     model: str
     attempt: str
-    result: str
+    result: TestResult
     repetition: int = 1
     judges: bool = False
     usd: float | None = None

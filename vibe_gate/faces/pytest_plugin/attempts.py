@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from vibe_gate.domain.attempt import TestedRun
+from vibe_gate.domain.attempt import TestedRun, TestResult
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.errors import GateError
 from vibe_gate.faces.cli.output import now
@@ -38,15 +38,14 @@ def tell(item: pytest.Item, report: pytest.TestReport) -> None:
         rows += _rows(item, _result(report))
 
 
-def _result(report: pytest.TestReport) -> str:
-    """One of `RESULTS`."""
+def _result(report: pytest.TestReport) -> TestResult:
     if hasattr(report, "vibe_undecided"):
         return "undecided"
     if hasattr(report, "wasxfail"):
         return "xpassed" if report.passed else "xfailed"
     if report.failed and (report.when != "call" or hasattr(report, "vibe_error")):
         return "error"
-    return str(report.outcome)
+    return report.outcome
 
 
 def _end_with_error(rows: Sequence[Row]) -> None:
@@ -57,7 +56,7 @@ def _end_with_error(rows: Sequence[Row]) -> None:
             row["tested"]["result"] = "error"
 
 
-def _rows(item: pytest.Item, result: str) -> Iterator[Row]:
+def _rows(item: pytest.Item, result: TestResult) -> Iterator[Row]:
     """What is told of this time, and written into the bundles of its runs."""
     every = [json.loads(str(value)) for name, value in item.user_properties if name == "vibe"]
     runs = every[item.stash.get(_SEEN, 0) :]

@@ -200,8 +200,8 @@ def document(site: Site) -> dict[str, Any]:
                 found[number("criteria", source), word] = None
         tested: list[object] = []
         if one := run.tested:
-            result = RESULTS.index(one.result) if one.result in RESULTS else RESULTS.index("error")
-            tested = [(number("tests", site.names[one.test]), result, number("models", one.model), one.repetition)]
+            named = number("tests", site.names[one.test]), RESULTS.index(one.result), number("models", one.model)
+            tested = [(*named, one.repetition)]
         rows.append(
             (
                 entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.shown_title), entry.key, _page(run),

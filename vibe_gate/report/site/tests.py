@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from vibe_gate.domain.attempt import FAILED, PASSED, TestedRun
+from vibe_gate.domain.attempt import FAILED, PASSED, TestedRun, TestResult
 from vibe_gate.domain.calibration import share
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
@@ -52,7 +52,7 @@ class TestAttempt(Struct, frozen=True):
     test: str
     model: str
     repetition: int
-    result: str
+    result: TestResult
     usd: float | None = None
     runs: tuple[SiteRun, ...] = ()
 
@@ -263,8 +263,7 @@ def _mark(one: TestAttempt) -> Html:
     title = f"{again}{one.result}{usd}{f', {took:.1f} s' if one.runs else ''}"
     run = one.telling
     leads = None if run is None else run.page or f"#run={run.entry.run_id}"
-    word = one.result if one.result in MARKS else "error"
-    return tag("a" if leads else "span", MARKS[word], class_=f"attempt {word}", title=title, href=leads)
+    return tag("a" if leads else "span", MARKS[one.result], class_=f"attempt {one.result}", title=title, href=leads)
 
 
 def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
