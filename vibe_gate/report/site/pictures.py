@@ -208,7 +208,7 @@ def authors(site: Site) -> Html | None:
 def _most_failed(agents: Mapping[str, AuthorRuns]) -> Html | None:
     """Of several agents that with the greatest share of failed runs."""
     known = {name: one for name, one in agents.items() if one.runs >= FEWEST}
-    if len(known) < 2:
+    if len(known) < 2 or not any(one.failed for one in known.values()):
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
     number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
