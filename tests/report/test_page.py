@@ -358,6 +358,11 @@ def test_without_scripts_a_box_of_the_graph_leads_to_its_turn_and_to_its_fold(
     tab.emulate_media(media="print")
     expect(picture).to_be_visible()
     assert picture.bounding_box()["width"] <= tab.viewport_size["width"]
+    expect(picture.get_by_text("pass · 42.0 s", exact=True)).to_be_visible()
+    tab.goto(pages["large"])
+    assert picture.bounding_box()["width"] <= tab.viewport_size["width"]
+    expect(picture.get_by_text("plan", exact=True)).to_be_visible()
+    expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_hidden()
     context.close()
 
 

@@ -24,6 +24,9 @@ MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
 """Of a box and of a line of it; what is left between boxes, between layers, and around all."""
 
+PAPER = 1_600
+"""A picture that is wider is printed without small text, which could not be read."""
+
 NAME_CHARS, LINE_CHARS = 25, 31
 """Characters of a box's first line, and of the others."""
 
@@ -158,7 +161,7 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
         viewBox=f"{-EDGE} {-EDGE} {n(size[0])} {n(size[1])}",
         width=n(size[0]),
         height=n(size[1]),
-        class_="picture nodes",
+        class_="picture nodes broad" if size[0] > PAPER else "picture nodes",
         aria_hidden="true",
     )
 
