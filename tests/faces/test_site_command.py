@@ -13,7 +13,8 @@ import pytest
 from bundle_words import KEY, START, summary_of, tree
 from command import Done, vibe_gate
 from lxml import html
-from recorded import begun
+from recorded import Kind, begun, recorded
+from repos import GATE, gated
 
 from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import Provenance
@@ -193,3 +194,16 @@ def test_two_at_once_and_one_that_is_ended_leave_whole_files(runs, repo, environ
     files = tree(site)
     assert {*files} == {".vibe-gate-site", "index.html", *(f"runs/{run.run_id}.html" for run in runs)}
     assert all(data.rstrip().endswith(b"</html>") for name, data in files.items() if name.endswith(".html"))
+
+
+def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate_block(environ, tmp_path):
+    repo = gated(tmp_path / "gated", environ, f'{GATE}[trust]\nblock = "earned"\n')
+    recorded(repo.path, kind=Kind(key=repo.git("rev-parse", "HEAD")))
+    assert vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ).code == 0
+    page = html.fromstring((tmp_path / "site/index.html").read_bytes())
+    assert [cell.text_content() for cell in page.xpath("//table[@id='list']//td")][2:4] == ["Ada", "First"]
+    rows = [[cell.text_content() for cell in row] for row in page.xpath("//figure[@id='judges']//tbody/tr")]
+    assert rows == [
+        [f"quality/{name}", "advises; blocks after 78 more clean answers", "", "uncalibrated"]
+        for name in ("errors-not-swallowed", "names-are-clear")
+    ]
