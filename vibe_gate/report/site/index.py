@@ -133,14 +133,16 @@ def _commit(identity: ChangeIdentity, status: CommitStatus, runs: set[str]) -> H
 def _runs(site: Site) -> Html:
     shown = site.runs[:MOST_STATIC]
     more = len(site.runs) - len(shown)
-    told = [f"The newest {len(shown):,}; scripts show all, and sort and filter them."] if more > 0 else []
+    newest = f"The newest {len(shown):,}; scripts show all, and sort and filter them. "
+    told = []
     if not site.runs:
         none = "No runs match." if site.only else "No runs yet; vibe-gate review records one."
         told.append("No agent ran." if site.is_session else none)
     if any(not run.page for run in site.runs):
         told.append("A run without a link has no page here; vibe-gate report RUN writes it.")
     made = table(HEADS, map(_run, shown), class_="runs", id="list")
-    notes = tag("p", " ".join(told), class_="none", id="told")
+    bare = tag("span", newest, id="newest") if more > 0 else None  # which scripts remove
+    notes = tag("p", bare, " ".join(told), class_="none", id="told")
     return tag("section", tag("h2", "Runs"), tag("div", id="tools"), notes, made, id="runs")
 
 

@@ -20,7 +20,6 @@ const CHIPS: Partial<Record<Filter, string>> = { said: "said", test: "test", reu
 const data = JSON.parse(document.getElementById("data")?.textContent ?? "{}") as Names & { runs: Run[] };
 const list = document.getElementById("list") as HTMLTableElement;
 const tools = document.getElementById("tools") as HTMLElement;
-const note = document.getElementById("told") as HTMLElement;
 const section = document.getElementById("runs") as HTMLElement;
 
 let shown: Run[] = [];
@@ -164,7 +163,7 @@ sortTests();
 list.querySelector("tbody")?.remove();
 list.append(rows);
 list.after(more);
-note.textContent = (note.textContent ?? "").replace(/^The newest .*?them\.\s*/, "");
+document.getElementById("newest")?.remove();
 // Nothing to choose: no names, or the one workflow that all runs have.
 const useful = Object.values(selects).filter((field) => field.options.length > (field === selects.workflow ? 2 : 1));
 path.hidden = !data.paths.length;
