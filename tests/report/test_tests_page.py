@@ -33,7 +33,7 @@ def small(attack: str = "") -> Site:
         *results(fix, HAIKU, "--E", numbers),
         *results(read, sonnet, "++", numbers),
         attempt(read, HAIKU, "failed", next(numbers), 0.01, "fail"),
-        without_runs=(TestedRun(test=new, model="", attempt="0", result=attack or "skipped"),),
+        without_runs=(TestedRun(test=new, model="", attempt="0", result="skipped"),),
     )
 
 
