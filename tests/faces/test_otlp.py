@@ -123,6 +123,7 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     assert (run.parent_span_id, judge.parent_span_id, turn.parent_span_id) == (b"", run.span_id, run.span_id)
     assert [link.span_id for link in turn.links] == [judge.span_id]
     verdict = {"vibe_gate.outcome": "fail", "vibe_gate.exit_code": 1, "vcs.ref.head.revision": KEY}
+    verdict |= dict.fromkeys(("gen_ai.workflow.name", "gen_ai.agent.name"), "review")
     assert verdict.items() <= told(run).items()
     assert told(run)["vibe_gate.cost.usd"] > 0 and run.status.code == Status.STATUS_CODE_UNSET
     criteria = [told(event) for event in run.events]

@@ -186,6 +186,7 @@ class _Spans:
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": workflow,
+            "gen_ai.agent.name": workflow,  # what the conventions say of workflows since 0.1.0 of their own repository
             "vibe_gate.run.id": self.run_id,
             "vibe_gate.run.key": text_of(about, "key"),
             "vibe_gate.run.state": result.state,
