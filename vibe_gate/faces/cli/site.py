@@ -96,31 +96,44 @@ def _put_pages(
     `known`: all runs. Of those that are written the oldest comes first, so that the next round's page can link it.
     """
     old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
-    staying, chosen = set[str](), list[RunEntry]()
-    for entry in old:
-        if len(chosen) >= args.pages:
-            break
-        if not args.prompts and stored.bundles.stays(entry):
-            staying.add(entry.run_id)
-        else:
-            chosen.append(entry)
+    looked_at, room, staying = 0, args.pages, set[str]()
     with stored.repository() as repository:
-        for entry in reversed(chosen):
-            try:
-                result = stored.read(Named(entry, ""))
-                earlier = round_before(result, known, repository, folder.runs)
-                text = page_of(result, repository, prompts=args.prompts or None, earlier=earlier)
-            except GateError as error:
-                complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
-                continue
-            folder.put_page(entry, text)
+        while room > 0 and looked_at < len(old):  # runs that are damaged take no room from older ones
+            chosen = list[RunEntry]()
+            while looked_at < len(old) and len(chosen) < room:
+                entry, looked_at = old[looked_at], looked_at + 1
+                if not args.prompts and stored.bundles.stays(entry):
+                    staying.add(entry.run_id)
+                else:
+                    chosen.append(entry)
+            room -= sum(_put_page(stored, one, known, folder, repository, args) for one in reversed(chosen))
     if staying:
         complain(
             f"note: {counted(len(staying), 'run')} without a page: a model was shown what an agent was asked for here, "
             "which stays in this clone (--prompts writes it)."
         )
-    if (left := len(old) - len(chosen) - len(staying)) > 0:
+    if (left := len(old) - looked_at) > 0:
         complain(f"note: {counted(left, 'page')} left; each call writes {args.pages:,}, the newest first (--pages N).")
+
+
+def _put_page(
+    stored: StoredRuns,
+    entry: RunEntry,
+    known: Sequence[RunEntry],
+    folder: PagesFolder,
+    repository: Repository | None,
+    args: argparse.Namespace,
+) -> bool:
+    """Write the run's page; False, and why is told, if the run cannot be read."""
+    try:
+        result = stored.read(Named(entry, ""))
+        earlier = round_before(result, known, repository, folder.runs)
+        text = page_of(result, repository, prompts=args.prompts or None, earlier=earlier)
+    except GateError as error:
+        complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
+        return False
+    folder.put_page(entry, text)
+    return True
 
 
 def _site(
