@@ -15,6 +15,8 @@ from written_runs import ATTACK
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline, LabelledAnswers, count
+from vibe_gate.domain.gate import Trust
+from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import AgentAuthored, CacheUse, Cost, Summary
 from vibe_gate.domain.verdict import TrustBadge
@@ -69,7 +71,7 @@ def table_of(page: html.HtmlElement, figure: str) -> list[list[str]]:
 
 
 BOTH = (
-    (entry(0, cost_usd=0.5, cost_basis="known", duration_ms=2_000), summary()),
+    (entry(0, cost_usd=0.5, cost_basis="known", duration_ms=2_250), summary()),
     (entry(2, outcome="fail", exit_code=1, author="agent", cost_usd=0.25, cost_basis="known", findings=1), failed()),
 )
 
@@ -82,7 +84,7 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
         ["2026-10-07", "", "1"],
     ]
     assert table_of(page, "usd-over-time")[1:] == [["2026-10-05", "", "0.5000"], ["2026-10-07", "0.2500", ""]]
-    assert table_of(page, "seconds")[1] == ["2026-10-05", "2.0 s", "2.0 s", ""]
+    assert table_of(page, "seconds")[1] == ["2026-10-05", "2.3 s", "2.3 s", ""]  # as the list says it
     assert table_of(page, "reuse")[1] == ["2026-10-07", "1", "3"]
     assert [row[:2] for row in table_of(page, "authors")[1:]] == [
         ["agents", "1 of 1 failed"], ["people", "0 of 1 failed"], ["Claude Code", "1 of 1 failed"],
@@ -146,12 +148,11 @@ def test_sentences_name_what_stands_out_and_lead_there():
             cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
             run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
             made.append((replace(run, run_id=f"{run.run_id[:-1]}{number}"), told))
-    badge = TrustBadge(state="calibrated", sentence="0 of 9 clean blocked", blocks=False, clean=9, needed=78)
-    site = site_of(*made, labels=[label(right=False)], judges={("quality", "types"): badge})
+    site = site_of(*made, labels=[label(right=False)])
     page = page_of(site)
     told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
-    assert "Wrong most often: quality/types, 1 of 1 finding that people labelled." in told
-    assert "Of agents, Codex fails most: 6 of 6 runs (100%)." in told
+    assert "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%), 1 of 1 commit once or more." in told
     assert "60.0 s from 2026-10-27 to 2026-11-02, 30.0 s from 2026-09-29 to 2026-10-05: 100% slower." in told
     links = page.xpath("//p[@class='sentence']//a/@href")
     assert "#criterion=quality%2Ftypes&said=wrong" in links
@@ -159,31 +160,66 @@ def test_sentences_name_what_stands_out_and_lead_there():
     assert "#from=2026-10-27&to=2026-11-02&workflow=review" in links
     assert table_of(page, "files")[1] == ["a.py", "7 of 18 failed", "7", "11"]
     assert "#path=a.py&outcome=fail" in page.xpath("//figure[@id='files']//td//a/@href")
-    assert table_of(page, "judges")[1] == [
-        "quality/types",
-        "advises; blocks after 69 more clean answers",
-        "",
-        "0 of 9 clean blocked",
-    ]
+
+
+def test_whether_a_judge_may_block_is_told_with_the_sum_of_cases_and_labels():
+    known = {"state": "calibrated", "sentence": "4 of 213 clean blocked", "clean": 213, "blocked": 4, "wrong": 3}
+    recall = Interval(0.8, 0.7, 0.9)
+    badges = {
+        "lost": TrustBadge(**known, blocks=False, needed=225, defective=10, found=8, recall=recall),
+        "new": TrustBadge(state="uncalibrated", sentence="uncalibrated, 1 change wrongly blocked", clean=1, blocked=1,
+                          wrong=1),
+        "shaky": TrustBadge(state="unsteady", sentence="", clean=9, flips=2),
+    }  # fmt: skip
+    judges = {("quality", name): badge for name, badge in badges.items()}
+    page = page_of(site_of(*BOTH, judges=judges, trust=Trust(block="earned")))
+    until = "no, only advises until 12 more clean changes are labelled"
+    assert table_of(page, "judges")[1:] == [
+        ["quality/lost", f"{until}. It would block without the 3 changes labelled wrong",
+         "4 of 213: 1 of 210 cases and 3 changes labelled wrong", "8 of 10: 80% (70% to 90%)", "calibrated"],
+        ["quality/new", "yes", "1 change labelled wrong", "", "uncalibrated, 1 change wrongly blocked"],
+        ["quality/shaky", "yes", "0 of 9 cases", "", "unsteady: 2 cases flipped"],
+    ]  # fmt: skip
+    rules = {}
+    for trust in (Trust(block="earned", max_false_blocks=0.025), Trust(uncalibrated="advise"), Trust()):
+        told = page_of(site_of(*BOTH, judges=judges, trust=trust)).xpath("//figure[@id='judges']//p")[0].text
+        rules[trust.block, trust.uncalibrated] = told.partition(". ")[0]
+    assert rules == {
+        ("earned", "block"): "A fail blocks while labelled answers show that the judge blocks at most 2.5% of clean "
+        "changes",
+        ("always", "advise"): "A fail blocks if its judge is calibrated",
+        ("always", "block"): "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)",
+    }
 
 
 def test_what_people_let_pass_stands_open_with_who_until_when_and_why():
     passed = failed(waiver="overridden by Bo until 2027-01-01: agreed")
-    other = failed("f" * 16)
-    runs = ((entry(0), failed()), (entry(1), passed), (entry(2), passed), (entry(3), other))
-    page = page_of(
-        site_of(*runs, labels=[label(right=False, finding="f" * 16, reason="no", by="Ada <ada@example.org>")])
-    )
+    other, both = failed("f" * 16), failed("e" * 16, waiver="overridden by Bo until 2027-01-01: no defect")
+    runs = ((entry(0), failed()), (entry(1), passed), (entry(2), passed), (entry(3), other), (entry(4), both))
+    labels = [label(right=False, finding=mark * 16, reason="no", by="Ada <ada@example.org>") for mark in "ef"]
+    page = page_of(site_of(*runs, labels=labels))
     parts = page.xpath("//section[@id='said']/details")
     assert [(part.get("id"), part.get("open") is not None) for part in parts] == [
         ("said-let-pass", True),
         ("said-wrong", False),
     ]
     rows = [[cell.text_content() for cell in part.xpath(".//tbody/tr/td")] for part in parts]
+    wrong = ["2026-10-05", "quality/types", "src/a.py", "wrong", "Bo until 2027-01-01: no defect", runs[4][0].run_id]
     assert rows == [
-        ["2026-10-06", "quality/types", "src/a.py", "overridden", "Bo until 2027-01-01: agreed", runs[1][0].run_id],
-        ["2026-10-05", "quality/types", "src/a.py", "wrong", "Ada: no", runs[3][0].run_id],
+        [
+            "2026-10-06",
+            "quality/types",
+            "src/a.py",
+            "overridden",
+            "Bo until 2027-01-01: agreed",
+            runs[1][0].run_id,
+            *wrong,
+        ],
+        [*wrong, "2026-10-05", "quality/types", "src/a.py", "wrong", "Ada: no", runs[3][0].run_id],
     ]
+    heads = [part.find("summary").text for part in parts]
+    assert heads == ["let pass: 2 findings (1 overridden, 1 wrong)", "wrong: 2 findings"]
+    assert dict(zip(*table_of(page, "findings"), strict=True))["wrong"] == "2"
     assert page.xpath("//section[@id='said']//a/@href")[0] == f"#run={runs[1][0].run_id}"
 
 
@@ -206,13 +242,20 @@ def test_runs_are_listed_with_the_author_of_their_commit():
 def test_commits_that_were_never_reviewed_stand_open():
     commits = tuple(
         (ChangeIdentity(name * 40, "", "", "", title=f"title {name}"), CommitStatus(word, why=f"why {word}"))
-        for name, word in (("a", "reviewed"), ("b", "missing"), ("c", "bypassed"))
+        for name, word in (("a", "reviewed"), ("b", "missing"), ("c", "bypassed"), ("d", "overridden"))
     )
     page = page_of(site_of(*BOTH, coverage=Verification(commits, "", "", strict=False), commits="HEAD"))
-    assert table_of(page, "coverage")[1:] == [["reviewed", "1"], ["missing", "1"], ["bypassed", "1"]]
+    assert table_of(page, "coverage")[1:] == [
+        ["reviewed", "1"], ["overridden", "1"], ["missing", "1"], ["bypassed", "1"],
+    ]  # fmt: skip
+    told = page.xpath("//figure[@id='coverage']//p")[0].text
+    assert told.startswith(
+        "vibe-gate verify accepts 2 of 4 commits: 1 reviewed, 1 overridden. Overridden: reviewed, and"
+    )
     parts = page.xpath("//section[@id='commits']/details")
     assert [(part.get("id"), part.get("open") is not None) for part in parts] == [
-        ("commits-bypassed", True), ("commits-missing", True), ("commits-reviewed", False),
+        ("commits-bypassed", True), ("commits-missing", True), ("commits-overridden", False),
+        ("commits-reviewed", False),
     ]  # fmt: skip
     assert "title bwhy missing" in parts[1].text_content()
 

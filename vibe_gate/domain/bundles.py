@@ -117,6 +117,11 @@ class RunEntry(Struct, frozen=True, order=True):
         return f"{STORE}/{self.key}/{self.run_id}"
 
     @property
+    def is_of_commit(self) -> bool:
+        """Whether it is about a commit (or a range up to it), not about what is staged; False of a replay, too."""
+        return "-" not in self.key
+
+    @property
     def replay_of(self) -> str:
         """The id of the run that it judged again; "" of a review."""
         return self.key.removeprefix(REPLAY) if self.key.startswith(REPLAY) else ""

@@ -10,7 +10,15 @@ from msgspec import UNSET
 from vibe_gate.domain.bundles import REPLAY
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Proof,
+    RubricResult,
+    SecondLook,
+    TrustBadge,
+)
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries
 
@@ -129,10 +137,15 @@ def badge(criterion: CriterionResult, *, short: bool = False) -> str:
     if trust.recall is not UNSET:
         figures.append(f"{trust.recall.low:.0%} to {trust.recall.high:.0%} found")
     at_95 = ", ".join(filter(None, figures))
+    parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
+    return "".join(parts) + ("" if trust.blocks else f"; {advises(trust)}")
+
+
+def advises(trust: TrustBadge) -> str:
+    """That the fail of a judge only advises, and until when."""
     more = max(1, trust.needed - trust.clean) if trust.needed is not UNSET else 0
     until = f" until {counted(more, 'more clean change')} {'is' if more == 1 else 'are'} labelled" if more else ""
-    parts = [trust.sentence, f" (at 95%: {at_95})" if at_95 and not short else ""]
-    return "".join(parts) + ("" if trust.blocks else f"; only advises{until}")
+    return f"only advises{until}"
 
 
 def joined(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry, Wanted
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.bundles import titles_and_people_of
@@ -170,7 +170,9 @@ def _site(
     only = [f"since {args.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)"] if args.since else []
     only += [f"paths {safe(args.path)}"] if args.path else []
     baselines = gate.baselines if gate else ()
-    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only), judges=judges)
+    trust = gate.file.trust if gate else Trust()
+    told_only = ", ".join(only)
+    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, told_only, judges=judges, trust=trust)
 
 
 def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:

@@ -14,7 +14,7 @@ from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
 from vibe_gate.report.site import said, tests
 from vibe_gate.report.site.pictures import pictures
-from vibe_gate.report.site.runs import Site, SiteRun, cut, document
+from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
 from vibe_gate.report.svg import Bar, Part, Series
 
 HEADS = ("Time (UTC)", "Outcome", "By", "Change", "Lines", "Found", "USD", "Seconds", "Run")
@@ -98,9 +98,12 @@ def _coverage(site: Site) -> Iterator[Html]:
     series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
     bar = Bar(site.commits, tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words))
     good = sum(counts[word] for word in GOOD)
-    told = f"{good:,} of {counted(len(found.commits), 'commit')} are reviewed, as vibe-gate verify tells."
+    passed = ", ".join(f"{counts[word]:,} {word}" for word in words if word in GOOD)
+    told = f"vibe-gate verify accepts {good:,} of {counted(len(found.commits), 'commit')}{passed and f': {passed}'}."
+    if counts["overridden"]:
+        told += " Overridden: reviewed, and a person let pass what failed."
     if never := sum(counts[word] for word in NEVER):
-        told += f" {never:,} were never reviewed."
+        told += f" {never:,} {'was' if never == 1 else 'were'} never reviewed."
     if site.commits.startswith("HEAD~"):
         told += " Older ones: --commits RANGE."
     lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
@@ -117,7 +120,7 @@ def _commits(word: str, found: Verification, runs: set[str]) -> Html:
     own = [(identity, status) for identity, status in found.commits if status.status == word]
     lines = (_commit(identity, status, runs) for identity, status in own[:MOST_COMMITS])
     listed = table(("Commit", "Title", "Why", "Run"), lines, class_="commits")
-    head = tag("summary", f"{word}: {len(own):,}")
+    head = tag("summary", f"{word}: {counted(len(own), 'commit')}")
     return tag(
         "details", head, listed, id=f"commits-{word}", open="" if word in NEVER and len(own) <= MOST_OPEN else None
     )
@@ -159,7 +162,7 @@ def _run(run: SiteRun) -> Html:
     ]
     if entry.outcome:
         lines = f"{counted(entry.files, 'file')} +{entry.added:,} −{entry.deleted:,}"
-        figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", f"{entry.duration_ms / 1000:,.1f}")
+        figures = (f"{entry.findings:,}", f"{entry.cost_usd:.4f}", in_seconds(entry.duration_ms))
         cells += [run.by, change, lines, *figures]
     else:
         cells += ["", change, "", "", "", ""]

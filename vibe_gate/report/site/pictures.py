@@ -10,11 +10,15 @@ from urllib.parse import quote
 
 from msgspec import UNSET
 
+from vibe_gate.domain.calibration import earned
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.interval import Interval
+from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.report import feedback, listing, svg
 from vibe_gate.report.markup import Html, joined, row, table, tag
-from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut
+from vibe_gate.report.sentences import advises
+from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, in_seconds
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
@@ -27,10 +31,17 @@ MOST_ROWS = 12
 MOST_LINES = 100
 """Rows of a table of figures."""
 
+AS_OF_NOW = (
+    "This is how it stands now, with what people said of findings since; a run's page says what held when it ran. "
+    "Checks always block and are not listed."
+)
+
 FEWEST = 5
 """Runs of which a sentence compares the share or the median."""
 
 _AUTHORS = {"agent": "agents", "human": "people"}
+
+MEANINGS = "Accepted: right, but let pass. Overridden: let pass, neither called right nor wrong."
 
 _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
 
@@ -103,11 +114,11 @@ def seconds(site: Site) -> Html | None:
     bars, lines = [], []
     for span, runs in site.by_span.items():
         ended = [run.entry for run in runs if _is_review(run)]
-        asked = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis != "none"]
-        others = [entry.duration_ms / 1000 for entry in ended if entry.cost_basis == "none"]
+        asked = [entry.duration_ms for entry in ended if entry.cost_basis != "none"]
+        others = [entry.duration_ms for entry in ended if entry.cost_basis == "none"]
         values = [_quantile(asked, 0.5), _quantile(asked, 0.9), _quantile(others, 0.5)]
-        shown = ["" if value is None else f"{value:,.1f} s" for value in values]
-        parts = [None if value is None else Part(value, text) for value, text in zip(values, shown, strict=True)]
+        shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
+        parts = [None if value is None else Part(value / 1000, text) for value, text in zip(values, shown, strict=True)]
         link = _link(span, workflow="review")
         bars.append(Bar(span.name, tuple(parts), "", link))
         if ended:
@@ -128,18 +139,18 @@ def _pace(site: Site) -> Html | None:
     """The newest week's median beside that of four weeks earlier; None if either has few reviews that asked a model."""
     last = site.days[-1]
     weeks = [DaySpan(last - timedelta(ago + 6), last - timedelta(ago), "") for ago in (0, 28)]
-    asked: list[list[float]] = []
+    asked: list[list[int]] = []
     for week in weeks:
         days = {f"{day:%Y%m%d}" for day in week.days}
         runs = (run.entry for run in site.runs if run.entry.run_id[:8] in days and _is_review(run))
-        asked.append([entry.duration_ms / 1000 for entry in runs if entry.cost_basis != "none"])
+        asked.append([entry.duration_ms for entry in runs if entry.cost_basis != "none"])
     if min(map(len, asked)) < FEWEST:
         return None
-    now, then = map(statistics.median, asked)
+    now, then = (statistics.median(times) for times in asked)
     change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
     shown = [tag("a", f"{week.first} to {week.last}", href=_link(week, workflow="review")) for week in weeks]
-    told: list[str] = [f"Median of those that asked a model: {now:,.1f} s from ", shown[0], f", {then:,.1f} s from "]
-    return joined([*told, shown[1], f": {change}."])
+    told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
+    return joined([*told, f", {in_seconds(then)} s from ", shown[1], f": {change}."])
 
 
 def reuse(site: Site) -> Html | None:
@@ -178,15 +189,20 @@ def criteria(site: Site) -> Html | None:
         for name, words in most
     ]  # fmt: skip
     title = "Findings by criterion, and what people said"
-    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _wrong(*most[0]))
+    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _wrong(site, *most[0]))
 
 
-def _wrong(name: str, words: Counter[str]) -> Html | None:
+def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
     if not words["wrong"]:
         return None
-    number = f"{words['wrong']:,} of {counted(words['right'] + words['accepted'] + words['wrong'], 'finding')}"
-    link = tag("a", number, href=_link(criterion=name, said="wrong"))
-    return joined([f"Wrong most often: {cut(name)}, ", link, " that people labelled."])
+    labelled = counted(words["right"] + words["accepted"] + words["wrong"], "finding")
+    having = sum(
+        any(name in one.sources and site.words[name, one.fingerprint] == "wrong" for one in run.figures.findings)
+        for run in site.runs
+    )
+    runs = tag("a", counted(having, "run"), href=_link(criterion=name, said="wrong"))
+    told = f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
+    return joined([told, runs, f". {MEANINGS}"])
 
 
 def authors(site: Site) -> Html | None:
@@ -202,17 +218,20 @@ def authors(site: Site) -> Html | None:
          [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
         for name, one, link in every
     ]  # fmt: skip
-    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows, _most_failed(total.agents))
+    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows, _most_failed(site))
 
 
-def _most_failed(agents: Mapping[str, AuthorRuns]) -> Html | None:
-    """Of several agents that with the greatest share of failed runs."""
-    known = {name: one for name, one in agents.items() if one.runs >= FEWEST}
+def _most_failed(site: Site) -> Html | None:
+    """Of several agents that with the greatest share of failed runs; how many commits these are of."""
+    known = {name: one for name, one in site.total.agents.items() if one.runs >= FEWEST}
     if len(known) < 2 or not any(one.failed for one in known.values()):
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
     number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
-    return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%})."])
+    own = [run.entry for run in site.runs if name in run.figures.agents and run.entry.is_of_commit]
+    commits, failed = {run.key for run in own}, {run.key for run in own if run.outcome == "fail"}
+    of_commits = f", {len(failed):,} of {counted(len(commits), 'commit')} once or more" if commits else ""
+    return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%}){of_commits}."])
 
 
 def files(site: Site) -> Html | None:
@@ -233,23 +252,61 @@ def files(site: Site) -> Html | None:
 
 
 def judges(site: Site) -> Html | None:
-    """Whether each question's fail blocks, and what is known of its judge: a table alone."""
+    """Whether the fail of each judge question blocks now, and the figures that decide it: a table alone."""
     if not site.judges:
         return None
     lines = []
     for (rubric, criterion), badge in site.judges.items():
         name = f"{rubric}/{criterion}"
-        left = 0 if badge.needed is UNSET else badge.needed - badge.clean
-        blocks = "blocks" if badge.blocks else f"advises{f'; blocks after {left:,} more clean answers' if left else ''}"
-        found = (
-            ""
-            if badge.recall is UNSET
-            else f"{badge.recall.value:.0%} ({badge.recall.low:.0%} to {badge.recall.high:.0%})"
-        )
-        lines.append(row((svg.linked(cut(name), _link(criterion=name)), blocks, found, badge.sentence)))
-    caption = tag("figcaption", tag("h3", "Whether a judge's fail blocks, and how sure that judge is"))
-    listed = table(("Criterion", "Its fail", "Defects found, 95 %", "Known"), lines, class_="figures")
-    return tag("figure", caption, listed, id="judges", aria_label="Whether a judge's fail blocks")
+        told = (_may_block(badge, site.trust), _clean_blocked(badge), _defects_found(badge), _calibrated(badge))
+        lines.append(row((svg.linked(cut(name), _link(criterion=name)), *told)))
+    title = "May a judge's fail block?"
+    caption = tag("figcaption", tag("h3", title), tag("p", f"{_rule(site.trust)} {AS_OF_NOW}", class_="sentence"))
+    heads = ("Criterion", "May block", "Clean changes blocked", "Defects found (95 % interval)", "Calibration")
+    return tag("figure", caption, table(heads, lines, class_="figures"), id="judges", aria_label=title)
+
+
+def _rule(trust: Trust) -> str:
+    """What `[trust]` asks of a judge."""
+    if trust.block == "earned":
+        most = f"{trust.max_false_blocks:.1%}".replace(".0%", "%")
+        return f"A fail blocks while labelled answers show that the judge blocks at most {most} of clean changes."
+    if trust.uncalibrated == "advise":
+        return "A fail blocks if its judge is calibrated."
+    return "Every fail blocks, whatever is known of its judge ([trust] in gate.toml can change that)."
+
+
+def _may_block(badge: TrustBadge, trust: Trust) -> str:
+    if badge.blocks:
+        return "yes"
+    of_cases = badge.clean - badge.wrong, badge.blocked - badge.wrong
+    is_lost = trust.block == "earned" and badge.wrong > 0 and earned(*of_cases, trust.max_false_blocks)
+    labelled = counted(badge.wrong, "change")
+    lost = f". It would block without the {labelled} labelled wrong" if is_lost else ""
+    return f"no, {advises(badge)}{lost}"
+
+
+def _clean_blocked(badge: TrustBadge) -> str:
+    """Of cases, and of changes on which people called its findings wrong; both, as the run's page adds them up."""
+    cases, labelled = badge.clean - badge.wrong, counted(badge.wrong, "change")
+    of_cases = f"{badge.blocked - badge.wrong:,} of {counted(cases, 'case')}" if cases else ""
+    if not (of_cases and badge.wrong):
+        return of_cases or (f"{labelled} labelled wrong" if badge.wrong else "")
+    return f"{badge.blocked:,} of {badge.clean:,}: {of_cases} and {labelled} labelled wrong"
+
+
+def _defects_found(badge: TrustBadge) -> str:
+    if badge.recall is UNSET:
+        return ""
+    share = f"{badge.recall.value:.0%} ({badge.recall.low:.0%} to {badge.recall.high:.0%})"
+    return f"{badge.found:,} of {badge.defective:,}: {share}"
+
+
+def _calibrated(badge: TrustBadge) -> str:
+    """Whether there is a calibration, or why it does not count."""
+    if badge.state == "unsteady":
+        return f"unsteady: {counted(badge.flips, 'case')} flipped"
+    return badge.state if badge.state == "calibrated" else badge.sentence
 
 
 def calibration(site: Site) -> Iterator[Html]:
@@ -261,15 +318,16 @@ def calibration(site: Site) -> Iterator[Html]:
     measured = [(f"{base.rubric}/{one.id}", one) for base in site.baselines for one in base.criterion]
     found = [(name, one.recall, f"{one.found:,} of {one.defective:,}") for name, one in measured]
     blocks = [(name, one.false_blocks, f"{one.clean_blocked:,} of {one.clean:,}") for name, one in measured]
-    for name, title, shares in (
-        ("precision", "Right, of the findings with a label", labelled),
-        ("recall", "Found, of the defective cases of vibe-gate calibrate", found),
-        ("false-blocks", "Blocked, of its clean cases", blocks),
+    beside = "Cases alone: changes that people labelled wrong are not among them."
+    for name, title, shares, told in (
+        ("precision", "Right, of the findings with a label", labelled, ""),
+        ("recall", "Found, of the defective cases of vibe-gate calibrate", found, ""),
+        ("false-blocks", "Blocked, of the clean cases of vibe-gate calibrate", blocks, beside),
     ):
-        yield from _shares(name, title, shares)
+        yield from _shares(name, title, shares, told)
 
 
-def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, str]]) -> Iterator[Html]:
+def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, str]], told: str) -> Iterator[Html]:
     there = [(of, interval, shown) for of, interval, shown in shares if interval is not None]
     if not there:
         return
@@ -278,7 +336,7 @@ def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, 
         row((svg.linked(cut(of), _link(criterion=of)), shown, f"{one.value:.0%}", f"{one.low:.0%} to {one.high:.0%}"))
         for of, one, shown in there[:MOST_LINES]
     ]
-    yield svg.figure(name, title, drawn, None, ("Criterion", "Cases", "Share", "95 % interval"), lines)
+    yield svg.figure(name, title, drawn, _sentence(told), ("Criterion", "Cases", "Share", "95 % interval"), lines)
 
 
 def _over_time(
@@ -329,7 +387,7 @@ def _count(value: float) -> str:
     return f"{value:,.0f}" if value.is_integer() else ""
 
 
-def _sentence(told: Html | None) -> Html | None:
+def _sentence(told: Html | str | None) -> Html | None:
     return tag("p", told, class_="sentence") if told else None
 
 

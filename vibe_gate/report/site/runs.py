@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -14,6 +15,7 @@ from msgspec import Struct
 from vibe_gate.domain.attempt import RESULTS, TestedRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.calibration import Baseline
+from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.verify import Verification
@@ -69,7 +71,8 @@ class Site(Struct, frozen=True, dict=True):
     """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
 
     `coverage`: of the commits that `commits` names; None if there are none. `only`: how the runs were chosen, as text.
-    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their fails block.
+    `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their fails block, by the
+    gate's `trust`.
     `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests, and nothing else;
     `replayed`: its costs are those of when it was recorded.
     """
@@ -85,6 +88,7 @@ class Site(Struct, frozen=True, dict=True):
     is_session: bool = False
     replayed: bool = False
     judges: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
+    trust: Trust = Trust()
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -221,6 +225,11 @@ def document(site: Site) -> dict[str, Any]:
 def _page(run: SiteRun) -> int | str:
     """1 for the address that most have, 0 without a page."""
     return int(bool(run.page)) if run.page in ("", f"runs/{run.entry.run_id}.html") else run.page
+
+
+def in_seconds(ms: float) -> str:
+    """With one digit behind its point, half a tenth rounded up, as the script does."""
+    return f"{math.floor(ms / 100 + 0.5) / 10:,.1f}"
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:

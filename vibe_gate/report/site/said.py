@@ -1,19 +1,22 @@
-"""What people said of findings, one by one, with who and when; what they let pass stands open."""
+"""What people said of findings, one by one, with who and when; those that they let pass stand open."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
-from vibe_gate.report import svg
+from vibe_gate.report import feedback, svg
 from vibe_gate.report.markup import Html, row, table, tag
 from vibe_gate.report.run_figures import FoundFinding
 from vibe_gate.report.site.runs import Site, SiteRun, cut
 
 WAIVED = "let pass"
-"""Above the findings that an override or the repository lets pass, whatever else people said of them."""
+"""Above the findings that an override or the repository lets pass, whatever else people said of them; those that they
+called right or wrong stand below, too."""
 
 MOST_SAID = 200
 """Findings of one word that are listed, the newest first."""
@@ -49,10 +52,13 @@ class _LabelledFinding(Struct, frozen=True):
 
 
 def section(site: Site) -> Iterator[Html]:
-    """The findings with a word of people's: those that passed, then by word; nothing if there are none."""
+    """The findings with a word of people's: those that passed, then as many as the picture of findings has for a word;
+    nothing if there are none."""
     by_word: dict[str, list[_LabelledFinding]] = {}
     for one in _each(site):
-        by_word.setdefault(WAIVED if one.finding.waiver else one.word, []).append(one)
+        is_waived = one.finding.waiver or one.word in ("accepted", "overridden")
+        for word in dict.fromkeys((WAIVED if is_waived else one.word, one.word)):
+            by_word.setdefault(word, []).append(one)
     order = (WAIVED, "wrong", "right")
     parts = [_details(word, by_word[word]) for word in order if word in by_word]
     if parts:
@@ -82,7 +88,9 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
     is_open = word == WAIVED and len(every) <= MOST_OPEN
     more = len(every) - MOST_SAID
     rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
-    head = tag("summary", f"{word}: {len(every):,}")
+    words = Counter(one.word for one in every)
+    sums = ", ".join(f"{words[each]:,} {each}" for each in feedback.WORDS if words[each])
+    head = tag("summary", f"{word}: {counted(len(every), 'finding')}{f' ({sums})' if word == WAIVED else ''}")
     name = f"said-{word.replace(' ', '-')}"
     return tag("details", head, listed, rest, id=name, open="" if is_open else None)
 
