@@ -122,6 +122,7 @@ def test_a_run_arrives_as_a_tree_of_spans_with_times_tokens_cost_and_outcome_and
     run, judge, turn = (named(spans, one) for one in ("invoke_workflow review", "judge judge-quality", "agent fix"))
     assert (run.parent_span_id, judge.parent_span_id, turn.parent_span_id) == (b"", run.span_id, run.span_id)
     assert [link.span_id for link in turn.links] == [judge.span_id]
+    assert told(judge)["vibe_gate.outcome"] == "fail" and judge.status.code == Status.STATUS_CODE_UNSET
     verdict = {"vibe_gate.outcome": "fail", "vibe_gate.exit_code": 1, "vcs.ref.head.revision": KEY}
     verdict |= dict.fromkeys(("gen_ai.workflow.name", "gen_ai.agent.name"), "review")
     assert verdict.items() <= told(run).items()

@@ -16,6 +16,7 @@ from command import Done, on_a_terminal, started, vibe_gate
 from msgspec.structs import replace
 from program import ROOT
 from recorded import begun
+from summaries import criterion, rubric
 
 from vibe_gate.store import RunRecorder, read_bundle
 
@@ -37,7 +38,9 @@ def viz(repo: Path, environ: dict[str, str]) -> Callable[..., Done]:
 def sealed(repo: Path) -> RunRecorder:
     run = staged(begun(repo))
     run.event("node.status", "fix", status="DONE", outcome="pass")
-    run.seal(replace(summary_of(run), workflow="repair"))
+    run.event("node.added", "checks", kind="checks")
+    run.event("node.status", "checks", status="DONE")  # which says nothing of what they answered
+    run.seal(replace(summary_of(run), workflow="repair", rubrics=(rubric(criterion(outcome="fail")),)))
     return run
 
 
@@ -45,18 +48,21 @@ def test_in_a_pipe_it_has_no_colour_and_is_ascii_if_the_encoding_is(sealed, viz,
     done = viz()
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0].endswith("  pass")
-    assert "│ fix       │" in done.out
+    assert "│ fix       │" in done.out and "│ DONE fail │" in done.out
     assert "\x1b" not in done.out
     plain = started("viz", cwd=repo, environ=environ | {"PYTHONIOENCODING": "ascii"}).out
-    assert "+-----------+\n| fix       |" in plain
-    assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2] == ("DONE pass  fix  stage  fixer")
+    assert "+-----------+  +-----------+\n| checks    |  | fix       |" in plain
+    assert viz(sealed.run_id[:20], "--layout", "list").out.splitlines()[2:] == [
+        "DONE fail  checks",
+        "DONE pass  fix     stage  fixer",
+    ]
 
 
 def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
     code, text = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8"}, "viz")
     assert code == 0
     assert "│ fix       │" in text
-    assert "\x1b[32mDONE pass\x1b[0m" in text
+    assert "\x1b[32mDONE pass\x1b[0m" in text and "\x1b[1;31mDONE fail\x1b[0m" in text
     _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}, "viz")
     assert "\x1b[3" not in plain
     _, plain = on_a_terminal(repo, {**environ, "PYTHONIOENCODING": "ascii"}, "viz")

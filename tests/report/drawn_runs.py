@@ -8,6 +8,7 @@ from summaries import finding, summary
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Cost
+from vibe_gate.report.answers import answered
 from vibe_gate.report.html.view import CallView, EarlierRound, EventHead, FileView, NodeTime, TurnView, View
 from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold
 
@@ -85,7 +86,7 @@ class Growing:
         by_model = {model: sum(turn.usd or 0 for turn in self.turns if turn.model == model) for model in MODELS}
         cost = Cost(usd=sum(self.usd.values()), basis="known", by_node=self.usd, by_model=by_model)
         told = summary(outcome="fail", exit_code=1, findings=(finding(),), cost=cost, run_id=graph.run_id)
-        return View(told, graph=graph, times=self.times, turns=self.turns)
+        return View(told, graph=answered(graph, told), times=self.times, turns=self.turns)
 
 
 def review(attack: str = "") -> View:

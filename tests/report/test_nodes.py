@@ -15,6 +15,7 @@ from written_runs import ATTACK
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.verdict import SecondLook, Vote
+from vibe_gate.report.answers import answered
 from vibe_gate.report.html import page_of
 from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
@@ -85,11 +86,15 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
     earlier = Vote(outcome="error", said=None, reason="", turn=".vibe-artifacts/k/r/nodes/judge-quality/turn-001")
     judged = criterion("types", kind="judge", votes=(earlier, vote))
     told = summary(rubrics=(rubric(criterion(), criterion("none", "not_applicable"), judged),))
-    came_to = {name: stage.outcome for name, stage in stages(replace(review(), summary=told)).items()}
+    plain = Graph("run", tuple(replace(node, outcome="") for node in review().graph.nodes))
+    came_to = {node.id: node.outcome for node in answered(plain, told).nodes}
     assert came_to == {"checks": "pass", "judge-quality": "fail", "second-look-quality": "refuted"}
-    assert {stage.outcome for stage in stages(replace(review(), summary=None)).values()} == {"done"}
+    assert {stage.outcome for stage in stages(replace(review(), graph=plain)).values()} == {"done"}
+    several = workflow(1).graph
+    assert answered(several, told) == several, "whose checks they were is not known"
     late = criterion("types", kind="judge", votes=(replace(vote, turn="nodes/until-00-c-quality/turn-001"),))
-    shown = html.fromstring(page_of(replace(workflow(1), summary=summary(rubrics=(rubric(late),)))))
+    told = summary(rubrics=(rubric(late),))
+    shown = html.fromstring(page_of(replace(workflow(1), summary=told, graph=answered(several, told))))
     assert ["fix-00", "3 iterations · pass"] in [texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")]
 
 

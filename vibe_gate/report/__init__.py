@@ -11,6 +11,6 @@ round        what was said before, what is new since
 posting      all of it posted to the forge
 formats      SARIF, JUnit, GitLab
 html         the page of a run; markup: elements, with everything escaped; svg: figures as pictures
-graph        a run's graph as text; blame: who wrote the lines of a file
+graph        a run's graph as text; answers: how its checks and judges came out; blame: who wrote the lines of a file
 listing      tables of runs; statistics: what runs come to; verified: tables of commits
 """

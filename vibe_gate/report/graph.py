@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
+from vibe_gate.domain.summary import Summary
+from vibe_gate.report.answers import answered
 from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
 from vibe_gate.store import RunResult
 
@@ -27,9 +29,13 @@ _KIND, _TREE = 2, 6
 """Columns of the list."""
 
 
-def graph_of(result: RunResult) -> Graph:
-    """The run's graph as it is now: if its process has ended without a seal, nothing in it runs any more."""
-    return result.graph().left() if result.state == "incomplete" else result.graph()
+def graph_of(result: RunResult, summary: Summary | None) -> Graph:
+    """The run's graph as it is now, with what its checks and judges answered if it has a `summary`.
+
+    If its process has ended without a seal, nothing in it runs any more.
+    """
+    graph = result.graph().left() if result.state == "incomplete" else result.graph()
+    return answered(graph, summary) if summary else graph
 
 
 def listed(graph: Graph, columns: int) -> list[str]:

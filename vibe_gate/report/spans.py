@@ -50,7 +50,7 @@ async def trace_of(result: RunResult, *, contents: bool = False) -> Trace:
     StorageError; IntegrityError: the bundle is not what was sealed.
     """
     summary = result.summary if result.complete else None
-    graph = graph_of(result)
+    graph = graph_of(result, summary)
     own: list[tuple[TimelineEvent, Data]] = []
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)
     first = last = 0

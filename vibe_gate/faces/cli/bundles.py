@@ -175,7 +175,7 @@ def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
 def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     what = "is still running" if result.state == "running" else "is incomplete: it ended before its verdict"
     text = [f"Run {meant.entry.run_id} {what}; it has no outcome."]
-    for node in graph_of(result).nodes:
+    for node in graph_of(result, None).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
     text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
     if result.state == "incomplete" and "request" in result.about:

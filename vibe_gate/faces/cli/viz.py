@@ -82,16 +82,12 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
 def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if args.layout == "list" else picture.drawn
-    drawing = draw(picture.graph_of(result), columns)
+    summary = result.summary if result.complete else None
+    drawing = draw(picture.graph_of(result, summary), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
-    head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {_outcome(result)}"
+    outcome = summary.outcome if summary else "incomplete (running)" if result.state == "running" else "incomplete"
+    head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {outcome}"
     return [head, "", *(drawing or ["no nodes yet"])]
-
-
-def _outcome(result: RunResult) -> str:
-    if result.complete:
-        return result.summary.outcome
-    return "incomplete (running)" if result.state == "running" else "incomplete"
 
 
 def _document(result: RunResult, meant: Named) -> dict[str, object]:

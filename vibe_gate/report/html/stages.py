@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import UNSET, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
+from vibe_gate.report.answers import checks_node, node_of
 from vibe_gate.report.folds import OWNED
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View
 from vibe_gate.report.layers import comes_after
 
 SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
-
-_ANSWERS = ("error", "fail", "stands", "abstain", "undecided", "pass", "refuted")
-"""Of checks, votes and second looks, the worst first; what does not apply is none."""
 
 
 class Stage(Struct, frozen=True):
@@ -69,9 +66,6 @@ def stages(view: View) -> dict[str, Stage]:
     for name in [*by_node, *turns]:
         kind = turns[name][0].kind if turns.get(name) else ""
         nodes.setdefault(name, Node(id=name, kind=kind or "stage"))
-    for name, outcome in _answered(view).items():
-        if name in nodes and nodes[name].kind in OWNED and not nodes[name].outcome:
-            nodes[name] = replace(nodes[name], outcome=outcome)
     return {
         name: Stage(
             node,
@@ -84,42 +78,16 @@ def stages(view: View) -> dict[str, Stage]:
     }
 
 
-def _answered(view: View) -> dict[str, str]:
-    """By node, the worst that checks, judges and second looks answered: a run's log says only that they ended."""
-    answers: dict[str, list[str]] = defaultdict(list)
-    checks = _checks(view)
-    for criterion in queries.criteria(view.summary) if view.summary else ():
-        if criterion.kind == "check":
-            answers[checks].append(criterion.outcome)
-        for vote in criterion.votes:
-            answers[_node_of(vote.turn)].append(vote.outcome)
-            if vote.second_look is not UNSET:
-                answers[_node_of(vote.second_look.turn)].append(vote.second_look.outcome)
-    ranked = {name: [word for word in _ANSWERS if word in given] for name, given in answers.items()}
-    return {name: words[0] for name, words in ranked.items() if words}
-
-
-def _checks(view: View) -> str:
-    """The node of the checks; "" if there are several, of which the summary does not tell which answered what."""
-    names = [node.id for node in view.graph.nodes if node.kind == "checks"]
-    return names[0] if len(names) == 1 else ""
-
-
-def _node_of(turn: str) -> str:
-    """The node of a turn's folder; "" of one of an earlier run."""
-    return turn.split("/")[1] if turn.startswith("nodes/") else ""
-
-
 def _findings(view: View) -> dict[str, list[int]]:
     """Findings by the node that found them: of a judge by its votes, of a check if one node alone has checks."""
     found: dict[str, list[int]] = defaultdict(list)
     if view.summary is None:
         return found
-    checks = _checks(view)
+    checks = checks_node(view.graph)
     for index, finding in enumerate(view.summary.findings):
         names: dict[str, None] = {}
         for _, criterion in queries.sources(finding, view.summary):
-            names |= {_node_of(vote.turn): None for vote in criterion.votes if queries.has_evidence(vote, finding)}
+            names |= {node_of(vote.turn): None for vote in criterion.votes if queries.has_evidence(vote, finding)}
             if criterion.kind == "check":
                 names[checks] = None
         for name in filter(None, names):

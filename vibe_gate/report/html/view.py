@@ -221,7 +221,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
     """The run of a bundle, with or without what was said in it. StorageError and IntegrityError as of `RunResult`."""
     contents = _PackedContents()
     summary = result.summary if result.complete else None
-    graph = graph_of(result)
+    graph = graph_of(result, summary)
     files = result.files.changed()
     shown = [_file(file, contents) for file in files[:MAX_FILES]]
     by_turn: dict[str, list[TimelineEvent]] = defaultdict(list)

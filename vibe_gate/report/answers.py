@@ -1,0 +1,51 @@
+"""What checks, judges and second looks answered, as the outcome of their nodes: a run's log says only that they ended.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from vibe_gate.domain.event import Graph
+from vibe_gate.domain.summary import Summary
+from vibe_gate.report import queries
+from vibe_gate.report.folds import OWNED
+
+_WORST = ("error", "fail", "stands", "abstain", "undecided", "pass", "refuted")
+"""Of checks, votes and second looks, the worst first; what does not apply is none."""
+
+
+def answered(graph: Graph, summary: Summary) -> Graph:
+    """The graph, with the worst answer of each node of checks or judges as its outcome if it has none."""
+    answers: dict[str, list[str]] = defaultdict(list)
+    checks = checks_node(graph)
+    for criterion in queries.criteria(summary):
+        if criterion.kind == "check":
+            answers[checks].append(criterion.outcome)
+        for vote in criterion.votes:
+            answers[node_of(vote.turn)].append(vote.outcome)
+            if vote.second_look is not UNSET:
+                answers[node_of(vote.second_look.turn)].append(vote.second_look.outcome)
+    worst = {name: next((word for word in _WORST if word in given), "") for name, given in answers.items()}
+    return replace(
+        graph,
+        nodes=tuple(
+            replace(node, outcome=node.outcome or worst.get(node.id, "")) if node.kind in OWNED else node
+            for node in graph.nodes
+        ),
+    )
+
+
+def checks_node(graph: Graph) -> str:
+    """The node of the checks; "" if there are several, of which the summary does not tell which answered what."""
+    names = [node.id for node in graph.nodes if node.kind == "checks"]
+    return names[0] if len(names) == 1 else ""
+
+
+def node_of(turn: str) -> str:
+    """The node of a turn's folder; "" of one of an earlier run."""
+    return turn.split("/")[1] if turn.startswith("nodes/") else ""
