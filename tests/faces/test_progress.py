@@ -16,14 +16,40 @@ from vibe_gate.faces.progress import RunningStages, Spent, spent_by
 def test_what_a_stage_spent_is_that_of_its_nodes_and_of_a_review_that_of_its_judges():
     one = Spent(10, 0.5)
     spent = {"fix": one, "fix-until-asked": one, "fix-until-b": one, "fixture": one}
-    assert spent_by(["fix", "fix-until"], spent) == {
+    assert spent_by(["fix", "fix-until"], spent, "judge") == {
         "fix": Spent(10, 0.5), "fix-until": Spent(20, 1.0), "judge": Spent(10, 0.5),
     }  # fmt: skip
 
 
+def shown(running: RunningStages) -> list[str]:
+    """The lines, without their times."""
+    return [line.split("s  ", 1)[1] for line in running.__rich__().plain.splitlines()]
+
+
+def test_a_workflows_stages_keep_their_lines_whatever_their_names_are_and_a_reviews_follow_each_other():
+    running = RunningStages(of_workflow=True)
+    running.show("change", "reading the change")
+    running.show("change", "agent first")  # a stage of that name
+    for stage in ("checks", "judge", "seal", "fix"):
+        running.show(stage, f"agent {stage}")
+    assert shown(running) == [
+        "change: agent first", "checks: agent checks", "judge: agent judge", "bundle: agent seal", "fix: agent fix",
+    ]  # fmt: skip
+    running.show("judge", "pass · $0.0100")
+    assert len(shown(running)) == 4 and "judge: agent judge" not in shown(running)
+    running.meter("ended", 900, 0.0125)  # costs no other stage anything
+    running.show("judge", "agent judge")
+    assert "judge: agent judge" in shown(running)
+    reviewed = RunningStages()
+    for stage in ("change", "checks", "judge", "judge"):
+        reviewed.show(stage, "text")
+    assert shown(reviewed) == ["judge: text"]
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 def test_a_stage_that_runs_has_one_line_with_its_time_tokens_and_cost(columns):
-    running, out = RunningStages(), StringIO()
+    running, out = RunningStages(of_workflow=True), StringIO()
+    running.show("change", "reading the change")
     running.show("fix", "agent \x1b[31mfixer" + "x" * 200)
     running.meter("fix", 900, 0.0125)
     running.meter("fix", 12_000, 0.1)

@@ -43,8 +43,8 @@ class ProgressDisplay(Struct, frozen=True):
 
 
 @contextmanager
-def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[ProgressDisplay]:
-    """Show the stages of a review or a workflow while it runs, unless `quiet`.
+def shown(environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool = False) -> Iterator[ProgressDisplay]:
+    """Show the stages of a review, or `of_workflow`, while it runs, unless `quiet`.
 
     On a terminal a line stands for each stage that runs, with its time, tokens, cost and turn, and is gone at the end;
     elsewhere each begins and ends with a line, in CI with the time since the start.
@@ -56,7 +56,7 @@ def shown(environ: Mapping[str, str], *, quiet: bool = False) -> Iterator[Progre
     from rich.console import Console
     from rich.live import Live
 
-    running = RunningStages()
+    running = RunningStages(of_workflow=of_workflow)
     console = Console(stderr=True, highlight=False)
     with Live(running, console=console, transient=True, refresh_per_second=4) as live:
 
@@ -104,20 +104,31 @@ def counting(total: int, environ: Mapping[str, str]) -> Iterator[Callable[[], ob
 
 
 class RunningStages:
-    """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins."""
+    """The lines of stages that run: a workflow's until they said how they ended, a review's until the next begins.
 
-    def __init__(self) -> None:
+    A workflow's first is no stage, but the reading of the change. Its stages may have the names of a review's.
+    """
+
+    def __init__(self, *, of_workflow: bool = False) -> None:
+        self._of_workflow, self._heard = of_workflow, 0
         self._began: dict[str, float] = {}
         self._text: dict[str, str] = {}
         self._spent: dict[str, Spent] = {}
 
     def show(self, stage: str, text: str) -> None:
         """A stage begins, goes on or has ended."""
-        for step in NAMES.keys() - {stage}:
-            self._text.pop(step, None)
+        if not self._of_workflow:
+            self._forget(*self._text.keys() - {stage})
+        elif self._heard == 1:
+            self._forget(*self._text)
+        self._heard += 1
         self._began.setdefault(stage, time.monotonic())
         self._text[stage] = text
         if text.split(" ")[0].rstrip(":") in _ENDS:
+            self._forget(stage)
+
+    def _forget(self, *stages: str) -> None:
+        for stage in stages:
             del self._text[stage], self._began[stage]
 
     def meter(self, node: str, tokens: int, usd: float) -> None:
@@ -128,7 +139,7 @@ class RunningStages:
         from rich.text import Text
 
         now, texts = time.monotonic(), dict(self._text)  # this is another thread than those that show
-        spent = spent_by(texts, dict(self._spent))
+        spent = spent_by(texts, dict(self._spent), "" if self._of_workflow else "judge")
         lines = [
             f"{_elapsed(now - self._began.get(stage, now))}  {spent.get(stage, '')}{_line(stage, text)}"
             for stage, text in texts.items()
@@ -151,11 +162,11 @@ class Spent(Struct, frozen=True):
         return f"{tokens:>6} tokens ${self.usd:.4f}  "
 
 
-def spent_by(stages: Iterable[str], spent: Mapping[str, Spent]) -> dict[str, Spent]:
-    """What stages spent, by nodes: a stage's own, and those whose names begin with its; of a review its judges'."""
+def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> dict[str, Spent]:
+    """What stages spent, by nodes: a stage's own, and those whose names begin with its; `other` spent the rest."""
     known, total = list(stages), dict[str, Spent]()
     for node, own in spent.items():
-        stage = max((one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default="judge")
+        stage = max((one for one in known if f"{node}-".startswith(f"{one}-")), key=len, default=other)
         total[stage] = total.get(stage, Spent()).more(own.tokens, own.usd)
     return total
 

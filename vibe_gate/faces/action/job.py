@@ -317,7 +317,7 @@ def _run(job: _Job, request: ReviewRequest) -> WorkflowRun:
     """Review with a workflow: its rubric stages give the verdict; what its agents made is suggested."""
     asked = RunRequest(review=request, workflow=job.inputs.workflow, reviewing=True)
     start, clock = job.runner.start, job.runner.clock
-    with progress.shown(job.environ) as display:
+    with progress.shown(job.environ, of_workflow=True) as display:
         return progress.run(run_workflow(asked, start=start, environ=job.environ, clock=clock, progress=display.show))
 
 

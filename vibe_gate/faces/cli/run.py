@@ -154,7 +154,7 @@ def carried_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet) as display:
+    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet, of_workflow=True) as display:
         request = replace(request, review=replace(request.review, alone=True, meter=display.meter))
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
