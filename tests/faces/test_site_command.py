@@ -204,6 +204,9 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     assert [cell.text_content() for cell in page.xpath("//table[@id='list']//td")][2:4] == ["Ada", "First"]
     rows = [[cell.text_content() for cell in row] for row in page.xpath("//figure[@id='judges']//tbody/tr")]
     assert rows == [
-        [f"quality/{name}", "advises; blocks after 78 more clean answers", "", "uncalibrated"]
+        [f"quality/{name}", "no, only advises until 78 more clean changes are labelled", "", "", "uncalibrated"]
         for name in ("errors-not-swallowed", "names-are-clear")
     ]
+    assert page.xpath("//section[@id='commits']/h2")[0].text == f"Commits: {repo.git('branch', '--show-current')}"
+    shown = [cell.text_content() for cell in page.xpath("//section[@id='commits']/details//td")]
+    assert shown[1:4] == ["First", repo.git("log", "-1", "--format=%as"), "Ada"]

@@ -79,11 +79,14 @@ BOTH = (
 def test_the_pictures_tell_the_runs_and_lead_to_them():
     page = page_of(site_of(*BOTH))
     assert table_of(page, "runs-over-time") == [
-        ["From", "pass", "fail"],
+        ["Days", "pass", "fail"],
         ["2026-10-05", "1", ""],
         ["2026-10-07", "", "1"],
     ]
-    assert table_of(page, "usd-over-time")[1:] == [["2026-10-05", "", "0.5000"], ["2026-10-07", "0.2500", ""]]
+    assert table_of(page, "usd-over-time") == [
+        ["Days", "a-model", "other", "total"], ["2026-10-05", "", "0.5000", "0.5000"],
+        ["2026-10-07", "0.2500", "", "0.2500"],
+    ]  # fmt: skip
     assert table_of(page, "seconds")[1] == ["2026-10-05", "2.3 s", "2.3 s", ""]  # as the list says it
     assert table_of(page, "reuse")[1] == ["2026-10-07", "1", "3"]
     assert [row[:2] for row in table_of(page, "authors")[1:]] == [
@@ -95,7 +98,7 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert "#agent=Claude%20Code&outcome=fail" in links
     told = [part.text_content() for part in page.xpath("//p[@class='sentence']")]
     assert told == [
-        "Most was spent on 2026-10-05: $0.5000, $0.5000 of it on one run.",
+        f"Most was spent on 2026-10-05: $0.5000, $0.5000 of it on review {BOTH[0][0].run_id}.",
         "1 of 4 answers (25%) from earlier runs, in 1 run.",
     ]  # fmt: skip
     ticks = page.xpath("//figure[@id='runs-over-time']//text[contains(@class, 'tick end')]")
@@ -142,9 +145,9 @@ def test_sentences_name_what_stands_out_and_lead_there():
         for told, outcome, at in (
             (failed(), "pass" if number else "fail", 0),
             (other, "fail", 1),
-            (failed(), "pass", 28),
+            (failed(), "pass", 34),
         ):
-            took = 30_000 if at < 28 else 60_000
+            took = 30_000 if at < 28 else 60_000  # ends with a Sunday
             cost = {"cost_usd": 0.25, "cost_basis": "known", "duration_ms": took}
             run = entry(at, outcome=outcome, author="agent", paths=("a.py", f"{number}.py"), **cost)
             made.append((replace(run, run_id=f"{run.run_id[:-1]}{number}"), told))
@@ -152,12 +155,15 @@ def test_sentences_name_what_stands_out_and_lead_there():
     page = page_of(site)
     told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
     assert "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
-    assert "Of agents, Codex fails most: 6 of 6 runs (100%), 1 of 1 commit once or more." in told
-    assert "60.0 s from 2026-10-27 to 2026-11-02, 30.0 s from 2026-09-29 to 2026-10-05: 100% slower." in told
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commit." in told
+    assert "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower." in told
+    assert "Most: a.py, changed by 7 failed runs." in told
     links = page.xpath("//p[@class='sentence']//a/@href")
     assert "#criterion=quality%2Ftypes&said=wrong" in links
     assert "#agent=Codex&outcome=fail" in links
-    assert "#from=2026-10-27&to=2026-11-02&workflow=review" in links
+    assert "#from=2026-11-02&to=2026-11-08&workflow=review" in links
+    titles = page.xpath("//figure[@id='runs-over-time']//title/text()")
+    assert titles[0] == "2026-10-05, pass: 5"
     assert table_of(page, "files")[1] == ["a.py", "7 of 18 failed", "7", "11"]
     assert "#path=a.py&outcome=fail" in page.xpath("//figure[@id='files']//td//a/@href")
 
@@ -228,7 +234,7 @@ def test_runs_are_listed_with_the_author_of_their_commit():
     runs = [SiteRun(entry(at, author=kind.strip()), RunFigures(agents=agents), person="Ada\u202e")
             for at, (kind, agents) in enumerate(people.items())]  # fmt: skip
     site = Site(tuple(runs), statistics([run.entry for run in runs], {}, lambda run: None))
-    assert [run.by for run in runs] == ["Ada\\u202e", "Ada\\u202e, Codex", "Ada\\u202e, agent"]
+    assert [run.by for run in runs] == ["Ada\\u202e", "Ada\\u202e (Codex)", "Ada\\u202e (agent)"]
     page = page_of(site)
     assert [row[2].text_content() for row in page.xpath("//table[@id='list']//tbody/tr")] == [run.by for run in runs]
     data = json.loads(page.xpath("//script[@id='data']")[0].text)
@@ -244,7 +250,8 @@ def test_commits_that_were_never_reviewed_stand_open():
         (ChangeIdentity(name * 40, "", "", "", title=f"title {name}"), CommitStatus(word, why=f"why {word}"))
         for name, word in (("a", "reviewed"), ("b", "missing"), ("c", "bypassed"), ("d", "overridden"))
     )
-    page = page_of(site_of(*BOTH, coverage=Verification(commits, "", "", strict=False), commits="HEAD"))
+    made = {"b" * 40: ("2026-10-05", "Ada")}
+    page = page_of(site_of(*BOTH, coverage=Verification(commits, "", "", strict=False), commits="main", made=made))
     assert table_of(page, "coverage")[1:] == [
         ["reviewed", "1"], ["overridden", "1"], ["missing", "1"], ["bypassed", "1"],
     ]  # fmt: skip
@@ -257,7 +264,10 @@ def test_commits_that_were_never_reviewed_stand_open():
         ("commits-bypassed", True), ("commits-missing", True), ("commits-overridden", False),
         ("commits-reviewed", False),
     ]  # fmt: skip
-    assert "title bwhy missing" in parts[1].text_content()
+    cells = [[cell.text_content() for cell in part.xpath(".//tbody//td")] for part in parts[:2]]
+    assert [row[1:5] for row in cells] == [
+        ["title c", "", "", "why bypassed"], ["title b", "2026-10-05", "Ada", "why missing"],
+    ]  # fmt: skip
 
 
 def test_texts_of_others_are_text_cut_and_visible():
@@ -296,6 +306,7 @@ def test_figures_that_are_kept_are_the_same():
 def test_spans_cover_every_day_once(days, number, name, length):
     first = date(2026, 10, 5)
     found = spans(first, first + timedelta(days))
+    assert found[0].shown == (f"{found[0].first} to {found[0].last}" if length > 1 else "2026-10-05")
     assert (len(found), found[0].name, len(found[0].days)) == (number, name, length)
     every = [day for span in found for day in span.days]
     assert every == [every[0] + timedelta(at) for at in range(len(every))]

@@ -122,7 +122,7 @@ def test_fields_filter_and_the_address_keeps_it(tab: Page, pages: dict[str, str]
     tab.get_by_label("Filter runs").fill("claude code")
     expect(tab.locator(".told")).to_contain_text("2 of 33 runs")
     tab.get_by_label("Outcome", exact=True).select_option("fail")
-    tab.get_by_label("Period").select_option("the newest day")
+    tab.get_by_label("From", exact=True).fill("2026-11-14")
     expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
     tab.reload()
     expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
@@ -191,18 +191,22 @@ def test_filters_join_and_what_they_leave_is_added_up(tab: Page, pages: dict[str
     tab.get_by_label("File or folder").fill("src/pay")
     tab.get_by_label("Outcome", exact=True).select_option("fail")
     expect(tab.locator(".told")).to_have_text(
-        "1 of 33 runs: 1 fail · $0.2500 (a-model $0.2500) · median 3.0 s of 1 that cost anything"
+        "1 of 33 runs: 1 fail · $0.2500 (a-model $0.2500) · median 3.0 s of 1 review that asked a model"
     )
-    assert column(tab, 3) == ["Ada, Claude Code"]
+    assert column(tab, 3) == ["Ada (Claude Code)"]
     assert tab.evaluate("location.hash") == "#outcome=fail&person=Ada&path=src%2Fpay"
     tab.get_by_role("button", name="all runs").click()
     tab.get_by_label("Filter runs").fill("ada src/pay/ fail")
     expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail")
     tab.get_by_role("button", name="all runs").click()
-    tab.get_by_label("Period").select_option("that week: 2026-11-09 to 2026-11-15")
-    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail")
+    tab.get_by_label("From", exact=True).focus()
+    tab.keyboard.type("11092026")
+    tab.get_by_label("To", exact=True).fill("2026-11-15")
+    tab.get_by_label("Model", exact=True).select_option("a-model")
+    expect(tab.locator(".told")).to_contain_text("1 of 33 runs: 1 fail · a-model $0.2500 of $0.2500 · median")
     tab.reload()
-    expect(tab.get_by_label("Period")).to_have_value("2026-11-09..2026-11-15")
+    expect(tab.get_by_label("From", exact=True)).to_have_value("2026-11-09")
+    assert tab.evaluate("location.hash") == "#model=a-model&from=2026-11-09&to=2026-11-15"
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(tab: Page, pages: dict[str, str]) -> None:

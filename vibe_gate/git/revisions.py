@@ -109,6 +109,10 @@ class Revisions:
         found = self._objects.find("HEAD^{commit}")
         return found.id if found else ""
 
+    def branch(self) -> str:
+        """The branch that is checked out; "" if HEAD is a commit."""
+        return self._git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
         return self._objects.read(commit).data[5:45].decode("ascii") if commit else EMPTY_TREE
@@ -236,7 +240,7 @@ class Revisions:
         remotes = self._remotes()
         if not remotes and not any(_follows(line.name) for line in self._place.settings.lines):
             return None, ""
-        branch = self._git.run("symbolic-ref", "--quiet", "HEAD").line.removeprefix("refs/heads/")
+        branch = self.branch()
         remote = self._place.settings.value(f"branch.{branch}.remote") if branch else None
         if remote is None or remote == ".":
             remote = "origin" if "origin" in remotes else remotes.pop() if len(remotes) == 1 else None

@@ -60,12 +60,16 @@ class Part(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come to."""
+    """A bar of parts, one of each series, None where there is no figure; `shown` is what they come to.
+
+    `title`: its name in full, if `name` is short.
+    """
 
     name: str
     parts: tuple[Part | None, ...]
     shown: str = ""
     link: str = ""
+    title: str = ""
 
 
 class Range(Struct, frozen=True):
@@ -117,7 +121,7 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
             if part and part.value > 0:
                 length = max(part.value / most * high, 0.75)
                 box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
-                drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(titled(box, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
     return _svg(HEIGHT, drawn)
 
 
@@ -133,7 +137,7 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
             dot = tag("circle", cx=n(x), cy=n(y), r=3, class_=one.style)
-            drawn.append(titled(dot, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+            drawn.append(titled(dot, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
     return _svg(HEIGHT, drawn)
 
 
@@ -148,7 +152,7 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
             if part and part.value > 0:
                 length = max(part.value / whole * room, LEAST)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
-                drawn.append(titled(box, f"{bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(titled(box, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
                 x += length
     return _svg(len(bars) * ROW, drawn)
 

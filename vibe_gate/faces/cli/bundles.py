@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -92,6 +92,12 @@ def titles_and_people_of(runs: Sequence[RunEntry]) -> tuple[dict[str, str], dict
     """By key, the titles of these commits, and the names of their authors."""
     told = {key: text.partition("\0") for key, text in _of_commits(runs, "%aN%x00%s").items()}
     return {key: title for key, (_, _, title) in told.items()}, {key: name for key, (name, _, _) in told.items()}
+
+
+def days_and_authors_of(commits: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """By commit, the day on which its author wrote it, and the author's name."""
+    told = _log((*_NAMED, "--format=%H %as%x00%aN"), "".join(f"{commit}\n" for commit in commits))
+    return {commit: (text.partition("\0")[0], text.partition("\0")[2]) for commit, text in told.items()}
 
 
 def _of_commits(runs: Sequence[RunEntry], form: str) -> dict[str, str]:

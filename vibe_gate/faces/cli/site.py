@@ -16,7 +16,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.authors import page_of, round_before
-from vibe_gate.faces.cli.bundles import titles_and_people_of
+from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_of
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
@@ -172,7 +172,11 @@ def _site(
     baselines = gate.baselines if gate else ()
     trust = gate.file.trust if gate else Trust()
     told_only = ", ".join(only)
-    return Site(tuple(runs), total, tuple(labels), baselines, coverage, commits, told_only, judges=judges, trust=trust)
+    made = days_and_authors_of(identity.commit for identity, _ in coverage.commits) if coverage else {}
+    return Site(
+        tuple(runs), total, tuple(labels), baselines, coverage, commits, told_only,
+        judges=judges, trust=trust, made=made,
+    )  # fmt: skip
 
 
 def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:
@@ -195,7 +199,9 @@ def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, s
             raise
         complain(f"vibe-gate: the site shows no commits: {safe(str(error))}")
         return None, ""
-    return found, "HEAD" if span.startswith(EMPTY_TREE) else span
+    if asked is None and (branch := repository.branch()):
+        span = span.replace("HEAD", branch)
+    return found, span.removeprefix(f"{EMPTY_TREE}..")
 
 
 def _gate(repository: Repository) -> Gate | None:

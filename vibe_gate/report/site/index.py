@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
-from vibe_gate.receipts.verify import Verification
 from vibe_gate.report import listing, svg
 from vibe_gate.report.html import site_page
 from vibe_gate.report.markup import Html, facts, joined, row, table, tag
@@ -17,7 +16,7 @@ from vibe_gate.report.site.pictures import pictures
 from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
 from vibe_gate.report.svg import Bar, Part, Series
 
-HEADS = ("Time (UTC)", "Outcome", "By", "Change", "Lines", "Found", "USD", "Seconds", "Run")
+HEADS = ("Time (UTC)", "Outcome", "Author (agent)", "Change", "Lines", "Found", "USD", "Seconds", "Run")
 
 MOST_STATIC = 300
 """Runs that the page lists without scripts; with them, all."""
@@ -103,34 +102,39 @@ def _coverage(site: Site) -> Iterator[Html]:
     if counts["overridden"]:
         told += " Overridden: reviewed, and a person let pass what failed."
     if never := sum(counts[word] for word in NEVER):
-        told += f" {never:,} {'was' if never == 1 else 'were'} never reviewed."
-    if site.commits.startswith("HEAD~"):
+        bypassed = f", {counts['bypassed']:,} of them bypassed" if counts["bypassed"] else ""
+        told += f" {never:,} {'was' if never == 1 else 'were'} never reviewed{bypassed}."
+    if "~" in site.commits:
         told += " Older ones: --commits RANGE."
     lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
     about = joined([tag("p", told, class_="sentence"), svg.legend(series)])
     parts = [svg.figure("coverage", "Commits", svg.rows([bar], series), about, ("Status", "Commits"), lines)]
     runs = {run.entry.run_id for run in site.runs}
     for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
-        parts.append(_commits(word, found, runs))
+        parts.append(_commits(word, site, runs))
     yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
 
 
-def _commits(word: str, found: Verification, runs: set[str]) -> Html:
+def _commits(word: str, site: Site, runs: set[str]) -> Html:
     """The commits of one status; a few that need a look stand open."""
-    own = [(identity, status) for identity, status in found.commits if status.status == word]
-    lines = (_commit(identity, status, runs) for identity, status in own[:MOST_COMMITS])
-    listed = table(("Commit", "Title", "Why", "Run"), lines, class_="commits")
+    every = site.coverage.commits if site.coverage else ()
+    own = [(identity, status) for identity, status in every if status.status == word]
+    lines = (
+        _commit(identity, status, site.made.get(identity.commit, ("", "")), runs)
+        for identity, status in own[:MOST_COMMITS]
+    )
+    listed = table(("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits")
     head = tag("summary", f"{word}: {counted(len(own), 'commit')}")
     return tag(
         "details", head, listed, id=f"commits-{word}", open="" if word in NEVER and len(own) <= MOST_OPEN else None
     )
 
 
-def _commit(identity: ChangeIdentity, status: CommitStatus, runs: set[str]) -> Html:
+def _commit(identity: ChangeIdentity, status: CommitStatus, made: tuple[str, str], runs: set[str]) -> Html:
     run = status.found.run_id if status.found else ""
     why = "" if status.why == status.status else cut(status.why, MOST_WHY)
     leads = svg.linked(run, f"#run={run}") if run in runs else cut(run)
-    return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), why, leads))
+    return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), *map(cut, made), why, leads))
 
 
 def _runs(site: Site) -> Html:

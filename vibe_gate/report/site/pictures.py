@@ -28,6 +28,9 @@ OUTCOMES = ("pass", "done", "approval", "fail", "inconclusive", "error")
 MOST_ROWS = 12
 """Rows of a picture; its table has a few more, and the selection above the list of runs has all."""
 
+MOST_NAMED = 3
+"""Files that a sentence names."""
+
 MOST_LINES = 100
 """Rows of a table of figures."""
 
@@ -88,7 +91,7 @@ def spending(site: Site) -> Html | None:
         series.append(Series("other", STYLES[-1]))
     rows = [(span, parts[: len(series)]) for span, parts in rows]
     title = f"US dollars by model, {site.unit}"
-    return _over_time("usd-over-time", title, series, rows, _dollars, ".4f", _dearest(site))
+    return _over_time("usd-over-time", title, series, rows, _dollars, ".4f", _dearest(site), adds_up=True)
 
 
 def _dearest(site: Site) -> Html | None:
@@ -97,8 +100,9 @@ def _dearest(site: Site) -> Html | None:
     day = max(by_day, key=lambda day: (by_day[day], day))
     run = max((run for run in site.runs if run.entry.created_at[:10] == day), key=lambda run: run.entry.cost_usd)
     spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
-    dearest = tag("a", "one run", href=_link(run=run.entry.run_id))
-    return joined(["Most was spent on ", spent, f", ${run.entry.cost_usd:,.4f} of it on ", dearest, "."])
+    dearest = tag("a", run.entry.run_id, href=run.page or _link(run=run.entry.run_id))
+    on = f", ${run.entry.cost_usd:,.4f} of it on {cut(run.entry.workflow)} "
+    return joined(["Most was spent on ", spent, on, dearest, "."])
 
 
 def seconds(site: Site) -> Html | None:
@@ -120,13 +124,13 @@ def seconds(site: Site) -> Html | None:
         shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
         parts = [None if value is None else Part(value / 1000, text) for value, text in zip(values, shown, strict=True)]
         link = _link(span, workflow="review")
-        bars.append(Bar(span.name, tuple(parts), "", link))
+        bars.append(Bar(span.name, tuple(parts), "", link, span.shown))
         if ended:
-            lines.append(row((svg.linked(str(span.first), link), *shown)))
+            lines.append(row((svg.linked(span.shown, link), *shown)))
     if not lines:
         return None
     drawn = svg.lines(bars, series, lambda value: f"{value:,g} s")
-    heads = ("From", *(one.name for one in series))
+    heads = ("Days", *(one.name for one in series))
     about = joined([_sentence(_pace(site)), svg.legend(series)])
     return svg.figure("seconds", f"Seconds a review, {site.unit}", drawn, about, heads, lines)
 
@@ -136,8 +140,9 @@ def _is_review(run: SiteRun) -> bool:
 
 
 def _pace(site: Site) -> Html | None:
-    """The newest week's median beside that of four weeks earlier; None if either has few reviews that asked a model."""
-    last = site.days[-1]
+    """The median of the newest week that is over beside that of four weeks earlier; None if either has few reviews that
+    asked a model. Weeks end on Sunday."""
+    last = site.days[-1] - timedelta((site.days[-1].weekday() + 1) % 7)
     weeks = [DaySpan(last - timedelta(ago + 6), last - timedelta(ago), "") for ago in (0, 28)]
     asked: list[list[int]] = []
     for week in weeks:
@@ -148,7 +153,7 @@ def _pace(site: Site) -> Html | None:
         return None
     now, then = (statistics.median(times) for times in asked)
     change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
-    shown = [tag("a", f"{week.first} to {week.last}", href=_link(week, workflow="review")) for week in weeks]
+    shown = [tag("a", week.shown, href=_link(week, workflow="review")) for week in weeks]
     told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
     return joined([*told, f", {in_seconds(then)} s from ", shown[1], f": {change}."])
 
@@ -164,7 +169,9 @@ def reuse(site: Site) -> Html | None:
         rows.append((span, [(hits, _link(span, reused="1")), (misses, span.link)]))
     total = site.total
     share = total.hits / (total.hits + total.misses)
-    saved = "" if total.saved_usd is None else f"; at least ${total.saved_usd:,.4f} were not paid again"
+    saved = ""
+    if total.saved_usd is not None:
+        saved = f"; ${total.saved_usd:,.4f} were not paid again, as far as the runs that paid it are stored"
     using = sum(run.figures.hits > 0 for run in site.runs)
     answers = counted(total.hits + total.misses, "answer")
     told = joined([
@@ -189,7 +196,14 @@ def criteria(site: Site) -> Html | None:
         for name, words in most
     ]  # fmt: skip
     title = "Findings by criterion, and what people said"
-    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _wrong(site, *most[0]))
+    return _by_row("findings", title, ("Criterion", "Found"), series, rows, _of_findings(site, *most[0]))
+
+
+def _of_findings(site: Site, name: str, words: Counter[str]) -> Html | None:
+    """Which criterion is wrong most often, and what two of the words mean if they stand there."""
+    has_waived = not {"accepted", "overridden"}.isdisjoint(site.words.values())
+    parts = [*filter(None, (_wrong(site, name, words), MEANINGS if has_waived else ""))]
+    return joined(parts) if parts else None
 
 
 def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
@@ -202,7 +216,7 @@ def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
     )
     runs = tag("a", counted(having, "run"), href=_link(criterion=name, said="wrong"))
     told = f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
-    return joined([told, runs, f". {MEANINGS}"])
+    return joined([told, runs, ". "])
 
 
 def authors(site: Site) -> Html | None:
@@ -230,7 +244,7 @@ def _most_failed(site: Site) -> Html | None:
     number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
     own = [run.entry for run in site.runs if name in run.figures.agents and run.entry.is_of_commit]
     commits, failed = {run.key for run in own}, {run.key for run in own if run.outcome == "fail"}
-    of_commits = f", {len(failed):,} of {counted(len(commits), 'commit')} once or more" if commits else ""
+    of_commits = f", and {len(failed):,} of {counted(len(commits), 'commit')}" if commits else ""
     return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%}){of_commits}."])
 
 
@@ -248,7 +262,19 @@ def files(site: Site) -> Html | None:
         link = _link(path=path)
         parts = [(number, f"{link}&outcome=fail"), (runs[path] - number, link)]
         rows.append((cut(path), f"{number:,} of {runs[path]:,} failed", link, parts))
-    return _by_row("files", "Files that failed runs change", ("File", "Runs"), series, rows)
+    title = "Files that failed runs change"
+    return _by_row("files", title, ("File", "Runs"), series, rows, _most_changed(failed))
+
+
+def _most_changed(failed: Counter[str]) -> Html | None:
+    """The files that most failed runs change, unless they are many or the runs few."""
+    most = max(failed.values())
+    names = sorted(path for path, number in failed.items() if number == most)
+    if most < 2 or len(names) > MOST_NAMED:
+        return None
+    links = [tag("a", cut(path), href=_link(path=path, outcome="fail")) for path in names]
+    between = [joined([", " if at else "", link]) for at, link in enumerate(links)]
+    return joined(["Most: ", *between, f", changed by {most:,} failed runs{' each' if len(names) > 1 else ''}."])
 
 
 def judges(site: Site) -> Html | None:
@@ -347,17 +373,22 @@ def _over_time(
     tick: Callable[[float], str],
     form: str = ",.0f",
     told: Html | None = None,
+    *,
+    adds_up: bool = False,
 ) -> Html:
+    """`adds_up`: the table has a column of totals."""
     bars, lines = [], []
     for span, parts in rows:
         shown = [format(value, form) for value, _ in parts]
         each = (Part(value, text, link) for (value, link), text in zip(parts, shown, strict=True))
-        bars.append(Bar(span.name, tuple(each), "", span.link))
+        bars.append(Bar(span.name, tuple(each), "", span.link, span.shown))
         if any(value for value, _ in parts):
-            cells = (svg.linked(text, link) if value else "" for text, (value, link) in zip(shown, parts, strict=True))
-            lines.append(row((svg.linked(str(span.first), span.link), *cells)))
+            cells = [svg.linked(text, link) if value else "" for text, (value, link) in zip(shown, parts, strict=True)]
+            if adds_up:
+                cells.append(svg.linked(format(sum(value for value, _ in parts), form), span.link))
+            lines.append(row((svg.linked(span.shown, span.link), *cells)))
     about = joined([_sentence(told), svg.legend(series)])
-    heads = ("From", *(one.name for one in series))
+    heads = ("Days", *(one.name for one in series), *(("total",) if adds_up else ()))
     return svg.figure(name, title, svg.columns(bars, series, tick), about, heads, lines)
 
 

@@ -60,17 +60,20 @@ class SiteRun(Struct, frozen=True):
 
     @property
     def by(self) -> str:
-        """Who wrote the change, as a list shows it: the commit's author and the agents that its signs name."""
+        """Who wrote the change, as a list shows it: the commit's author, and in brackets the agents that its signs
+        name."""
         if not self.entry.outcome:
             return ""
-        kind = "" if self.person and (self.figures.agents or self.entry.author == "human") else self.entry.author
-        return ", ".join(map(cut, filter(None, (self.person, kind, *self.figures.agents))))
+        kind = cut(self.entry.author)
+        agents = ", ".join(map(cut, self.figures.agents)) or (kind if self.person and kind != "human" else "")
+        return (cut(self.person) or kind) + (f" ({agents})" if agents else "")
 
 
 class Site(Struct, frozen=True, dict=True):
     """What the index is made of. `runs`: newest first; `labels`: what people say of findings, those of the clone.
 
-    `coverage`: of the commits that `commits` names; None if there are none. `only`: how the runs were chosen, as text.
+    `coverage`: of the commits that `commits` names; None if there are none. `made`: on which day each of them was
+    written, and by whom. `only`: how the runs were chosen, as text.
     `judges`: by ids of rubric and criterion, what is known of the gate's judges, and whether their fails block, by the
     gate's `trust`.
     `without_runs`: attempts of tests that came to no run. `is_session`: of one session of tests, and nothing else;
@@ -89,6 +92,7 @@ class Site(Struct, frozen=True, dict=True):
     replayed: bool = False
     judges: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
     trust: Trust = Trust()
+    made: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -151,6 +155,11 @@ class DaySpan(Struct, frozen=True):
     first: date
     last: date
     name: str
+
+    @property
+    def shown(self) -> str:
+        """Both ends, or the day."""
+        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
     @property
     def link(self) -> str:

@@ -69,6 +69,7 @@ export function parseSelection(hash: string): Selection | null {
     const [name, value] = [part.slice(0, at), decode(part.slice(at + 1))];
     const column = value.replace(/^-/, "") as Column;
     if (name === "sort" && COLUMNS.includes(column)) [sort, descending] = [column, value.startsWith("-")];
+    else if ((name === "from" || name === "to") && !isDay(value)) continue;
     else if (FILTERS.includes(name as Filter) && value) only[name as Filter] = value;
   }
   return { only, sort, descending };
@@ -117,14 +118,14 @@ export function selected(runs: readonly Run[], names: Names, { only, sort, desce
   const value = VALUES[sort];
   const sign = descending ? -1 : 1;
   return found
-    .map((run): [string | number, Run] => [value(run), run])
+    .map((run): [string | number, Run] => [value(run, names), run])
     .sort(([a], [b]) => sign * (a < b ? -1 : a > b ? 1 : 0))
     .map(([, run]) => run);
 }
 
-const VALUES: Record<Exclude<Column, "time">, (run: Run) => string | number> = {
+const VALUES: Record<Exclude<Column, "time">, (run: Run, names: Names) => string | number> = {
   outcome: (run) => run[1],
-  by: (run) => `${run[18]} ${run[2]}${run[12].join()}`,
+  by: (run, names) => byOf(run, names).toLowerCase(),
   change: (run) => run[3].toLowerCase(),
   lines: (run) => run[7] + run[8],
   found: (run) => run[9],
@@ -132,6 +133,11 @@ const VALUES: Record<Exclude<Column, "time">, (run: Run) => string | number> = {
   seconds: (run) => run[11],
   run: (run) => run[0],
 };
+
+function isDay(text: string): boolean {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
 
 /** The day on which a run began, YYYY-MM-DD in UTC, by its id. */
 export function dayOf([id]: Run): string {
@@ -143,21 +149,6 @@ export function newestDay(runs: readonly Run[]): string {
   return runs.filter((run) => run[1] !== "foreign").map(dayOf).find((day) => !Number.isNaN(Date.parse(day))) ?? "";
 }
 
-/** Spans that end with this day, and its week and those before, from Monday on: FROM.. or FROM..TO, and their names. */
-export function periods(last: string): [span: string, text: string][] {
-  if (!last) return [];
-  const time = Date.parse(last);
-  const day = (days: number) => new Date(time + days * 86_400_000).toISOString().slice(0, 10);
-  const newest = [1, 7, 30, 90].map((count): [string, string] =>
-    [`${day(1 - count)}..`, count === 1 ? "the newest day" : `the newest ${count} days`]);
-  const monday = -((new Date(time).getUTCDay() + 6) % 7);
-  const weeks = ["that week", "the week before", "2 weeks before", "3 weeks before", "4 weeks before"];
-  return [...newest, ...weeks.map((name, ago): [string, string] => {
-    const [from, to] = [day(monday - ago * 7), day(monday - ago * 7 + 6)];
-    return [`${from}..${to}`, `${name}: ${from} to ${to}`];
-  })];
-}
-
 /** The numbers of the paths that are meant: a file, or what is below a folder; else those that have the text. */
 export function pathsOf(paths: readonly string[], text: string): ReadonlySet<number> {
   const [wanted, below] = [text.replace(/\/?\**$/, ""), (path: string) => path.startsWith(`${wanted}/`)];
@@ -166,11 +157,12 @@ export function pathsOf(paths: readonly string[], text: string): ReadonlySet<num
   return found.size ? found : numbers((path) => path.includes(wanted));
 }
 
-/** Who wrote the change: the commit's author and the agents that its signs name, else "agent" or "human". */
+/** Who wrote the change: the commit's author, and in brackets the agents that its signs name; else "agent" or "human". */
 export function byOf(run: Run, names: Names): string {
   const [author, person, agents] = [run[2], names.people[run[18]] ?? "", run[12].map((at) => names.agents[at])];
-  const kind = !author || (person && (agents.length || author === "human")) ? "" : author;
-  return [author && person, kind, ...agents].filter(Boolean).join(", ");
+  if (!author) return "";
+  const named = agents.join(", ") || (person && author !== "human" ? author : "");
+  return (person || author) + (named && ` (${named})`);
 }
 
 function textOf(run: Run, names: Names): string {
@@ -178,6 +170,11 @@ function textOf(run: Run, names: Names): string {
   const paths = run[19].map((at) => names.paths[at]).join(" ");
   const test = run[20] ? names.tests[run[20][0]] : "";
   return `${run[0]} ${run[4]} ${run[3]} ${run[1]} ${run[2]} ${byOf(run, names)} ${criteria} ${paths} ${test}`.toLowerCase();
+}
+
+/** Milliseconds as seconds with one digit behind their point, half a tenth rounded up. */
+export function inSeconds(ms: number): string {
+  return (Math.floor(ms / 100 + 0.5) / 10).toFixed(1);
 }
 
 /** How the test of a run ended; "" of a run that is no test's. */
@@ -191,10 +188,12 @@ export interface Total {
   outcomes: [name: string, runs: number][];
   models: [name: string, usd: number][];
   asked: number;
+  areReviews: boolean;
   medianMs: number;
 }
 
-/** What some runs come to: outcomes and models with the greatest first; the median time of those that cost anything. */
+/** What some runs come to: outcomes and models with the greatest first; the median time of the reviews that asked a
+ * model, as the picture has it, or of other runs that did if there is no such review. */
 export function added(runs: readonly Run[], names: Names): Total {
   const [outcomes, models] = [new Map<string, number>(), new Map<string, number>()];
   let usd = 0;
@@ -208,10 +207,14 @@ export function added(runs: readonly Run[], names: Names): Total {
     }
   }
   const greatest = (of: Map<string, number>): [string, number][] => [...of].sort(([, a], [, b]) => b - a);
-  const times = runs.filter((run) => run[10] > 0).map((run) => run[11]).sort((a, b) => a - b);
+  const all = runs.filter((run) => run[10] > 0 || run[16] > 0);
+  const reviews = all.filter((run) => names.workflows[run[17]] === "review");
+  const areReviews = reviews.length > 0;
+  const times = (areReviews ? reviews : all).map((run) => run[11]).sort((a, b) => a - b);
   const [middle, next] = [times[(times.length - 1) >> 1] ?? 0, times[times.length >> 1] ?? 0];
   const medianMs = (middle + next) / 2;
-  return { runs: runs.length, usd, outcomes: greatest(outcomes), models: greatest(models), asked: times.length, medianMs };
+  const costs = { usd, outcomes: greatest(outcomes), models: greatest(models) };
+  return { runs: runs.length, ...costs, asked: times.length, areReviews, medianMs };
 }
 
 function decode(text: string): string {

@@ -1,8 +1,8 @@
 // The index of a site: its runs sorted, filtered, and drawn as far as the person has scrolled.
 
 import { type Child, choices, fill, h } from "./dom";
-import { added, byOf, COLUMNS, type Column, dayOf, type Filter, FILTERS, type Names, NEWEST, newestDay } from "./selection";
-import { parseSelection, periods, resultOf, type Run, type Selection, selected, selectionHash } from "./selection";
+import { added, byOf, COLUMNS, type Column, dayOf, type Filter, FILTERS, inSeconds, type Names, NEWEST, newestDay } from "./selection";
+import { parseSelection, resultOf, type Run, type Selection, selected, selectionHash } from "./selection";
 import { sortTests } from "./tests";
 import { counted } from "./visible";
 
@@ -34,7 +34,7 @@ const heads = [...list.querySelectorAll("th")].map((head, at) => {
   return { column, head };
 });
 
-const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "title, person, file, outcome …" });
+const search = h("input", { type: "search", "aria-label": "Filter runs", placeholder: "title, person, file …" });
 const path = h("input", { type: "search", "aria-label": "File or folder", placeholder: "file or folder" });
 const values = (of: (run: Run) => string): [string, string][] =>
   [...new Set(data.runs.map(of))].filter(Boolean).sort().map((name) => [name, name]);
@@ -51,10 +51,10 @@ selects.model = select("model", "Model", "every model", named(data.models));
 selects.criterion = select("criterion", "Criterion", "every criterion", named(data.criteria));
 if (data.tests.length) selects.result = select("result", "Result", "every result", values((run) => resultOf(run, data)));
 const newest = newestDay(data.runs);
-const period = choices("Period", "all time", periods(newest), () => {
-  const [from = "", to = ""] = period.value.split("..");
-  go({ from, to });
-});
+const day = (label: string): HTMLInputElement => h("input", { type: "date", "aria-label": label });
+const [from, to] = [day("From"), day("To")];
+const period = h("span", { class: "period" }, "from ", from, " to ", to);
+const TYPED = [["q", search], ["path", path], ["from", from], ["to", to]] as const;
 const days = h("span", {});
 const chips = h("span", {});
 const told = h("p", { class: "told", role: "status" });
@@ -91,7 +91,7 @@ function row(run: Run): HTMLTableRowElement {
   const words = [outcome, resultOf(run, data)].filter(Boolean);
   const badges = h("span", {}, ...words.map((word) => h("span", { class: `badge ${word}` }, word)));
   const cells: Child[] = [time, badges, byOf(run, data), title || key.slice(0, KEY)];
-  cells.push(...(sealed ? [lines, counted(found), usd.toFixed(4), (ms / 1000).toFixed(1)] : ["", "", "", ""]));
+  cells.push(...(sealed ? [lines, counted(found), usd.toFixed(4), inSeconds(ms)] : ["", "", "", ""]));
   const name = h("a", {}, id);
   if (page === 1 && IS_RUN_ID.test(id)) name.setAttribute("href", `runs/${id}.html`);
   else if (IS_PAGE.test(String(page))) name.setAttribute("href", String(page));
@@ -111,9 +111,7 @@ function show(selection: Selection): void {
   }
   const { only } = selection;
   for (const [name, field] of Object.entries(selects)) field.value = only[name as Filter] ?? "";
-  period.value = only.from || only.to ? `${only.from ?? ""}..${only.to ?? ""}` : "";
-  if (document.activeElement !== search) search.value = only.q ?? "";
-  if (document.activeElement !== path) path.value = only.path ?? "";
+  for (const [name, field] of TYPED) if (document.activeElement !== field) field.value = only[name] ?? "";
   const span = only.from || only.to ? `${only.from ?? "the beginning"} to ${only.to ?? newest}` : "";
   fill(days, span && remover(span, { from: "", to: "" }));
   fill(chips, ...FILTERS.map((name) => {
@@ -124,9 +122,11 @@ function show(selection: Selection): void {
   const total = added(shown, data);
   const outcomes = total.outcomes.map(([name, runs]) => `${counted(runs)} ${name}`).join(", ");
   const models = total.models.map(([name, usd]) => `${name} $${usd.toFixed(4)}`).join(", ");
-  const cost = `$${total.usd.toFixed(4)}${models ? ` (${models})` : ""}`;
+  const its = total.models.find(([name]) => name === only.model);
+  const cost = its ? `${its[0]} $${its[1].toFixed(4)} of $${total.usd.toFixed(4)}` : `$${total.usd.toFixed(4)}${models && ` (${models})`}`;
   const of = shown.length === data.runs.length ? "" : ` of ${counted(data.runs.length)}`;
-  const time = total.asked ? ` · median ${(total.medianMs / 1000).toFixed(1)} s of ${counted(total.asked)} that cost anything` : "";
+  const asked = `${counted(total.asked)} ${total.areReviews ? "review" : "run"}${total.asked === 1 ? "" : "s"} that asked a model`;
+  const time = total.asked ? ` · median ${inSeconds(total.medianMs)} s of ${asked}` : "";
   fill(told, h("strong", {}, `${counted(shown.length)}${of} runs`), outcomes && `: ${outcomes} · ${cost}${time}`);
 }
 
@@ -148,7 +148,7 @@ function follow(isFirst = false): void {
   target?.scrollIntoView();
 }
 
-for (const [name, field] of [["q", search], ["path", path]] as const) {
+for (const [name, field] of TYPED) {
   field.addEventListener("input", () => {
     const hash = selectionHash({ ...current, only: { ...current.only, [name]: field.value } });
     history.replaceState(null, "", hash);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { added, byOf, type Names, NEWEST, newestDay, parseSelection, pathsOf, periods, type Run } from "../src/selection";
+import { added, byOf, inSeconds, type Names, NEWEST, newestDay, parseSelection, pathsOf, type Run } from "../src/selection";
 import { selected, selectionHash } from "../src/selection";
 
 const names: Names = {
@@ -27,6 +27,7 @@ test("an address filters and sorts, and one that is none is a place", () => {
   assert.deepEqual(days("#q=bo%20fail"), []);
   assert.deepEqual(days("#q=ada%20fail%20src/pay/"), ["07"]);
   assert.equal(parseSelection("#commits"), null);
+  assert.deepEqual(parseSelection("#from=%E0&to=2026-02-30&outcome=x")?.only, { outcome: "x" });
 });
 
 test("a selection comes back from its address, whatever stands in it", () => {
@@ -36,19 +37,20 @@ test("a selection comes back from its address, whatever stands in it", () => {
   }
 });
 
-test("periods end with the newest run of a review here", () => {
+test("the newest day is that of a review here", () => {
   assert.equal(newestDay([run("31", "foreign", 0), ...runs]), "2026-10-07");
-  assert.deepEqual(periods("2026-10-07").slice(0, 6).map(([span]) => span), [
-    "2026-10-07..", "2026-10-01..", "2026-09-08..", "2026-07-10..", "2026-10-05..2026-10-11", "2026-09-28..2026-10-04",
-  ]);
-  assert.deepEqual(periods(newestDay([run("39", "pass", 0)])), []);
+  assert.equal(newestDay([run("39", "pass", 0)]), "");
 });
 
 test("what is listed is added up, the greatest first", () => {
   const total = added(runs, names);
   assert.deepEqual([total.runs, total.usd, total.outcomes], [3, 3.5, [["pass", 2], ["fail", 1]]]);
   assert.deepEqual(total.models, [["m", 3.5]]);
-  assert.deepEqual([total.asked, total.medianMs, added(runs.slice(1), names).medianMs], [3, 6, 5.5]);
+  const medians = [runs, runs.slice(1), runs.slice(1, 2)].map((some) => added(some, names));
+  assert.deepEqual(medians.map((one) => [one.asked, one.areReviews, one.medianMs]), [
+    [2, true, 6], [1, true, 5], [1, false, 6],
+  ]);
+  assert.deepEqual([2_250, 2_249, 0].map(inSeconds), ["2.3", "2.2", "0.0"]);
 });
 
 test("a path is a file, what is below a folder, or else a text", () => {
@@ -60,7 +62,10 @@ test("a path is a file, what is below a folder, or else a text", () => {
 });
 
 test("a list names the commit's author, and agents or what the run says", () => {
-  assert.deepEqual(runs.map((one) => byOf(one, names)), ["Ada, Codex", "Bo, Codex", "agent, Codex"]);
+  assert.deepEqual(runs.map((one) => byOf(one, names)), ["Ada (Codex)", "Bo (Codex)", "agent (Codex)"]);
+  const unnamed = [...runs[0]!.slice(0, 12), [], ...runs[0]!.slice(13)] as unknown as Run;
+  assert.equal(byOf(unnamed, names), "Ada (agent)");
+
 });
 
 test("runs of a test are found by it, by how it ended, and by the model under test, and counted by how it ended", () => {
