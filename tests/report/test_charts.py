@@ -56,11 +56,12 @@ def test_runs_are_added_up_by_day_author_and_agent():
     assert f"agent   1 of 2, $1.00  {'█' * 20}{'░' * 20}\n" in text
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+@pytest.mark.parametrize("columns", [20, 40, 52, 80, 200])
 def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
     total = Statistics(
         runs=9,
-        outcomes={"pass": 9},
+        outcomes={"pass": 9, "fail": 1_000, "inconclusive": 20, "approval": 3},
+        would_have_blocked={"r" * 90: 3, "general/types": 2},
         usd_by_model={HOSTILE: 1.0, "m": 0.0},
         usd_by_rubric={"": 1.0},
         outcomes_by_day={"2020-01-01": {"pass": 1}, "2026-01-02": {"fail": 8}, "2026-02-30": {"pass": 1}},
@@ -69,10 +70,12 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
         usd_per_right={"r" * 90: 0.5},
     )
     lines = drawn(total, columns).plain.split("\n")
-    assert max(map(cell_len, lines)) <= max(columns, 60)
+    assert max(map(cell_len, lines)) <= max(columns, 40)
     assert not set("".join(lines)) & {"\x1b", "\u202e", "\u200b"}
     assert "".join(lines).translate(ASCII).replace("名", "").replace("…", "").isascii()
-    assert drawn(Statistics(), columns).plain == ("0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000")
+    assert any(line.endswith("0% to 100%)") for line in lines) == (columns >= 80), "intervals go before names are cut"
+    nothing = "0 runs\nfindings: 0 kept, 0 overridden, 0 suppressed\ncost: $0.0000"
+    assert drawn(Statistics(), columns).plain.split() == nothing.split()
 
 
 def test_a_run_id_that_is_no_date_has_no_age():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.escape import safe
@@ -68,13 +69,14 @@ def table(
 ) -> list[Text]:
     """Rows of a name, its figure as text and as a bar; the names are anybody's. Nothing without rows.
 
-    `most`: what a whole bar stands for, and is then drawn to its end; else it stands for the largest figure.
+    If it is too wide there are no bars, and then names are cut. `most`: what a whole bar stands for, and is then drawn
+    to its end; else it stands for the largest figure.
     """
     if not rows:
         return []
-    names = [fitted(name, MOST_NAME) for name, _, _ in rows]
-    widest = max(cell_len(title), *map(cell_len, names))
     figures = max(len(head), *(len(figure) for _, figure, _ in rows))
+    title, *names = (fitted(name, min(MOST_NAME, width - figures - 2)) for name in (title, *(row[0] for row in rows)))
+    widest = max(map(cell_len, (title, *names)))
     room = min(width - widest - figures - 4, MOST_BAR)
     lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]
     for name, (_, figure, value) in zip(names, rows, strict=True):
@@ -84,6 +86,14 @@ def table(
             line.append(f"  {drawn}".rstrip(), style)
             line.append(FILLS[-1] * (room - len(drawn) if most else 0), "dim")
         lines.append(line)
+    return lines
+
+
+def wrapped(text: Text, width: int) -> list[Text]:
+    """Its lines, broken between words."""
+    lines = [*text.wrap(Console(), width)]
+    for line in lines:
+        line.rstrip()
     return lines
 
 

@@ -10,8 +10,8 @@ from vibe_gate.domain.calibration import share
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label, newest
 
-NAME_COLUMNS = 32
-"""Of a criterion in the table, so that this fits 80 columns; a longer id is cut."""
+COLUMNS, NAME_COLUMNS, COUNT_COLUMNS = 80, 32, 28
+"""Of the table, of a criterion in it, whose id is cut if it is longer, and of the four counts."""
 
 Found = Mapping[tuple[str, str], set[str]]
 """By rubric and criterion, the fingerprints of its findings."""
@@ -67,19 +67,19 @@ def _of(rubric: str, criterion: str, found: set[str], said: Mapping[str, bool]) 
     )
 
 
-def lines(rows: Iterable[CriterionFeedback]) -> Iterator[str]:
-    """A table for people, 80 columns wide; nothing without rows."""
-    rubric = ""
+def lines(rows: Iterable[CriterionFeedback], width: int = COLUMNS) -> Iterator[str]:
+    """A table for people; nothing without rows. Below 80 columns it has no intervals, and below 60 shorter names."""
+    rubric, names, is_wide = "", min(NAME_COLUMNS, width - COUNT_COLUMNS), width >= COLUMNS
     for row in rows:
         if not rubric:
             yield ""
-            yield f"{'findings of':<{NAME_COLUMNS}}  found  right  wrong   open  right, 95 %"
+            yield f"{'findings of':<{names}}  found  right  wrong   open{'  right, 95 %' if is_wide else ''}"
         if row.rubric != rubric:
             yield (rubric := row.rubric)
         name = f"  {row.criterion}"
-        name = name if len(name) <= NAME_COLUMNS else name[: NAME_COLUMNS - 1] + "…"
+        name = name if len(name) <= names else name[: names - 1] + "…"
         counts = "".join(f"{number:>7,}" for number in (row.found, row.right, row.wrong, row.unanswered))
-        yield f"{name:<{NAME_COLUMNS}}{counts}  {_shown(row.precision)}".rstrip()
+        yield f"{name:<{names}}{counts}  {_shown(row.precision) if is_wide else ''}".rstrip()
 
 
 def _shown(precision: Interval | None) -> str:

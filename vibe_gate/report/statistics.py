@@ -173,19 +173,23 @@ def lines(total: Statistics) -> list[str]:
 
 
 def drawn(total: Statistics, columns: int) -> Text:
-    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so wide."""
+    """For a terminal: the figures of `lines` with bars, by day, author and agent, too; at most so wide, from 40 on.
+
+    In a narrow one sentences are broken, tables lose their bars, then the intervals, and at last the ends of names.
+    """
     width = max(columns, MIN_WIDTH)
     parts = _greatest(total.outcomes)
-    head = [Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts))] if parts else [Text("0 runs")]
-    rows = [*head, *charts.stacked(parts, width), *map(Text, _totals(total)[1:])]
-    rows += [Text(f"cost: {_cost(total)}"), *_days(total, width)]
+    head = Text(f"{counted(total.runs, 'run')}: ").append(charts.key(parts)) if parts else Text("0 runs")
+    rows = [*charts.wrapped(head, width), *charts.stacked(parts, width)]
+    rows += charts.wrapped(Text("\n".join((*_totals(total)[1:], f"cost: {_cost(total)}"))), width)
+    rows += _days(total, width)
     for title, authors in (("author", total.authors), ("agent", total.agents)):
         rows += charts.table(title, "failed, cost", _failed(authors), width, "red", 1.0)
     found = {f"{one.rubric}/{one.criterion}": one.found for one in total.criteria if one.found}
     rows += charts.table("criterion", "found", _figures(_greatest(found)[:MOST_CRITERIA], ","), width, "red")
     for title, numbers in (("model", _greatest(total.usd_by_model)), ("rubric", _by_rubric(total))):
         rows += charts.table(title, "USD", _figures(numbers, ".4f"), width)
-    said = [charts.fitted(line, width) for line in feedback_lines(total.criteria)]
+    said = [charts.fitted(line, width) for line in feedback_lines(total.criteria, width)]
     rows += [Text(line, "bold" if number == 1 else "") for number, line in enumerate(said)]  # 0: a blank line
     rows += charts.table("for each right finding of", "USD", _figures(_greatest(total.usd_per_right), ".4f"), width)
     return Text("\n").join(rows)
