@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 from rich.cells import cell_len
 
-from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry
+from vibe_gate.domain.event import NODE_STATUSES
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.provenance import agents_named
+from vibe_gate.domain.verdict import LookOutcome, Outcome
 from vibe_gate.faces.cli.output import ASCII
 from vibe_gate.report import charts, listing
+from vibe_gate.report.colours import STYLES
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn, statistics
 
@@ -80,8 +84,13 @@ def test_no_line_is_wider_than_the_terminal_and_no_name_breaks_one(columns):
 
 def test_a_run_id_that_is_no_date_has_no_age():
     run = RunEntry("20260230T120000000Z-00000001", "k", "corrupt")
-    (line,) = listing.table([run], None, datetime(2026, 3, 1, tzinfo=UTC), {})
-    assert line.split() == ["?", "corrupt", run.run_id]
+    (row,) = listing.table([run], datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=False)
+    assert list(filter(None, row)) == ["?", "corrupt", run.run_id]
+
+
+def test_every_outcome_state_and_answer_has_one_colour():
+    answers = {*get_args(Outcome), *get_args(LookOutcome)}
+    assert {*OUTCOMES, *STATES, *answers, *map(str.lower, NODE_STATUSES)} <= STYLES.keys()
 
 
 def test_a_legend_explains_the_words_that_stand_in_the_list():

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.escape import safe
+from vibe_gate.report.colours import STYLES
 
 LEVELS = "▁▂▃▄▅▆▇█"
 """Of a sparkline; nothing at all is a blank."""
@@ -18,12 +19,6 @@ FILLS = "█▓▒░"
 
 MOST_NAME, LEAST_BAR, MOST_BAR = 44, 4, 40
 """Columns."""
-
-STYLES = {
-    "pass": "green", "done": "green", "approval": "yellow", "fail": "bold red", "inconclusive": "yellow",
-    "error": "bold yellow", "incomplete": "yellow", "running": "cyan", "corrupt": "bold red", "foreign": "dim",
-}  # fmt: skip
-"""Of the words of a list."""
 
 
 def sparkline(values: Sequence[float]) -> str:

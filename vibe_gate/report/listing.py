@@ -14,19 +14,18 @@ NO_RUNS = "No runs yet; `vibe-gate review` records one."
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs."
 
 
-def table(entries: Iterable[RunEntry], width: int | None, now: datetime, titles: Mapping[str, str]) -> list[str]:
-    """How long ago, outcome, author, size, findings, run id, the commit's title; a line a run.
+def table(entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str], *, is_screen: bool) -> list[list[str]]:
+    """How long ago, outcome, author, size, findings, run id, the commit's title; a row a run, each cell made visible.
 
-    `titles` by commit id. A column is as wide as what stands in it. With the `width` of a terminal there are heads,
-    lines are cut to it, and run ids to what tells them apart; None: none of that.
+    `titles` by commit id. A column is as wide as what stands in it. On a screen there are heads first, and run ids are
+    cut to what tells them apart.
     """
     runs = list(entries)
     length = _SECOND if len({run.run_id[:_SECOND] for run in runs}) == len(runs) else _RUN
-    rows = [_cells(run, length if width else None, now, titles) for run in runs]
-    rows = [_HEADS, *rows] if width else rows
+    rows = [[*map(safe, _cells(run, length if is_screen else None, now, titles))] for run in runs]
+    rows = [[*_HEADS], *rows] if is_screen else rows
     widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ([one.ljust(most) for one, most in zip(row, widest, strict=True)] for row in rows)
-    return [safe("  ".join(row).rstrip())[:width] for row in padded]
+    return [[cell.ljust(most) for cell, most in zip(row, widest, strict=True)] for row in rows]
 
 
 MEANINGS = {

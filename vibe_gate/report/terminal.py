@@ -14,6 +14,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
+from vibe_gate.report.colours import STYLES
 
 MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
@@ -33,13 +34,11 @@ MAX_REASON_SHOWN = 120
 _SPACES = expression(r"\s{2,}")
 
 _MARKS = {
-    "pass": ("✓", "green"),
-    "fail": ("✗", "bold red"),
-    "abstain": ("?", "yellow"),
-    "inconclusive": ("?", "yellow"),
-    "error": ("!", "bold yellow"),
-    "not_applicable": ("·", "dim"),
-}
+    word: (mark, STYLES[word])
+    for word, mark in {
+        "pass": "✓", "fail": "✗", "abstain": "?", "inconclusive": "?", "error": "!", "not_applicable": "·",
+    }.items()
+}  # fmt: skip
 _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·", "dim")}
 _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 

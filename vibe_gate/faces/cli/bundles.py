@@ -38,6 +38,7 @@ from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
 from vibe_gate.faces.cli.team import push, runs_of
 from vibe_gate.git import Repository
+from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, table
 from vibe_gate.store import RunResult
@@ -57,30 +58,33 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         wanted["outcome"] = "fail"
     with runs_of(args, environ) as stored:
         runs = stored.bundles.find(args.limit, **wanted)
-    width = shutil.get_terminal_size().columns if is_terminal() else None
-    lines = [] if args.json else table(runs, width, now(), titles_of(runs))
-    lines = lines if runs else [NO_MATCHES if wanted else NO_RUNS]
-    if width and runs and not args.json:
-        return _emit_table(lines, legend(runs, width), width, environ)
-    return emit_result(args, {"bundles": list(map(document, runs))}, lines)
+    if args.json or not runs:
+        return emit_result(args, {"bundles": list(map(document, runs))}, [NO_MATCHES if wanted else NO_RUNS])
+    rows = table(runs, now(), titles_of(runs), is_screen=is_terminal())
+    if is_terminal():
+        _emit_table(rows, runs, environ)
+    else:
+        emit_lines(*("  ".join(row).rstrip() for row in rows))
+    return PASS
 
 
-def _emit_table(lines: Sequence[str], legend: Sequence[str], width: int, environ: Mapping[str, str]) -> int:
+def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ: Mapping[str, str]) -> None:
     """The list on a terminal, in colour if that takes it, with what its words mean."""
     from rich.text import Text  # a list in a pipe needs none
 
     from vibe_gate.faces.cli.screen import coloured
-    from vibe_gate.report.charts import STYLES
 
-    rows = [Text(lines[0], "bold"), *map(Text, lines[1:])]
-    for row in rows[1:]:
-        _, at, rest = row.plain.partition("  ")
-        start = len(row.plain) - len(rest.lstrip()) if at else len(row.plain)
-        word = rest.split(maxsplit=1)[0] if rest.strip() else ""
-        row.stylize(STYLES.get(word, ""), start, start + len(word))
-        row.truncate(width)  # a title may have wide characters
-    emit(coloured(Text("\n").join([*rows, Text(), *(Text(line, "dim") for line in legend)]), width, environ) + "\n")
-    return PASS
+    width = shutil.get_terminal_size().columns
+    lines = [Text("  ".join(rows[0]), "bold")]
+    for age, outcome, *rest in rows[1:]:
+        word = outcome.rstrip()
+        after = "  ".join((outcome[len(word) :], *rest))
+        lines.append(Text.assemble(f"{age}  ", (word, STYLES.get(word, "")), after))
+    for line in lines:
+        line.rstrip()
+        line.truncate(width)
+    lines += [Text(), *(Text(line, "dim") for line in legend(runs, width))]
+    emit(coloured(Text("\n").join(lines), width, environ) + "\n")
 
 
 def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:

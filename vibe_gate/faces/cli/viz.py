@@ -10,26 +10,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.domain.event import Graph
+from vibe_gate.domain.event import NODE_STATUSES, Graph
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
 from vibe_gate.report import graph as picture
+from vibe_gate.report.colours import STYLES
 from vibe_gate.store import RunResult
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
-_STATUS = re.compile(
-    r"\b(?:DONE (?:pass|fail|inconclusive|error)|DONE|RUNNING|BLOCKED|ERROR|CANCELLED|SKIPPED|IDLE|READY|incomplete)\b"
-)
-_COLOURS = {
-    "DONE": "32", "DONE pass": "32", "DONE fail": "1;31", "DONE inconclusive": "33", "DONE error": "1;33",
-    "RUNNING": "36", "BLOCKED": "33", "ERROR": "31", "CANCELLED": "31", "incomplete": "33",
-}  # fmt: skip
+_STATE = re.compile(rf"\b(?:DONE (?:{'|'.join(STYLES)})|{'|'.join(NODE_STATUSES)}|incomplete)\b")
+"""A node's status, and how it came out."""
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -39,7 +39,12 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         result = _watched(runs, meant, args, environ)
     if args.json:
         return emit_result(args, _document(result, meant), ())
-    emit("\n".join(_coloured(_lines(result, meant, args), environ)) + "\n")
+    drawing = "\n".join(_lines(result, meant, args))
+    if takes_colour(environ):
+        from vibe_gate.faces.cli.screen import coloured  # a pipe needs none
+
+        drawing = coloured(_styled(drawing), COLUMNS, environ)
+    emit(drawing + "\n")
     return PASS
 
 
@@ -74,7 +79,8 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
     with Live(console=Console(file=sys.stdout, highlight=False), transient=True, auto_refresh=False) as live:
 
         def draw(graph: Graph, lines: Callable[[], list[str]]) -> None:
-            live.update(Text.from_ansi("\n".join(_coloured(lines(), environ))), refresh=True)
+            drawing = "\n".join(lines())
+            live.update(_styled(drawing) if takes_colour(environ) else Text(drawing), refresh=True)
 
         yield draw
 
@@ -101,10 +107,13 @@ def _document(result: RunResult, meant: Named) -> dict[str, object]:
     }
 
 
-def _coloured(lines: list[str], environ: Mapping[str, str]) -> list[str]:
-    if not takes_colour(environ):
-        return lines
-    return [_STATUS.sub(lambda one: f"\x1b[{_COLOURS.get(one[0], '2')}m{one[0]}\x1b[0m", line) for line in lines]
+def _styled(drawing: str) -> Text:
+    from rich.text import Text
+
+    text = Text(drawing)
+    for state in _STATE.finditer(drawing):
+        text.stylize(STYLES[state[0].removeprefix("DONE ").lower()], *state.span())
+    return text
 
 
 VIZ = Command(
