@@ -105,6 +105,7 @@ def test_every_command_has_help_of_its_own(tmp_path, environ, command):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"usage: vibe-gate {command}")
     assert max(map(len, done.stdout.splitlines())) <= 80
+    assert (dispatch.command(command).examples or "") in done.stdout  # none is broken into two lines
 
 
 @pytest.mark.slow

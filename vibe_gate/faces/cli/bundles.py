@@ -498,6 +498,15 @@ SUBCOMMANDS = {
             JSON,
         ),
         _export,
+        examples="""\
+examples:
+  vibe-gate bundles export HEAD -o run.tar.gz
+                                       one file to send; `import` reads it
+  vibe-gate bundles export HEAD --otlp http://localhost:4318
+                                       as a trace to an OpenTelemetry collector
+  vibe-gate bundles export --all --otlp runs.json --contents
+                                       every run, with what was said, to a file
+""",
     ),
     "push": Command(
         "Upload runs, and answers, that the shared store ([store] in gate.toml) does not have yet.",
@@ -535,7 +544,7 @@ examples:
   vibe-gate bundles export HEAD --otlp http://localhost:4318
                                        as a trace to an OpenTelemetry collector
   vibe-gate bundles list --store       the runs in the shared store
-  vibe-gate bundles push               upload there what could not be uploaded yet
+  vibe-gate bundles push               upload there what is not there yet
 """,
     SUBCOMMANDS,
 )

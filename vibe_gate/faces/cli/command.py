@@ -118,7 +118,7 @@ def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Co
     def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
         for name, one in subcommands.items():
-            made = actions.add_parser(name, help=one.summary, description=one.summary)
+            made = actions.add_parser(name, help=one.summary, description=one.summary, epilog=one.examples)
             for declare in one.arguments:
                 declare(made)
 

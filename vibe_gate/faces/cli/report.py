@@ -100,6 +100,6 @@ REPORT = Command(
 examples:
   vibe-gate report --open              the newest run
   vibe-gate report HEAD -o page.html   the review of the last commit
-  vibe-gate report --all --open        all runs: figures over time, a list, their pages
+  vibe-gate report --all --open        all runs: figures, a list, pages
 """,
 )

@@ -178,6 +178,6 @@ examples:
   vibe-gate review --staged --no-judge
                                     checks only, on what you are about to commit
   vibe-gate review v1.0..main --each --jobs 4
-                                    every commit since v1.0, a line and a run each
+                                    every commit since v1.0 by itself
 """,
 )
