@@ -120,7 +120,8 @@ def seconds(site: Site) -> Html | None:
         ended = [run.entry for run in runs if _is_review(run)]
         asked = [entry.duration_ms for entry in ended if entry.cost_basis != "none"]
         others = [entry.duration_ms for entry in ended if entry.cost_basis == "none"]
-        values = [_quantile(asked, 0.5), _quantile(asked, 0.9), _quantile(others, 0.5)]
+        wanted = ((asked, 0.5), (asked, 0.9), (others, 0.5))
+        values = [_quantile(times, share) if times else None for times, share in wanted]
         shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
         parts = [None if value is None else Part(value / 1000, text) for value, text in zip(values, shown, strict=True)]
         link = _link(span, workflow="review")
@@ -151,7 +152,7 @@ def _pace(site: Site) -> Html | None:
         asked.append([entry.duration_ms for entry in runs if entry.cost_basis != "none"])
     if min(map(len, asked)) < FEWEST:
         return None
-    now, then = (statistics.median(times) for times in asked)
+    now, then = (_quantile(times, 0.5) for times in asked)
     change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
     shown = [tag("a", week.shown, href=_link(week, workflow="review")) for week in weeks]
     told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
@@ -436,8 +437,8 @@ def _most_runs(of: Mapping[str, AuthorRuns]) -> list[tuple[str, AuthorRuns]]:
     return sorted(of.items(), key=lambda item: (-item[1].runs, item[0]))
 
 
-def _quantile(values: Sequence[float], share: float) -> float | None:
-    """None of no values."""
-    if len(values) < 2:
-        return values[0] if values else None
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Of one value at least."""
+    if len(values) == 1:
+        return values[0]
     return statistics.quantiles(values, n=100, method="inclusive")[round(share * 100) - 1]
