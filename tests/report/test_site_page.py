@@ -175,6 +175,7 @@ def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page,
     expect(tab.get_by_label("Filter runs")).to_be_hidden()
     expect(tab.locator(".told")).to_be_visible()
     expect(tab.get_by_label("Outcome", exact=True)).to_be_hidden()
+    expect(tab.get_by_label("From", exact=True)).to_be_hidden()
     tab.goto(f"{pages['small']}#outcome=fail")
     expect(tab.get_by_label("Outcome", exact=True)).to_be_visible()
     expect(tab.locator("#runs-over-time svg")).to_be_visible()
