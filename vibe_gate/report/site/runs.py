@@ -238,7 +238,7 @@ def _page(run: SiteRun) -> int | str:
 
 def in_seconds(ms: float) -> str:
     """With one digit behind its point, half a tenth rounded up, as the script does."""
-    return f"{math.floor(ms / 100 + 0.5) / 10:,.1f}"
+    return f"{math.floor(ms / 100 + 0.5) / 10:.1f}"
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
