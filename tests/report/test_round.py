@@ -142,30 +142,54 @@ def summary(outcome, kind="judge", unreviewed=(), path="src/a.py"):
         (summary("abstain"), False),
         (summary("error"), False),
         (summary("not_applicable"), False),  # --no-judge reads like that
-        (summary("not_applicable", kind="check"), True),
+        (summary("not_applicable", kind="check"), False),
         (summary("error", kind="check"), False),
         (summary("pass", unreviewed=["src/a.py"]), False),
         (summary("pass", kind="check", unreviewed=["src/a.py"]), True),
-        (summary("abstain", path="src/b.py"), True),  # no longer part of the change
+        (summary("pass", path="src/b.py"), True),  # no longer part of the change
+        (summary("abstain", path="src/b.py"), False),
     ],
 )
 def test_a_run_can_tell_only_about_what_it_decided(made, answered):
-    assert answered_by(made)(first_round([found("1")], A).state.findings[0]) is answered
+    before = first_round([found("1")], A).state
+    assert answered_by(made, before)(before.findings[0]) is answered
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fixed"),
+    [
+        ({"path": "", "line": 0}, {"path": "", "line": 0}, False),  # a command that fails is named by what it prints
+        ({}, {"path": "", "line": 0}, False),  # as where the program is missing now
+        ({"path": "", "line": 0}, {}, False),
+        ({"path": "src/old.py"}, {}, False),  # git mv
+        ({"path": "src/old.py"}, {"fingerprint": "3" * 16}, True),  # what is still there was said before
+        ({}, {}, True),
+    ],
+)
+def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed(before, after, fixed):
+    state = first_round([found("1", **before), found("3", path="src/b.py")], A).state
+    made = replace(summary("fail", kind="check"), findings=(found("2", **after),))
+    told = next_round(state, made.findings, B, lambda _: True, lambda _: True, answered=answered_by(made, state))
+    assert ("1" * 16 in {seen.fingerprint for seen in told.fixed}) is fixed
+    passed = replace(summary("pass", kind="check"), findings=())
+    told = next_round(told.state, (), C, lambda _: True, lambda _: True, answered=answered_by(passed, told.state))
+    assert not told.unanswered, "once it passes, all is fixed"
 
 
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
-    gone = first_round([found("1")], A).state.findings[0]
+    before = first_round([found("1")], A).state
+    (gone,) = before.findings
     many = [found("2", line=number, fingerprint=f"{number:016x}") for number in range(1, MAX_FINDINGS + 1)]
     made = replace(summary("fail", kind="check"), findings=tuple(many))
-    told = next_round(follow_state(None, [found("1")]).state, many, C, lambda _: True, lambda _: True,
-                      answered=answered_by(made))  # fmt: skip
+    told = next_round(before, many, C, lambda _: True, lambda _: True, answered=answered_by(made, before))
     assert (told.fixed, [seen.fingerprint for seen in told.unanswered]) == ((), ["1" * 16])
-    assert answered_by(replace(made, findings=tuple(many[1:])))(gone)
-    assert answered_by(made)(replace(gone, path="src/left.py"))
+    assert answered_by(replace(made, findings=tuple(many[1:])), before)(gone)
 
 
 def test_a_criterion_that_is_asked_no_more_answers_nothing():
-    assert not answered_by(summary("pass"))(first_round([found("1", criterion="y")], A).state.findings[0])
+    before = first_round([found("1", criterion="y")], A).state
+    assert not answered_by(summary("pass"), before)(before.findings[0])
+    assert not answered_by(summary("pass", path="src/b.py"), before)(before.findings[0])
 
 
 def state(number: int, fixed: bool = False) -> RoundState:

@@ -120,7 +120,7 @@ def test_nothing_is_fixed_that_this_run_could_not_tell_or_that_is_not_staged_any
     elsewhere = replace(now, change=replace(now.change, files=(changed("src/b.py"),)))
     for unable in (undecided, elsewhere):
         assert str(told_since(before, unable).counts) == "1 new, 1 still open, 0 fixed, 1 not found again"
-    committed = replace(elsewhere, change=replace(elsewhere.change, head_commit="2" * 40))
+    committed = replace(elsewhere, change=replace(elsewhere.change, head_commit="2" * 40), findings=(TWO,))
     assert told_since(before, committed).counts.fixed == 1, "commits say that it is gone"
 
 

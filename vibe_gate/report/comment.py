@@ -353,7 +353,7 @@ def _where(finding: Finding, links: Links | None) -> str:
 def _fixed(report: Report) -> Iterator[Block]:
     """What was said before and is gone, and since which commit; what this run could not look for."""
     told = report.round
-    unknown = "Not found again, but the commit is the same or there is no answer this time"
+    unknown = "Not found again, but this run could not tell whether it is gone"
     for title, group in (("Fixed", told.fixed), (unknown, told.unanswered)):
         told_before = _list(group, lambda seen: _seen(seen, report.links))
         yield Block(fold(f"{title} ({len(group):,})", told_before) if group else "", 4, "earlier findings")

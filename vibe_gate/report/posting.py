@@ -192,7 +192,7 @@ class _Poster:
             self._posting.head,
             touched,
             blocking=lambda finding: finding.level == "failure",
-            answered=answered_by(report.summary),
+            answered=answered_by(report.summary, previous),
         )
         self._posted.report = replace(report, round=made)
 

@@ -269,33 +269,39 @@ def next_round(
     )
 
 
-def answered_by(summary: Summary) -> Callable[[ReportedFinding], bool]:
-    """Whether the run could tell about what was said before.
+def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[ReportedFinding], bool]:
+    """Whether the run could tell about what was said before, in `previous`.
 
-    It could where every criterion of that name was decided, with fewer findings than a check keeps, and nothing of
-    the path was left unreviewed, and where the path is no longer part of the change.
+    It could where every criterion of that name passed or failed, failed with fewer findings than a check keeps and
+    with none about the change as a whole, and nothing of the path was left unreviewed. What was said of the change as
+    a whole, or of a file without that name in the change now, is found again under another fingerprint: such a
+    finding is gone if the criterion passes, or has no finding that is new.
     """
-    counts = Counter(finding.criterion for finding in summary.findings)
+    known = {seen.fingerprint for seen in previous.findings} if previous else set()
+    here = [finding for finding in summary.findings if not queries.is_approval(finding)]
+    counts = Counter(finding.criterion for finding in here)
     cut = {criterion for criterion, count in counts.items() if count >= MAX_FINDINGS}
-    outcomes: dict[str, set[bool]] = {}
+    broken = {finding.criterion for finding in here if not finding.path}
+    growing = {finding.criterion for finding in here if identity(finding) not in known}
+    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}
     judges = set()
     for rubric in summary.rubrics:
         for criterion in rubric.criteria:
-            asked = criterion.outcome in ("pass", "fail") or criterion.kind == "check"
-            outcomes.setdefault(criterion.id, set()).add(asked and criterion.outcome not in ("abstain", "error"))
+            outcomes.setdefault(criterion.id, set()).add(criterion.outcome)
             if criterion.kind == "judge":
                 judges.add(criterion.id)
-    files = {name for file in summary.change.files for name in (file.path, file.old_path)}
+    files = {file.path for file in summary.change.files if file.change_type != "deleted"}
     unreviewed = {item.path for item in summary.unreviewed}
 
     def answered(seen: ReportedFinding) -> bool:
-        if seen.path and seen.path not in files:
-            return True
+        decided = outcomes.get(seen.criterion, set())
+        if not decided or not decided <= {"pass", "fail"} or seen.criterion in cut | broken:
+            return False
         if seen.criterion in judges and seen.path in unreviewed:
             return False
-        if seen.criterion in cut:
-            return False
-        return seen.criterion == "policy" or outcomes.get(seen.criterion) == {True}
+        if not seen.path:
+            return decided == {"pass"}
+        return seen.path in files or decided == {"pass"} or seen.criterion not in growing
 
     return answered
 

@@ -105,14 +105,15 @@ def told_since(earlier: Summary, summary: Summary) -> RoundTold:
 
     A file that is no longer part of uncommitted work may just not be staged: nothing of it is called fixed.
     """
-    decided, paths = answered_by(summary), _paths(summary)
+    before = first_round(earlier.findings, earlier.change.after).state
+    decided, paths = answered_by(summary, before), _paths(summary)
 
     def answered(seen: ReportedFinding) -> bool:
         is_there = bool(summary.change.head_commit) or not seen.path or seen.path in paths
         return is_there and decided(seen)
 
     told = next_round(
-        first_round(earlier.findings, earlier.change.after).state,
+        before,
         summary.findings,
         summary.change.after,
         touched=lambda _: True,

@@ -102,15 +102,16 @@ class Stages:
         """Write down what became of the findings of the last gate before it that asked one of its rubrics."""
         asked = {rubric.id for rubric in verdict.rubrics}
         last = self.graph.last_gate(node, asked)
+        previous = self._rounds[last].state if last else None
         # A placeholder may be longer than what it stands for.
         text = self.run.redactor.text
         told = next_round(
-            self._rounds[last].state if last else None,
+            previous,
             [replace(one, message=short(text(one.message))) for one in verdict.findings],
             verdict.facts.change.after,
             touched=lambda _: True,
             blocking=lambda _: True,
-            answered=answered_by(summary_of(verdict, self.run)),
+            answered=answered_by(summary_of(verdict, self.run), previous),
         )
         self._rounds[node] = told
         self.run.record.event("gate.decided", node, **plain(as_told(told, last)))
