@@ -89,8 +89,9 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     ]  # fmt: skip
     assert table_of(page, "seconds")[1] == ["2026-10-05", "2.3 s", "2.3 s", ""]  # as the list says it
     assert table_of(page, "reuse")[1] == ["2026-10-07", "1", "3"]
-    assert [row[:2] for row in table_of(page, "authors")[1:]] == [
-        ["agents", "1 of 1 failed"], ["people", "0 of 1 failed"], ["Claude Code", "1 of 1 failed"],
+    assert [row[:3] for row in table_of(page, "authors")[1:]] == [
+        ["agents", "1 of 1 failed", "1 of 1 failed"], ["people", "0 of 1 failed", "0 of 1 failed"],
+        ["Claude Code", "1 of 1 failed", "1 of 1 failed"],
     ]  # fmt: skip
     links = page.xpath("//figure//table//a/@href")
     assert "#from=2026-10-07&to=2026-10-07&outcome=fail" in links
@@ -156,7 +157,7 @@ def test_sentences_name_what_stands_out_and_lead_there():
     page = page_of(site)
     told = " ".join(part.text_content() for part in page.xpath("//p[@class='sentence']"))
     assert "Wrong most often: quality/types, 1 of 1 finding that people labelled, in 18 runs." in told
-    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commit." in told
+    assert "Of agents, Codex fails most: 6 of 6 runs (100%), and 1 of 1 commits." in told
     assert "60.0 s from 2026-11-02 to 2026-11-08, 30.0 s from 2026-10-05 to 2026-10-11: 100% slower." in told
     assert "Most: a.py, changed by 7 failed runs." in told
     links = page.xpath("//p[@class='sentence']//a/@href")

@@ -221,7 +221,7 @@ def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
 
 
 def authors(site: Site) -> Html | None:
-    """Runs of people's and agents' changes: how many failed."""
+    """Runs of people's and agents' changes: how many failed, and of how many commits."""
     total = site.total
     if not total.runs:
         return None
@@ -233,19 +233,34 @@ def authors(site: Site) -> Html | None:
          [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
         for name, one, link in every
     ]  # fmt: skip
-    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows, _most_failed(site))
+    commits = _failed_commits(site)
+    told = _most_failed(site, commits)
+    also = ("Commits", {link: f"{number} failed" for link, number in commits.items()})
+    return _by_row("authors", "Who wrote the change", ("Author", "Runs"), series, rows, told, also)
 
 
-def _most_failed(site: Site) -> Html | None:
-    """Of several agents that with the greatest share of failed runs; how many commits these are of."""
+def _failed_commits(site: Site) -> dict[str, str]:
+    """By the link to an author's runs, how many of the author's commits failed once or more: "19 of 36"."""
+    every: dict[str, tuple[set[str], set[str]]] = {}
+    for run in site.runs:
+        if run.entry.state == "sealed" and run.entry.is_of_commit:
+            links = (_link(author=run.entry.author), *(_link(agent=name) for name in run.figures.agents))
+            for link in links:
+                commits, failed = every.setdefault(link, (set(), set()))
+                commits.add(run.entry.key)
+                failed.update({run.entry.key} if run.entry.outcome == "fail" else ())
+    return {link: f"{len(failed):,} of {len(commits):,}" for link, (commits, failed) in every.items()}
+
+
+def _most_failed(site: Site, commits: Mapping[str, str]) -> Html | None:
+    """Of several agents that with the greatest share of failed runs."""
     known = {name: one for name, one in site.total.agents.items() if one.runs >= FEWEST}
     if len(known) < 2 or not any(one.failed for one in known.values()):
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
     number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
-    own = [run.entry for run in site.runs if name in run.figures.agents and run.entry.is_of_commit]
-    commits, failed = {run.key for run in own}, {run.key for run in own if run.outcome == "fail"}
-    of_commits = f", and {len(failed):,} of {counted(len(commits), 'commit')}" if commits else ""
+    of_commits = commits.get(_link(agent=name), "")
+    of_commits = of_commits and f", and {of_commits} commits"
     return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%}){of_commits}."])
 
 
@@ -400,18 +415,22 @@ def _by_row(
     series: Sequence[Series],
     rows: Sequence[tuple[str, str, str, Sequence[tuple[int, str]]]],
     told: Html | None = None,
+    also: tuple[str, Mapping[str, str]] | None = None,
 ) -> Html:
+    """`also`: the head of one more column of the table, and its cells by the link of the row."""
     bars, lines = [], []
     for of, shown, link, parts in rows[:MOST_LINES]:
         each = tuple(Part(value, f"{value:,}", leads) for value, leads in parts)
         bars.append(Bar(of, each, shown, link))
         cells = (svg.linked(f"{value:,}", leads) if value else "" for value, leads in parts)
-        lines.append(row((svg.linked(of, link), shown, *cells)))
+        more_told = (also[1].get(link, ""),) if also else ()
+        lines.append(row((svg.linked(of, link), shown, *more_told, *cells)))
     more = len(rows) - MOST_ROWS
     rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
     about = joined([_sentence(told), svg.legend(series), rest])
     drawn = svg.rows(bars[:MOST_ROWS], series)
-    return svg.figure(name, title, drawn, about, (*heads, *(one.name for one in series)), lines)
+    every_head = (*heads, *(also[:1] if also else ()), *(one.name for one in series))
+    return svg.figure(name, title, drawn, about, every_head, lines)
 
 
 def _count(value: float) -> str:
