@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from summaries import finding, summary
 
 from vibe_gate.domain.event import Graph, Node
@@ -61,11 +62,13 @@ class Growing:
         return name
 
     def gate(self, name: str, after: Sequence[str], outcome: str = "pass", rubrics: Sequence[str] = QUALITY) -> str:
-        """A gate with its checks and judges."""
+        """A gate with its checks and judges, which it lasts as long as."""
         made = self.add(name, "gate", after, outcome)
+        self.ends[made] = self.times[made].start
         checks = self.add(f"{name}-checks", "checks", [made])
-        for rubric in rubrics:
-            self.add(f"{name}-{rubric}", "judge", [checks])
+        judges = [self.add(f"{name}-{rubric}", "judge", [checks]) for rubric in rubrics]
+        self.ends[made] = max(self.ends[judge] for judge in judges)
+        self.times[made] = replace(self.times[made], end=self.ends[made])
         return made
 
     def _turn(self, node: str, kind: str, number: int, start: int, end: int) -> TurnView:

@@ -10,7 +10,7 @@ from drawn_runs import review, workflow
 
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report.folds import folded, inside
-from vibe_gate.report.layers import Slot, comes_after, crossings, places, spread
+from vibe_gate.report.layers import Slot, comes_after, crossings, layers_of, places, spread
 
 
 def graph(edges: Sequence[tuple[str, str]], kind: str = "stage") -> Graph:
@@ -46,6 +46,20 @@ def test_edges_cross_only_where_they_must() -> None:
     assert crossings(rows_of(graph([edge for edge in tree if edge[0] != edge[1]]))) == 0
     # Pairs whose names cross: swept apart.
     assert crossings(rows_of(graph([(f"a{n}", f"b{40 - n:02}") for n in range(40)]))) == 0
+
+
+def test_a_gate_stands_after_the_checks_and_judges_whose_verdict_it_is() -> None:
+    kinds = {"fix": "stage", "until": "gate", "checks": "checks", "a": "judge", "b": "judge", "look": "judge"}
+    edges = (("fix", "until"), ("until", "checks"), ("checks", "a"), ("checks", "b"), ("a", "look"), ("until", "next"))
+    whole = Graph("run", tuple(Node(id=name, kind=kind) for name, kind in [*kinds.items(), ("next", "stage")]), edges)
+    assert comes_after(whole) == {
+        "fix": [], "checks": ["fix"], "a": ["checks"], "b": ["checks"], "look": ["a"], "until": ["b", "look"],
+        "next": ["until"],
+    }  # fmt: skip
+    circle = Graph("run", whole.nodes, (*edges, ("look", "until"), ("until", "until")))
+    assert layers_of(comes_after(circle))[0] == {
+        ("fix",): 0, ("a", "b", "checks", "look", "until"): 1, ("next",): 2
+    }, "what is a circle in the log stays one"  # fmt: skip
 
 
 def test_a_loop_and_a_stage_with_its_judges_stand_as_one_in_a_large_graph() -> None:

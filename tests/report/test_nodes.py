@@ -60,7 +60,7 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     fix, plan = (
         next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text")) for name in ("fix-00", "plan")
     )
-    assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 4 min 39 s"]
+    assert texts(fix, "text") == ["fix-00", "3 iterations · pass", "6 turns · $0.2250 · 5 min 27 s"]
     assert texts(plan, "text") == ["plan", "pass · 42.0 s", "fixer · 1 turn · $0.0125", "+12 −3"]
     assert plan.get("class") == "critical"
     line = shown.get_element_by_id("n=plan")
@@ -107,6 +107,8 @@ def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:
     assert critical_path(graph, {}) == []
     skipped = {name: time for name, time in times.items() if name != "c"}
     assert critical_path(Graph("run", graph.nodes, (("a", "c"), ("c", "d"))), skipped) == ["a", "d"]
+    gated = workflow(1)
+    assert critical_path(gated.graph, gated.times)[-4:-1] == ["until-00-c-quality", "until-00-c", "join-0"]
     circle = Graph("run", graph.nodes, (*edges, ("d", "a")))
     assert critical_path(circle, times) == ["a", "c", "d"]
 

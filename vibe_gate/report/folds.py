@@ -88,7 +88,7 @@ def _with(graph: Graph, folds: list[Fold]) -> Graph:
 
 
 def _loops(graph: Graph) -> list[Fold]:
-    after, before = _edges(graph)
+    after, before = edges_of(graph)
     named, kinds = names(graph), {node.id: node.kind for node in graph.nodes}
     families: dict[str, list[str]] = defaultdict(list)
     for name, base in named.items():
@@ -107,7 +107,7 @@ def _loops(graph: Graph) -> list[Fold]:
         own = {named[name] for name in region}
         ends = [name for name in _reached([members[-1]], after) if named[name] in own]
         region |= later & _reached(ends, before)
-        region |= set(_owned(region, kinds, after, before))
+        region |= set(owned(region, kinds, after, before))
         if not taken & region:
             taken |= region
             nodes = tuple(node.id for node in graph.nodes if node.id in region)
@@ -115,25 +115,25 @@ def _loops(graph: Graph) -> list[Fold]:
     return folds
 
 
-def _owned(region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges) -> Iterator[str]:
+def owned(region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges) -> Iterator[str]:
     """The checks and judges that come after nodes of the region alone."""
-    known, waiting = set(region), list(region)
+    left, waiting = dict[str, int](), list(region)
     while waiting:
         for name in after[waiting.pop()]:
-            if name not in known and kinds[name] in OWNED and known.issuperset(before[name]):
-                known.add(name)
+            left[name] = left.get(name, len(before[name])) - 1
+            if not left[name] and name not in region and kinds[name] in OWNED:
                 waiting.append(name)
                 yield name
 
 
 def _stages(graph: Graph) -> list[Fold]:
     """Stages with the checks and judges that come after them alone."""
-    after, before = _edges(graph)
+    after, before = edges_of(graph)
     kinds = {node.id: node.kind for node in graph.nodes}
     order = {name: at for at, name in enumerate(kinds)}
     folds = list[Fold]()
     for name in (name for name, kind in kinds.items() if kind not in OWNED):
-        own = sorted({name, *_owned([name], kinds, after, before)}, key=order.__getitem__)
+        own = sorted({name, *owned([name], kinds, after, before)}, key=order.__getitem__)
         if len(own) > 1:
             folds.append(Fold("stage", name, tuple(own), len(own)))
     return folds
@@ -141,7 +141,7 @@ def _stages(graph: Graph) -> list[Fold]:
 
 def _alike(graph: Graph, but: Collection[str]) -> list[Fold]:
     """Nodes that cannot be told apart by their names, and by what comes before and after them; none of `but`."""
-    after, before = _edges(graph)
+    after, before = edges_of(graph)
     named, kinds = names(graph), {node.id: node.kind for node in graph.nodes}
     colours: dict[str, object] = {name: (kinds[name], base) for name, base in named.items()}
     number = 0
@@ -161,8 +161,8 @@ def _alike(graph: Graph, but: Collection[str]) -> list[Fold]:
     return [Fold("alike", nodes[0], tuple(nodes), len(nodes)) for nodes in same.values() if len(nodes) > 1]
 
 
-def _edges(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """What comes after each node, and before it."""
+def edges_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What comes after each node, and before it, as the log has it."""
     after: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
     before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
     for source, target in graph.edges:

@@ -17,6 +17,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from vibe_gate.domain.event import Graph
+from vibe_gate.report.folds import edges_of, owned
 
 SWEEPS = 12
 """Down and up; more change little."""
@@ -49,11 +50,19 @@ class Slot(Struct, eq=False):
 
 
 def comes_after(graph: Graph) -> dict[str, list[str]]:
-    """What each node comes directly after."""
-    before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
-    for source, target in sorted(graph.edges):
-        before[target].append(source)
-    return before
+    """What each node comes directly after; a gate after its checks and judges, and they after what the gate does.
+
+    A log has them the other way round, as a gate starts them; but it ends, with their verdict, when they have ended.
+    """
+    after, before = edges_of(graph)
+    kinds = {node.id: node.kind for node in graph.nodes}
+    made = dict(before)
+    for gate in (name for name, kind in kinds.items() if kind == "gate"):
+        if own := set(owned([gate], kinds, after, before)):
+            made[gate] = [name for name in own if own.isdisjoint(after[name])]
+            for first in own.intersection(after[gate]):
+                made[first] = [*(name for name in before[first] if name != gate), *before[gate]]
+    return {name: sorted(sources) for name, sources in made.items()}
 
 
 def layers_of(before: Mapping[str, Collection[str]]) -> tuple[dict[Group, int], dict[Group, set[Group]]]:
