@@ -235,6 +235,7 @@ def test_without_scripts_a_finding_leads_to_the_turn_that_wrote_its_line_and_to_
 
 def test_a_page_without_conversations_has_the_turns_and_nothing_that_was_said_in_them(tmp_path: Path) -> None:
     shown = asyncio.run(page(read_bundle(written_runs.write(tmp_path)), conversations=False))
+    assert "judge-quality, input: 500<" in shown and "judge-quality, read from cache: 400<" in shown
     document = html.fromstring(shown)
     data = json.loads(document.get_element_by_id("data").text)
     assert [(turn["heads"], turn["todos"]) for turn in data["turns"]] == [([], []), ([], [])]

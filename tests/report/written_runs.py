@@ -118,7 +118,7 @@ def _judge(run: RunRecorder, path: str, attack: str) -> None:
     turn.event({**said, "content": f"The second file has one. {attack}", "thinking": f"Let me see. {attack}"})
     call = {"tool": "StructuredOutput", "tool_use_id": "toolu_answer", "input": {"answers": [answer]}}
     turn.event({**said, "content": "", **call})
-    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60}, "message_id": "m1"})
+    turn.event({"type": "usage", "tokens": {"input": 900, "output": 60, "cache_read": 400}, "message_id": "m1"})
     turn.event({"type": "usage", "tokens": {"input": 900, "output": 60}, "cost": 0.0125, "basis": "known"})
     turn.seal(Ended())
     run.event("node.status", "judge-quality", status="DONE")

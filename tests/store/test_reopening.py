@@ -27,7 +27,7 @@ from vibe_gate.store import open_store
 run = open_store(Path(sys.argv[1]), Hush(), Clock()).begin(KEY, START, {})
 run.event("node.added", "fix", kind="stage", digest="d")
 turn = run.turn("fix")
-turn.event({"type": "usage", "tokens": {"input": 9, "output": 2}, "model": "a-model"})
+turn.event({"type": "usage", "tokens": {"input": 9, "output": 2, "cache_read": 5}, "model": "a-model"})
 turn.hook({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1", "session_id": "s-1"})
 turn.event({"type": "todo", "action": "add", "text": "mend", "status": "pending"})
 print(run.run_id, flush=True)

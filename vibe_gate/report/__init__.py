@@ -12,6 +12,7 @@ posting      all of it posted to the forge
 formats      SARIF, JUnit, GitLab
 html         the page of a run; markup: elements, with everything escaped; svg: figures as pictures
 graph        a run's graph as text; answers: how its checks and judges came out; blame: who wrote the lines of a file
+turns        what a turn's log says of model and tokens; waits: when it waited; spans: the run as a trace
 colours      of a terminal; charts: bars and sparklines on it
 listing      tables of runs; statistics: what runs come to; verified: tables of commits
 """

@@ -21,6 +21,7 @@ from vibe_gate.domain.span import SpanEvent, Trace, TraceSpan
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.report.graph import graph_of
+from vibe_gate.report.turns import model_of, tokens, turn_tokens
 from vibe_gate.report.waits import waits
 from vibe_gate.store import RunResult
 
@@ -40,6 +41,11 @@ _UNDECIDED = ("inconclusive", "error")
 
 _PROVIDERS = (("anthropic.claude", "aws.bedrock"), ("claude", "anthropic"), ("gemini", "gcp.gemini"))
 """Who serves a model, by what its name has; Vertex has an @ before the version. Open models are anybody's."""
+
+_TOKENS = {
+    "input": "input", "output": "output", "cache_read": "cache_read.input", "cache_write": "cache_creation.input",
+}  # fmt: skip
+"""Kinds of tokens, as the conventions name them."""
 
 Data = Mapping[str, Any]
 
@@ -253,12 +259,10 @@ class _Spans:
     def turn(self, turn: RunResult, about: _TurnTimes, events: Iterable[TimelineEvent]) -> None:
         """A turn of an agent or a judge, with its requests and its calls of tools."""
         said = [(event.ts, event.load()) for event in events]
-        usages = [item for _, item in said if item.get("type") == "usage"]
-        totals = [usage for usage in usages if "cost" in usage] or usages
-        model = next((model for _, item in said if (model := text_of(item, "model"))), "")
+        model = model_of(item for _, item in said)
         agent, metrics = about.node.agent or about.node.id, turn.metrics
         status = text_of(about.completed, "status") or turn.state
-        attributes = _tokens(totals) | {
+        attributes = _tokens(turn_tokens(item for _, item in said)) | {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": agent,
             "gen_ai.conversation.id": text_of(about.completed, "session_id"),
@@ -289,7 +293,7 @@ class _Spans:
     def _request(self, place: str, message_id: str, request: _ModelAnswer) -> None:
         finish = "tool_call" if any(part["type"] == "tool_call" for part in request.parts) else "stop"
         said = [_message("assistant", request.parts) | {"finish_reason": finish}] if request.parts else []
-        attributes = _tokens([request.usage] if request.usage else []) | {
+        attributes = _tokens(tokens([request.usage])) | {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": provider(request.model),
             "gen_ai.request.model": request.model,
@@ -387,21 +391,8 @@ def _message(role: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"role": role, "parts": list(parts[:MAX_PARTS])}
 
 
-def _tokens(usages: Iterable[Data]) -> dict[str, Any]:
-    """The tokens of these answers; none of their names if nothing is known. Input has those of the cache, too."""
-    counts = [tokens for usage in usages if isinstance(tokens := usage.get("tokens"), dict)]
-
-    def total(name: str) -> int:
-        return _within(sum(value for each in counts if isinstance(value := each.get(name), int)), MAX_COUNT)
-
-    names = {
-        "input": "input",
-        "output": "output",
-        "cache_read": "cache_read.input",
-        "cache_write": "cache_creation.input",
-    }
-    known = {name: total(name) for name in names if any(name in each for each in counts)}
-    return {f"gen_ai.usage.{names[name]}_tokens": count for name, count in known.items()}
+def _tokens(known: Mapping[str, int]) -> dict[str, Any]:
+    return {f"gen_ai.usage.{_TOKENS[kind]}_tokens": count for kind, count in known.items()}
 
 
 def provider(model: str) -> str:

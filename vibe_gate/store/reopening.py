@@ -138,11 +138,8 @@ def _read(folder: Folder, turn: _RecordedTurn) -> None:
         if "basis" not in event:  # of one answer; the total of a turn names no model
             model = str(event.get("model") or "")
             before = turn.by_model.get(model, (0, 0))
-            counts = [value if isinstance(value := tokens.get(name), int) else 0 for name in _KINDS]
-            turn.by_model[model] = (before[0] + sum(counts[:3]), before[1] + counts[3])
-
-
-_KINDS = ("input", "cache_read", "cache_write", "output")
+            used, made = (value if isinstance(value := tokens.get(name), int) else 0 for name in ("input", "output"))
+            turn.by_model[model] = (before[0] + used, before[1] + made)
 
 
 def _objects(folder: Folder, name: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from vibe_gate.errors import StorageError
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
+from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
 from vibe_gate.report.waits import waits
 from vibe_gate.store import FileChange, RunResult
 
@@ -368,9 +369,7 @@ def _turn(
 ) -> TurnView:
     whole = [(event, event.load()) for event in events]
     said = [data for event, data in whole if event.source == "sdk"]
-    usages = [data for data in said if data.get("type") == "usage"]
-    # The last one of a turn that ended is its total; before that there is one for each answer of the model.
-    totals = [usage for usage in usages if "cost" in usage] or usages
+    used = dict.fromkeys(KINDS, 0) | turn_tokens(said)
     packed = json.dumps([[event.source, event.seq, data] for event, data in whole], separators=(",", ":"))
     contents.put(place, packed.encode())
     return TurnView(
@@ -378,14 +377,14 @@ def _turn(
         node=node.id,
         kind=node.kind,
         agent=node.agent,
-        model=next((model for data in said if (model := text_of(data, "model"))), ""),
+        model=model_of(said),
         status=ended[1] if ended else turn.state,
         started=events[0].ts if events else 0,
         ended=ended[0] if ended else None,
         usd=turn.metrics.total_cost_usd,
-        input_tokens=sum(_tokens(usage, "input", "cache_read", "cache_write") for usage in totals),
-        output_tokens=sum(_tokens(usage, "output") for usage in totals),
-        cache_read_tokens=sum(_tokens(usage, "cache_read") for usage in totals),
+        input_tokens=used["input"],
+        output_tokens=used["output"],
+        cache_read_tokens=min(used["cache_read"], used["input"]),
         heads=[_head(event, data) for event, data in whole],
         calls=[
             CallView(
@@ -412,18 +411,13 @@ def _without_words(turn: TurnView, contents: _PackedContents) -> TurnView:
     return replace(turn, heads=[], todos=[])
 
 
-def _tokens(usage: Mapping[str, Any], *names: str) -> int:
-    tokens = usage.get("tokens")
-    counts = [tokens.get(name) for name in names] if isinstance(tokens, dict) else []
-    return sum(count for count in counts if isinstance(count, int))
-
-
 def _head(event: TimelineEvent, whole: Mapping[str, Any]) -> EventHead:
     text = event.text
     if event.source == "run" and isinstance(data := whole.get("data"), dict):
         text = " ".join(filter(None, (text_of(data, name) for name in ("kind", "turn", "status", "outcome", "reason"))))
     elif event.type == "usage":
-        text = f"{_tokens(whole, 'input', 'cache_read', 'cache_write'):,} in, {_tokens(whole, 'output'):,} out"
+        used = dict.fromkeys(KINDS, 0) | tokens([whole])
+        text = f"{used['input']:,} in, {used['output']:,} out"
     elif event.type == "system":
         text = text_of(whole, "subtype")
     elif event.type == "todo":

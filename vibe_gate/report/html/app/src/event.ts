@@ -122,8 +122,7 @@ function tokensOf(message: string, wholes: ReadonlyMap<string, Whole>): string {
   if (!usage) return "";
   const tokens = fieldOf(usage, "tokens");
   const count = (name: string): number => Number(fieldOf(tokens, name)) || 0;
-  const input = count("input") + count("cache_read") + count("cache_write");
-  return `${counted(input)} tokens in, ${counted(count("output"))} out`;
+  return `${counted(count("input"))} tokens in, ${counted(count("output"))} out`;
 }
 
 /** A turn: who was asked, how it ended, what it cost, its todos and what it changed. */
