@@ -10,14 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, summary_of, tree
+from bundle_words import KEY, START, Ended, summary_of, tree
 from command import Done, vibe_gate
 from lxml import html
+from msgspec.structs import replace
 from recorded import Kind, begun, recorded
 from repos import GATE, gated
 
 from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import Provenance
+from vibe_gate.domain.summary import Cost
 from vibe_gate.store import Bundles, RunRecorder
 
 
@@ -156,6 +158,22 @@ def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, rep
     assert damaged.run_id in index and f'href="runs/{whole.run_id}.html"' in index
     assert f"runs/{damaged.run_id}.html" not in index
     assert ">foreign<" in index and ">running<" in index
+
+
+def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(runs, report, repo, environ, tmp_path):
+    huge = begun(repo)
+    turn = huge.turn("judge-q")
+    turn.event({"type": "usage", "tokens": {"input": 10**400, "output": 1}, "cost": 0.01})
+    turn.seal(Ended())
+    huge.seal(replace(summary_of(huge), cost=Cost(usd=1.0, basis="known")))
+    forged = next(run for run in runs if run.run_id != huge.run_id).directory / "summary.json"
+    forged.write_text(forged.read_text().replace('"duration_ms":0', f'"duration_ms":{10**400}'))
+    done = report("-o", str(tmp_path / "site"))
+    assert done.code == 0
+    assert f"no page of {huge.run_id}: " in done.err
+    assert vibe_gate("report", huge.run_id, "-o", "-", cwd=repo, environ=environ).code == 5
+    told = vibe_gate("stats", cwd=repo, environ=environ)
+    assert (told.code, told.out.splitlines()[:2]) == (0, ["2 runs: 1 fail, 1 pass", "not counted: 1 corrupt"])
 
 
 def test_a_page_is_written_again_after_something_was_added_to_its_run(runs, report, repo, environ, tmp_path):

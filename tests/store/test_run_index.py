@@ -117,6 +117,10 @@ CORRUPT = {
     "an outcome of its own": lambda document: json.dumps(document | {"outcome": "\x1b[32mpass"}),
     "an endless cost": lambda document: json.dumps(document | {"cost": {"usd": float("inf"), "basis": "none"}}),
     "a large number": lambda document: json.dumps(document | {"exit_code": 10**30}),
+    "an endless time": lambda document: json.dumps(document | {"duration_ms": 10**400}),
+    "more money than there is": lambda document: json.dumps(document | {"cost": {"usd": 1e300, "basis": "known"}}),
+    "a model that pays": lambda document: json.dumps(document | {"cost": {"by_model": {"m": -5.0}}}),
+    "more answers than were asked for": lambda document: json.dumps(document | {"cache": {"hits": 3, "misses": -3}}),
 }
 
 

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from vibe_gate.domain.document import Count, Usd
+
 TestResult = Literal["passed", "failed", "undecided", "error", "skipped", "xfailed", "xpassed"]
 """How a test ended: pytest's words, and "undecided" for what says nothing about the agent."""
 
@@ -30,6 +32,6 @@ class TestedRun(Struct, frozen=True, kw_only=True):
     model: str
     attempt: str
     result: TestResult
-    repetition: int = 1
+    repetition: Count = 1
     judges: bool = False
-    usd: float | None = None
+    usd: Usd | None = None

@@ -30,6 +30,12 @@ Timestamp = Annotated[datetime, Meta(tz=True)]
 FIRST_YEAR, LAST_YEAR = 1970, 9000
 """Of times that somebody else names: at the ends of the calendar a time has no other zone, and no second after it."""
 
+Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+"""A number of a document, also of milliseconds: with more, sums and JavaScript are not exact."""
+
+Usd = Annotated[float, Meta(ge=0, le=1e9)]
+"""US dollars of a document."""
+
 MAX_NAMES = 100_000
 """Of an object whose names a document chooses itself."""
 

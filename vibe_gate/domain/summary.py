@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.document import Named, to_json
+from vibe_gate.domain.document import Count, Named, Usd, to_json
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 
@@ -30,8 +30,8 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
     path: str
     old_path: str | None
     change_type: ChangeType
-    added: int
-    deleted: int
+    added: Count
+    deleted: Count
     binary: bool
 
 
@@ -92,13 +92,13 @@ class Cost(Struct, frozen=True, kw_only=True):
     `cache_read_tokens`: those of `input_tokens` that the model's API read from its prompt cache, at a lower price.
     """
 
-    usd: float = 0.0
+    usd: Usd = 0.0
     basis: CostBasis = "none"
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    by_node: Named[float] = {}
-    by_model: Named[float] = {}
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    by_node: Named[Usd] = {}
+    by_model: Named[Usd] = {}
 
 
 def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
@@ -110,8 +110,8 @@ def least_certain(bases: Iterable[CostBasis]) -> CostBasis:
 class CacheUse(Struct, frozen=True, kw_only=True):
     """Questions answered from earlier verdicts, and questions that had to be asked."""
 
-    hits: int = 0
-    misses: int = 0
+    hits: Count = 0
+    misses: Count = 0
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     agent_authored: AgentAuthored = AgentAuthored()
     cost: Cost = Cost()
     cache: CacheUse = CacheUse()
-    duration_ms: int = 0
+    duration_ms: Count = 0
     labels: tuple[Label, ...] | UnsetType = UNSET
 
     def sources(self, finding: Finding) -> tuple[FindingSource, ...]:

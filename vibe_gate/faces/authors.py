@@ -10,7 +10,7 @@ from pathlib import Path
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import LineOrigin
 from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry
-from vibe_gate.errors import GateError
+from vibe_gate.errors import GateError, IntegrityError
 from vibe_gate.faces import progress
 from vibe_gate.gate import traces
 from vibe_gate.gate.trusted import standing_gate
@@ -38,7 +38,11 @@ def page_of(
     shown = result.about.get("shown")
     is_private = isinstance(shown, dict) and PRIVATE in shown.values()
     who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
-    return progress.run(page(result, who_wrote, conversations=not is_private or may(), earlier=earlier))
+    try:
+        return progress.run(page(result, who_wrote, conversations=not is_private or may(), earlier=earlier))
+    except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
+        where = paths.quote(str(result.bundle_dir))
+        raise IntegrityError(f"{where} is corrupt: it has a figure that is too large to show.") from error
 
 
 def round_before(

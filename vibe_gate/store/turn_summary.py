@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain import escape
 from vibe_gate.domain.change import ChangeType
-from vibe_gate.domain.document import Named
+from vibe_gate.domain.document import Count, Named, Usd
 from vibe_gate.domain.summary import CostBasis
 from vibe_gate.domain.turn import TODO_STATUSES, SeedModel, TodoStatus, TurnFile, TurnGit, TurnTodo
 
@@ -25,12 +25,12 @@ class TurnMetrics(SeedModel, frozen=True, kw_only=True):
     `cost_basis` "unknown": the USD are the most that it may have cost.
     """
 
-    total_tokens: int | None = None
-    total_cost_usd: float | None = None
+    total_tokens: Count | None = None
+    total_cost_usd: Usd | None = None
     cost_basis: CostBasis | None = None
-    duration_ms: int | None = None
-    tool_calls: int | None = None
-    files_changed: int | None = None
+    duration_ms: Count | None = None
+    tool_calls: Count | None = None
+    files_changed: Count | None = None
 
 
 class FileStats(SeedModel, frozen=True, kw_only=True):
