@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from vibe_gate.domain.bundles import OUTCOMES, STATES, RunEntry
 from vibe_gate.domain.event import NODE_STATUSES
 from vibe_gate.domain.interval import Interval
-from vibe_gate.domain.provenance import agents_named
+from vibe_gate.domain.provenance import agents_named, hints_of_run
 from vibe_gate.domain.verdict import LookOutcome, Outcome
 from vibe_gate.faces.cli.output import ASCII
 from vibe_gate.report import charts, listing
@@ -54,6 +54,7 @@ def test_runs_are_added_up_by_day_author_and_agent():
         "Claude Code",
     )
     assert agents_named(["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]) == ("Codex",)
+    assert agents_named((*hints_of_run(["codex-fixer", "Claude"]), "trailer x: y")) == ("Claude", "codex-fixer")
     text = drawn(total, 80).plain
     assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
     assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text

@@ -76,7 +76,8 @@ def shape(repo: WorkingRepo, document: dict[str, Any]) -> tuple[Any, ...]:
     bundle = repo.path / document["bundle"]
     graph = json.loads((bundle / "graph.json").read_text())
     nodes = {node["id"]: [node.get(name) for name in ("kind", "status", "outcome", "after")] for node in graph["nodes"]}
-    return nodes, sorted(graph["edges"]), (bundle / "made.patch").read_bytes(), document["outcome"], document["rubrics"]
+    told = [document[name] for name in ("outcome", "rubrics", "agent_authored")]
+    return nodes, sorted(graph["edges"]), (bundle / "made.patch").read_bytes(), told
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from wire import answering
 from working import CHECKED, FIXED, FIXER, WORSE, WorkingRepo, says, writes
 
 from vibe_gate.report.html import page as page_of
-from vibe_gate.store import read_bundle
+from vibe_gate.store import find_bundles, read_bundle
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 
@@ -159,6 +159,7 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     assert second.startswith("fix-until fail ")
     assert third.startswith("fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern")
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
+    assert done.json["agent_authored"] == {"decision": True, "hints": ["this run's agent fixer"]}
 
 
 @pytest.mark.slow
@@ -320,6 +321,7 @@ def test_a_review_with_a_workflow_judges_the_change_as_it_is_and_offers_the_repa
         done = vibe_gate("review", "--workflow", "fix", cwd=repo.path, environ={**repo.environ, **model.environ})
     assert (done.code, done.out.splitlines()[0]) == (1, "✗ FAIL · clean: no-todo failed (must)"), done.out
     assert "changed   1 file +1 −1 · src/load.py" in done.out
+    assert [run.author for run in find_bundles(repo.path)] == ["human"]  # whose change was judged
 
 
 @pytest.mark.slow

@@ -71,10 +71,23 @@ def agent_hints(
 _AGENTS = expression(rf"\b({'|'.join(sorted(map(re.escape, known_agents.NAMES), key=len, reverse=True))})\b")
 
 
+_RUN_AGENT = "this run's agent "
+
+
+def hints_of_run(agents: Iterable[str]) -> tuple[str, ...]:
+    """Signs that agents of the run wrote its change: each by its id, as far as they are known."""
+    return tuple(f"{_RUN_AGENT}{agent}" for agent in agents) or ("this run's agents",)
+
+
 def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
-    """The agents that signs speak of, as far as they are known, each once."""
-    found = {match[1] for hint in hints if (match := _AGENTS.search(hint))}
-    return tuple(sorted({"Claude Code" if name == "Claude" else name for name in found}))
+    """The agents that signs speak of, as far as they are known, each once; those of the run by their ids."""
+    found = set()
+    for hint in hints:
+        if hint.startswith(_RUN_AGENT):
+            found.add(hint.removeprefix(_RUN_AGENT))
+        elif match := _AGENTS.search(hint):
+            found.add("Claude Code" if match[1] == "Claude" else match[1])
+    return tuple(sorted(found))
 
 
 def _commit_hints(commit: Commit) -> list[str]:

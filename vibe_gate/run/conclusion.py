@@ -159,7 +159,7 @@ def _summary(
     id: str, stages: Stages, change: Change, gates: list[RunVerdict], outcome: RunOutcome, *, intact: bool
 ) -> Summary:
     """The run's summary: rubrics and findings of the gates that count, the cost of all its stages."""
-    run = stages.run
+    run, tree = stages.run, stages.trees.own
     worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.outcome))  # of a rubric asked twice
     parts = [summary_of(one, run) for one in worst_last]
     return replace(
@@ -169,6 +169,7 @@ def _summary(
         findings=tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
         policy_changes=tuple({one.path: one for part in parts for one in part.policy_changes}.values()),
         unreviewed=tuple(dict.fromkeys(one for part in parts for one in part.unreviewed)),
+        agent_authored=stages.facts.authored if change is tree.change else stages.authored(tree),
         cache=CacheUse(hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)),
         cost=stages.model.cost,
     )

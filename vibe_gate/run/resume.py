@@ -116,7 +116,7 @@ async def given_again(
             f"The stage {node} cannot give its recorded result, as this differs from the first time: "
             f"{', '.join(other)}. Bring it back, or begin a new run."
         )
-    tree.left(kept.after, readable=False)
+    tree.left(kept.after, agent, readable=False)
     made = tree.workspace.change(kept.before, kept.after) if kept.after != kept.before else None
     turn = read_bundle(bundle / kept.turn)
     said = await _result(turn)

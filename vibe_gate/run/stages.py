@@ -11,6 +11,7 @@ from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
+from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import short
@@ -118,10 +119,15 @@ class Stages:
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""
-        authored, agents = self.facts.authored, self.graph.agents_before(node)
-        if tree.written:
-            authored = AgentAuthored(decision=True, hints=(*authored.hints, "this run's agents"))
+        authored, agents = self.authored(tree), self.graph.agents_before(node)
         return replace(self.facts, change=tree.current, rubrics=rubrics, authored=authored, stage=node, agents=agents)
+
+    def authored(self, tree: RunTree) -> AgentAuthored:
+        """Who wrote the change as it is now: an agent, if one of the run added to it."""
+        before = self.facts.authored
+        if not tree.written:
+            return before
+        return AgentAuthored(decision=True, hints=(*before.hints, *hints_of_run(tree.writers)))
 
     async def agent(self, asked: StageRequest) -> StageResult:
         """One turn of an agent."""

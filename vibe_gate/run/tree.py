@@ -13,12 +13,16 @@ from vibe_gate.git import Repository, Workspace, open_repository
 
 
 class RunTree:
-    """One repository's files in a run. `start` is the tree it began with, `now` the one that the last writer left."""
+    """One repository's files in a run. `start` is the tree it began with, `now` the one that the last writer left.
+
+    `writers`: the ids of the run's agents that changed them.
+    """
 
     def __init__(self, repository: Repository, change: Change, run_id: str) -> None:
         self.repository = repository
         self.change = change
         self.start = self.now = change.after
+        self.writers: tuple[str, ...] = ()
         self._folder = repository.workspace_of(run_id)
         self._stale = False  # the workspace holds other files than `now`
         self._workspace: Workspace | None = None
@@ -102,8 +106,10 @@ class RunTree:
         if self.start not in known:
             self.start = tree
 
-    def left(self, after: str, *, readable: bool) -> None:
-        """A stage left this tree. Not `readable`: the workspace holds other files, and is made anew for the next."""
+    def left(self, after: str, agent: str, *, readable: bool) -> None:
+        """The agent left this tree. Not `readable`: the workspace holds other files, and is made anew for the next."""
+        if after != self.now and agent not in self.writers:
+            self.writers += (agent,)
         self.now, self._stale = after, not readable
 
     @property

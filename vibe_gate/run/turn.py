@@ -106,7 +106,7 @@ class AgentTurns:
             with closing(KeptConversation(self._run, self._root, folder, goes_on, **about)) as kept:
                 end = await self._held(replace(turn, conversation=kept.given), asked, model, changes)
                 if changes is not None:
-                    tree.left(changes.after, readable=changes.change is not None)
+                    tree.left(changes.after, asked.agent.id, readable=changes.change is not None)
                 result = self._result(node, asked, end, before, tree, changes)
                 kept.finish(end, result, self._run.redactor.data(result.patch))
         self.notes += filter(None, [kept.problem])
