@@ -19,10 +19,13 @@ import pytest
 import sdk_alone
 from answers import answers
 from lxml import html
+from report.written_runs import write
 from repos import Repo
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
 from wire import answering
 
+from vibe_gate.domain.bundles import PRIVATE
+from vibe_gate.faces.pytest_plugin import pages
 from vibe_gate.faces.pytest_plugin.attempts import named
 
 pytest_plugins = ["pytester"]
@@ -347,7 +350,7 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
     done.stdout.re_match_lines([r"7 in all +27 +[1-9][\d,]* +0\.[0-9]*[1-9]"])
     done.assert_outcomes(passed=7)  # else run `python tests/faces/record_pytest_example.py`
     index = html.fromstring((pytester.path / "pages/index.html").read_text())
-    pages = sorted(page.name for page in (pytester.path / "pages").glob("2*.html"))
+    pages = sorted(f"runs/{page.name}" for page in (pytester.path / "pages/runs").glob("2*.html"))
     assert sorted(index.xpath("//table[@id='list']//a/@href")) == pages != []
     assert grid_of(index)[4:6] == [
         ["test_judges.py::test_the_repair_meets_the_rubric", "✓", ""],
@@ -358,6 +361,30 @@ def test_the_examples_suite_passes_from_its_cassettes(pytester, environ):
         pytester.path / "pages" / index.xpath("//table[@id='grid']//a[@class='attempt passed']/@href")[0]
     ).read_text()
     assert "<b>test</b> test_fixer.py::test_the_fixer_changes_the_source_alone: passed" in page
+
+
+def test_reports_replace_no_files_of_others_and_follow_no_links(pytester):
+    pytester.makeini(INI)
+    site, page = pytester.mkdir("site"), "<p>mine</p>"
+    (site / "index.html").write_text(page)
+    done = pytester.runpytest_inprocess("--vibe-report=site")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: --vibe-report: site has files that vibe-gate did not write; name an empty *"])
+    (site / "index.html").rename(pytester.path / "mine.html")
+    pytester.runpytest_inprocess("--vibe-report=site").stdout.fnmatch_lines(["report: site/index.html"])
+    (site / "index.html").unlink()
+    (site / "index.html").symlink_to("../mine.html")
+    pytester.runpytest_inprocess("--vibe-report=site")
+    assert (pytester.path / "mine.html").read_text() == page
+    assert "vibe-gate" in (site / "index.html").read_text()
+
+
+def test_the_page_of_a_run_that_was_shown_prompts_is_without_its_conversations(tmp_path):
+    folder = pages.open_folder(tmp_path / "new/pages", tmp_path)
+    pages.write(folder, [write(tmp_path, shown={"asked": PRIVATE})])
+    (page,) = folder.runs.iterdir()
+    assert "what was said to agents and judges" in page.read_text()
+    assert "Is every type right" not in page.read_text()
 
 
 def grid_of(index: html.HtmlElement) -> list[list[str]]:

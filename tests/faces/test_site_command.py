@@ -90,7 +90,7 @@ def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):
     (tmp_path / "docs/index.html").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name, sentence in (
-        ("docs", "has files that are not of such a site"),
+        ("docs", "has files that vibe-gate did not write"),
         ("file", "is a file; --all writes a folder"),
         ("none/site", "does not exist; create it first"),
     ):

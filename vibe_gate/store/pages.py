@@ -31,8 +31,8 @@ class PagesFolder:
             if not folder.has(MARK):
                 if any(not entry.name.startswith(TEMPORARY) for entry in folder.entries()):
                     raise UsageError(
-                        f"{paths.quote(str(folder.path))} has files that are not of such a site; name an empty folder, "
-                        "or one that does not exist."
+                        f"{paths.quote(str(folder.path))} has files that vibe-gate did not write; name an empty "
+                        "folder, or one that does not exist."
                     )
                 folder.place(MARK, b"vibe-gate report --all writes here.\n")
             self._runs = folder.folder(RUNS, create=True)
@@ -70,6 +70,10 @@ class PagesFolder:
         """Write the run's page, whole or not at all."""
         self._put(self._runs, _name(entry), text)
         self._pages[_name(entry)] = self._runs.status(_name(entry)).st_mtime_ns
+
+    def put(self, name: str, text: str) -> None:
+        """Write a page of that name below `runs`, whole or not at all."""
+        self._put(self._runs, name, text)
 
     def put_index(self, text: str) -> None:
         """Write the index, whole or not at all."""

@@ -65,10 +65,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker; stop before any agent is paid if reports cannot be written."""
     config.addinivalue_line("markers", MARKER)
     if folder := config.getoption("--vibe-report"):
+        from vibe_gate.errors import StorageError, UsageError
+        from vibe_gate.faces.pytest_plugin import pages
+
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            config.stash[pages.FOLDER] = pages.open_folder(folder, config.rootpath)
         except OSError as error:
             raise pytest.UsageError(f"--vibe-report {folder}: {error.strerror}.") from error
+        except (UsageError, StorageError) as error:
+            raise pytest.UsageError(f"--vibe-report: {error}") from error
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -117,10 +122,10 @@ def vibe_fixture(request: pytest.FixtureRequest) -> Iterator[Vibe]:
     made = Vibe(request.node, Path(workspace))
     yield made
     made.close()
-    if folder := request.config.getoption("--vibe-report"):
+    if request.config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write(folder, made.bundles())
+        pages.write(request.config.stash[pages.FOLDER], made.bundles())
 
 
 def _uses_agents(item: pytest.Item) -> bool:
@@ -172,10 +177,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         tests = costs.ran(terminalreporter.stats)
         costs.write(terminalreporter, tests, replayed=replayed)
-    if folder := config.getoption("--vibe-report"):
+    if config.getoption("--vibe-report"):
         from vibe_gate.faces.pytest_plugin import pages
 
-        pages.write_index(terminalreporter, folder, replayed=replayed)
+        pages.write_index(terminalreporter, config.stash[pages.FOLDER], replayed=replayed)
     if any(hasattr(report, "vibe_test") for report in reports):
         from vibe_gate.faces.pytest_plugin.tally import closing_line
 
