@@ -135,7 +135,7 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     spans = [text.split(", ")[1] for text in texts(built, "title") if text.startswith("build-00,")]
     assert spans == ["waiting: 1.5 s", "model: 21.0 s", "tools: 21.0 s", "model: 42.0 s"]
     line = next(texts(row, "td") for row in built.iter("tr") if "build-00" in texts(row, "td"))
-    assert line == ["build-00", "1 min 3 s", "21.0 s", "", "1.5 s", "1 min 26 s"]
+    assert line == ["build-00", "1 min 3 s", "21.0 s", "", "", "1 min 24 s", "1.5 s"]
     assert "gate-00" not in texts(built, "td")
     view = review()
     judge = view.turns[0]
@@ -143,6 +143,26 @@ def test_time_waited_is_apart_from_the_model_and_tools() -> None:
     shown = html.fromstring(page_of(replace(view, turns=[busy, *view.turns[1:]]))).get_element_by_id("time")
     told = [text.split(", ")[1] for text in texts(shown, "title") if text.startswith("judge-quality,")]
     assert told == ["waiting: 1.5 s", "model: 2.0 s", "waiting: 5.0 s", "model: 11.0 s"]
+
+
+def test_a_node_takes_as_long_in_the_graph_as_in_the_lanes_and_what_it_waited_to_start_is_apart() -> None:
+    view = review()
+    name = "second-look-quality"
+    shown = html.fromstring(page_of(replace(view, summary=replace(view.summary, duration_ms=98_800))))
+    box = next(box for box in shown.xpath("//svg[@x]") if name in texts(box, "text"))
+    assert texts(box, "text")[1:] == ["done · 27.0 s", "judge · 1 turn · $0.0375", "waited 3.0 s to start"]
+    assert texts(shown.get_element_by_id(f"n={name}"), "td")[5:7] == ["27.0 s", "3.0 s"]
+    time = shown.get_element_by_id("time")
+    assert "27.0 s" in texts(time.find("svg"), "text") and "30.0 s" not in texts(time, "text")
+    took = "50.3 s of the run's 1 min 39 s."
+    assert took in texts(time, "p")[0]
+    assert (
+        f"Added up over 3 nodes: model 45.0 s, checks 800 ms. {name} waited 3.0 s to start, the longest."
+        in texts(time, "p")[0]
+    )
+    path = f"checks → judge-quality (waited 1.5 s to start) → {name} (waited 3.0 s to start): {took}"
+    assert path in "".join(shown.xpath("//p[contains(@class, 'critical-path')]")[0].itertext())
+    assert "1 min 39 s" in "".join(shown.xpath("//header")[0].itertext()), "in the same form"
 
 
 def test_a_log_tells_what_the_gateway_and_the_agents_program_waited() -> None:

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import folded, is_drawn
 from vibe_gate.report.html.addresses import node_id, place_link, to
-from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds, span
+from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, span, time_taken
 from vibe_gate.report.html.view import TurnView, View
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
@@ -134,8 +135,9 @@ class Worked(Struct, frozen=True):
     spans: tuple[tuple[int, int, int], ...]
 
     def ms(self, kind: int) -> int:
-        """Of one kind."""
-        return sum(end - start for start, end, of in self.spans if of == kind)
+        """Of one kind, from the node's start on."""
+        begun = self.stage.time.start if self.stage.time else 0
+        return sum(end - max(start, begun) for start, end, of in self.spans if of == kind and end > begun)
 
 
 def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
@@ -146,23 +148,40 @@ def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     if not worked:
         return
     waited = set(critical_path(view.graph, view.times))
-    ranked = sorted(worked, key=lambda one: (one.stage.node.id not in waited, one.spans[0][0] - one.spans[-1][1]))
+    ranked = sorted(worked, key=lambda one: (one.stage.node.id not in waited, -(one.stage.seconds or 0)))
     kept = {one.stage.node.id for one in ranked[:MOST_LANES]}
     lanes = [_lane(one, begun) for one in worked if one.stage.node.id in kept]
     drawn = svg.lanes(lanes, WORK, (ended - begun) / 1000)
     sums = [sum(one.ms(kind) for one in worked) for kind in range(len(WORK))]
     told = ", ".join(f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms)
-    less = f" The {len(worked) - len(lanes):,} shorter ones stand in the table." if len(worked) > len(lanes) else ""
-    about = tag("p", f"From beginning to end {seconds((ended - begun) / 1000)}; added up: {told}.{less}", class_="none")
-    series = [one for one, ms in zip(WORK, sums, strict=True) if ms]
-    heads = ("Node", *(one.name for one in WORK), "all")
-    yield svg.figure("time", "Time", drawn, joined([about, svg.legend(series)]), heads, map(_time_line, worked))
+    less = f" The {len(worked) - len(lanes):,} shortest stand in the table alone." if len(worked) > len(lanes) else ""
+    about = (
+        f"From the first node's start to the last one's end {time_taken(view)}. "
+        f"Added up over {counted(len(worked), 'node')}: {told}.{_longest_wait(worked)}{less}"
+    )
+    shown = {kind for one in worked for *_, kind in one.spans}
+    series = [one for kind, one in enumerate(WORK) if kind in shown]
+    heads = ("Node", *(one.name for one in WORK), "time", "waited to start")
+    yield svg.figure(
+        "time",
+        "Time",
+        drawn,
+        joined([tag("p", about, class_="none"), svg.legend(series)]),
+        heads,
+        map(_time_line, worked),
+    )
+
+
+def _longest_wait(worked: Sequence[Worked]) -> str:
+    longest = max((one.stage for one in worked), key=lambda stage: stage.waited)
+    return f" {longest.node.id} {wait}, the longest." if (wait := long_wait(longest)) else ""
 
 
 def _time_line(one: Worked) -> Html:
     cells = (seconds(ms / 1000) if (ms := one.ms(kind)) else "" for kind in range(len(WORK)))
-    name = one.stage.node.id
-    return row((tag("a", name, href=to(node_id(name))), *cells, seconds((one.spans[-1][1] - one.spans[0][0]) / 1000)))
+    name, waited = one.stage.node.id, one.stage.waited
+    ends = seconds(one.stage.seconds), seconds(waited) if waited else ""
+    return row((tag("a", name, href=to(node_id(name))), *cells, *ends))
 
 
 def _lane(one: Worked, begun: int) -> Lane:
@@ -172,7 +191,7 @@ def _lane(one: Worked, begun: int) -> Lane:
         for start, end, kind in one.spans
     )
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(stage.node.id))
-    return Lane(stage.node.id, spans, seconds((one.spans[-1][1] - one.spans[0][0]) / 1000), link)
+    return Lane(stage.node.id, spans, seconds(stage.seconds), link)
 
 
 def _worked(stage: Stage, fine: int) -> Worked:

@@ -71,7 +71,7 @@ def _top(view: View) -> Html:
             ("effect", queries.changes(summary)),
             ("gate", sentences.gate(summary)),
             ("cost", sentences.cost(summary)),
-            ("time", f"{summary.duration_ms / 1000:,.1f} s"),
+            ("time", stages.seconds(summary.duration_ms / 1000)),
         ]
     return tag(
         "header",

@@ -12,7 +12,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
-from vibe_gate.report.html.stages import Stage, critical_path, dollars, seconds, sizes
+from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, time_taken
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
@@ -70,23 +70,27 @@ class NodeBox(Struct, frozen=True):
 def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     """The picture, if the graph is not too large, its folds, and the list."""
     critical = critical_path(view.graph, view.times)
-    yield _told(view, critical)
+    yield _told(view, known, critical)
     if is_drawn(view.graph):
         yield from _pictures(view.graph, known, critical)
-    heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "After", "Findings", "Changed")
+    heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "Waited to start", "After", "Findings", "Changed")
     before = comes_after(view.graph)
     lines = [_line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes]
     yield tag("details", tag("summary", "All nodes as a list"), table(heads, lines, class_="figures nodes"))
 
 
-def _told(view: View, critical: Sequence[str]) -> Html:
+def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
     size = counted(len(view.graph.nodes), "node")
     if not critical:
         return tag("p", f"{size}.", class_="none")
-    first, last = view.times[critical[0]], view.times[critical[-1]]
-    way = [part for name in critical for part in (" → ", tag("a", name, href=to(node_id(name))))][1:]
-    took = seconds((last.end - first.start) / 1000)
-    return tag("p", f"{size}. The run's end waited for ", *way, f", {took} in all.", class_="none critical-path")
+    way = [part for name in critical for part in (" → ", *_step(known[name]))][1:]
+    return tag("p", f"{size}. The run's end waited for ", *way, f": {time_taken(view)}.", class_="none critical-path")
+
+
+def _step(stage: Stage) -> Iterator[Html | str]:
+    yield tag("a", stage.node.id, href=to(node_id(stage.node.id)))
+    if wait := long_wait(stage):
+        yield f" ({wait})"
 
 
 def _pictures(whole: Graph, known: Mapping[str, Stage], critical: Sequence[str], within: str = "") -> Iterator[Html]:
@@ -263,6 +267,7 @@ def _box(stage: Stage) -> NodeBox:
     usd = "" if stage.usd is None else dollars(stage.usd)
     turns = counted(len(node.turns), "turn") if node.turns else ""
     told = (_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd))
+    told += (wait,) if (wait := long_wait(stage)) else ()
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
     title = _dotted(node.id, *told, node.reason)
     return NodeBox(node.id, told, _style(stage.outcome), link, title, tuple(_links(stage)))
@@ -333,6 +338,7 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
         Html(turns[2:]),
         "" if stage.usd is None else dollars(stage.usd),
         seconds(stage.seconds),
+        seconds(stage.waited) if stage.waited else "",
         joined(after[1:]),
         joined(found[1:]),
         joined([*changed, more]),

@@ -17,6 +17,9 @@ from vibe_gate.report.layers import comes_after
 SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
 
+LEAST_WAIT_S = 1.0
+"""A shorter wait to start is no news; the table has it."""
+
 
 class Stage(Struct, frozen=True):
     """A node with all that is known of it.
@@ -37,8 +40,13 @@ class Stage(Struct, frozen=True):
 
     @property
     def seconds(self) -> float | None:
-        """From its beginning to its end."""
+        """From its start to its end; what it waited to start is apart."""
         return None if self.time is None else (self.time.end - self.time.start) / 1000
+
+    @property
+    def waited(self) -> float:
+        """Seconds that it waited to start: for a free place, or until an agent's process ran."""
+        return 0.0 if self.time is None else (self.time.start - self.time.added) / 1000
 
     @property
     def kind(self) -> str:
@@ -128,6 +136,19 @@ def span(times: Iterable[NodeTime]) -> tuple[int, int]:
     """From the first beginning to the last end."""
     known = list(times)
     return (min(each.added for each in known), max(each.end for each in known)) if known else (0, 0)
+
+
+def time_taken(view: View) -> str:
+    """How long the nodes took, from the first to the last, and the run with what it does before and after them."""
+    begun, ended = span(view.times.values())
+    nodes, run = (ended - begun) / 1000, view.summary.duration_ms / 1000 if view.summary else 0.0
+    shown = seconds(nodes)
+    return shown if run <= nodes or seconds(run) == shown else f"{shown} of the run's {seconds(run)}"
+
+
+def long_wait(stage: Stage) -> str:
+    """What it waited to start, in words, if that is long."""
+    return f"waited {seconds(stage.waited)} to start" if stage.waited >= LEAST_WAIT_S else ""
 
 
 def seconds(value: float | None) -> str:
