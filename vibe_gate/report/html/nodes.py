@@ -266,11 +266,11 @@ def _box(stage: Stage) -> NodeBox:
     node = stage.node
     usd = "" if stage.usd is None else dollars(stage.usd)
     turns = counted(len(node.turns), "turn") if node.turns else ""
-    told = (_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd))
-    told += (wait,) if (wait := long_wait(stage)) else ()
+    told = [_dotted(stage.outcome, seconds(stage.seconds)), _dotted(node.agent or node.kind, turns, usd)]
+    told += filter(None, [long_wait(stage)])
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
     title = _dotted(node.id, *told, node.reason)
-    return NodeBox(node.id, told, _style(stage.outcome), link, title, tuple(_links(stage)))
+    return NodeBox(node.id, tuple(told), _style(stage.outcome), link, title, tuple(_links(stage)))
 
 
 def _links(stage: Stage) -> Iterator[tuple[str, str]]:
