@@ -9,9 +9,10 @@ from pathlib import Path
 
 from bundle_words import KEY, START, Clock, Hush, summary_of
 from msgspec.structs import replace
+from summaries import criterion
 
 from vibe_gate.domain.summary import AgentAuthored, ChangedFile, Cost
-from vibe_gate.domain.verdict import RubricResult
+from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.store import RunRecorder, open_store
 
 EXIT_CODES = {"pass": 0, "fail": 1, "inconclusive": 3, "error": 3}
@@ -30,6 +31,7 @@ class Kind:
     hints: Sequence[str] = ()
     contents: Sequence[bytes] = ()
     workflow: str = "review"
+    criteria: tuple[CriterionResult, ...] = (criterion(),)
     ids: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,7 +53,7 @@ def recorded(root: Path, at: datetime = START, kind: Kind = Kind()) -> str:
     )
     change = replace(base.change, **{"head_commit": kind.key, "files": files, **kind.ids})
     rubrics = tuple(
-        RubricResult(id=name, digest="", outcome=kind.outcome, score=1.0, coverage=1.0, criteria=())
+        RubricResult(id=name, digest="", outcome=kind.outcome, score=1.0, coverage=1.0, criteria=kind.criteria)
         for name in kind.rubrics
     )
     told = {

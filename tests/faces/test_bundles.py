@@ -18,6 +18,7 @@ from command import Done, on_a_terminal, vibe_gate
 from msgspec.structs import replace
 from program import ROOT, git
 from recorded import Kind, begun, recorded
+from summaries import criterion
 
 from vibe_gate.git import open_repository
 from vibe_gate.report import listing
@@ -66,10 +67,15 @@ def test_before_the_first_run_it_says_so(bundles, repo):
 def test_a_line_a_run_the_newest_first(bundles, repo):
     first = recorded(repo, START, Kind(agent=True, outcome="fail", rubrics=("quality", "safety")))
     second = recorded(repo, START + HOUR, Kind(files=("a", "b")))
+    question = criterion("types", "not_applicable", kind="judge", decided_by="none", reason="not asked: --no-judge")
+    third = recorded(repo, START + 2 * HOUR, Kind(criteria=(criterion(), question)))
+    fourth = recorded(repo, START + 3 * HOUR, Kind(criteria=(question,)))
     (repo / "sub").mkdir()
     done = bundles(repo / "sub", "list")
     assert (done.returncode, done.stderr) == (0, "")
     assert [" ".join(line.split()[1:]) for line in done.stdout.splitlines()] == [
+        f"nothing human 1 file +2 -1 0 {fourth}",
+        f"checks-only human 1 file +2 -1 0 {third}",
         f"pass human 2 files +4 -2 0 {second}",
         f"fail agent 1 file +2 -1 0 {first}",
     ]

@@ -173,7 +173,7 @@ def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(runs, repor
     assert f"no page of {huge.run_id}: " in done.err
     assert vibe_gate("report", huge.run_id, "-o", "-", cwd=repo, environ=environ).code == 5
     told = vibe_gate("stats", cwd=repo, environ=environ)
-    assert (told.code, told.out.splitlines()[:2]) == (0, ["2 runs: 1 fail, 1 pass", "not counted: 1 corrupt"])
+    assert (told.code, told.out.splitlines()[:2]) == (0, ["2 runs: 1 fail, 1 nothing", "not counted: 1 corrupt"])
 
 
 def test_a_page_is_written_again_after_something_was_added_to_its_run(runs, report, repo, environ, tmp_path):

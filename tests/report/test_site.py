@@ -106,6 +106,21 @@ def test_the_pictures_tell_the_runs_and_lead_to_them():
     assert [tick.text for tick in ticks] == ["0", None, "1"]
 
 
+def test_a_pass_that_no_judge_gave_is_named_and_drawn_as_another_outcome():
+    passes = (entry(0), summary()), (entry(1, extent="checks"), summary()), (entry(2, extent="nothing"), summary())
+    page = page_of(site_of(*passes))
+    assert table_of(page, "runs-over-time")[0] == ["Days", "pass", "checks-only", "nothing"]
+    [keys] = page.xpath("//figure[@id='runs-over-time']//ul")
+    assert [key.get("class") for key in keys.xpath(".//span")] == ["key pass", "key s0", "key s7"]
+    assert "nothing: nothing was reviewed" in page.xpath("string(//figure[@id='runs-over-time'])")
+    assert [link.get("href") for link in page.xpath("//header//dd/a")] == [
+        "#outcome=checks-only", "#outcome=nothing", "#outcome=pass",
+    ]  # fmt: skip
+    assert [word.text for word in page.xpath("//table[@id='list']//span[contains(@class, 'badge')]")] == [
+        "nothing", "checks-only", "pass",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("labels", "waiver", "word"),
     [

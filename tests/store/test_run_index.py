@@ -109,6 +109,13 @@ def test_a_damaged_row_is_read_from_its_bundle(settled, state, damage):
     assert listed(settled, state)[0].outcome == "pass"
 
 
+def test_rows_of_an_earlier_version_are_read_from_their_bundles(settled, state):
+    index = state.run_index(settled / STORE)
+    for key, (ctime, data) in index.folders().items():
+        index.update({key: (ctime, json.dumps([row[:-1] for row in json.loads(data)]))}, [])
+    assert listed(settled, state)[0].rubrics == (("quality", "pass"),)
+
+
 CORRUPT = {
     "empty": lambda _: "",
     "a list": lambda _: "[1]",

@@ -80,7 +80,7 @@ class RunEntry(Struct, frozen=True, order=True):
     """One run as a list shows it. Of a run that is not sealed only `run_id`, `key` and `state` are known.
 
     `author` is "agent" or "human", `cost_usd` US dollars, `rubrics` pairs of id and outcome, `paths` the changed
-    paths and the old paths of renames, as shown (`paths.quote`).
+    paths and the old paths of renames, as shown (`paths.quote`), `extent` what a pass lacks (`Summary.extent`).
     """
 
     run_id: str
@@ -105,6 +105,7 @@ class RunEntry(Struct, frozen=True, order=True):
     duration_ms: int = 0
     rubrics: tuple[tuple[str, str], ...] = ()
     paths: tuple[str, ...] = ()
+    extent: str = ""
 
     @property
     def place(self) -> str:

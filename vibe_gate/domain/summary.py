@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -11,9 +12,16 @@ from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.document import Count, Named, Usd, to_json
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
+from vibe_gate.errors import PASS
 
 CostBasis = Literal["known", "unknown", "none"]
 """`unknown`: a model without a listed price took part and was priced as the dearest; `none`: no model was asked."""
+
+Extent = Literal["", "nothing", "checks"]
+"""Of a pass that no judge gave: nothing was looked at, or checks alone because the questions were left out."""
+
+_LEFT_OUT = re.compile(r"not asked(?:: | \()")
+"""How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
@@ -138,6 +146,43 @@ class Summary(Struct, frozen=True, kw_only=True):
     cache: CacheUse = CacheUse()
     duration_ms: Count = 0
     labels: tuple[Label, ...] | UnsetType = UNSET
+
+    @property
+    def criteria(self) -> list[CriterionResult]:
+        """The criteria of all rubrics, in their order."""
+        return [criterion for rubric in self.rubrics for criterion in rubric.criteria]
+
+    @property
+    def unasked(self) -> list[CriterionResult]:
+        """The questions that no judge was asked: there is no way to ask one, on request, or by a git hook's rule."""
+        asked = any(one.votes or one.decided_by == "cache" for one in self.criteria)
+        return [] if asked else [one for one in self.criteria if one.kind == "judge" and _LEFT_OUT.match(one.reason)]
+
+    @property
+    def is_examined(self) -> bool:
+        """Whether a check or a judge looked at the change, or a person let a change of the gate pass.
+
+        A workflow without rubrics has agents instead.
+        """
+        looked = (one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in self.criteria)
+        return any(looked) or self.policy_let_pass or self.has_only_agents
+
+    @property
+    def has_only_agents(self) -> bool:
+        """Whether it is a run of agents without rubrics: nothing judged what they did."""
+        return self.workflow != "review" and not self.rubrics
+
+    @property
+    def policy_let_pass(self) -> bool:
+        """Whether a person let the change of the gate itself pass: by an approval or an override."""
+        return any((one.criterion, one.level) == ("policy", "notice") for one in self.findings)
+
+    @property
+    def extent(self) -> Extent:
+        """What a pass lacks; "" of any other run."""
+        if self.exit_code != PASS:
+            return ""
+        return "nothing" if not self.is_examined else "checks" if self.unasked else ""
 
     def sources(self, finding: Finding) -> tuple[FindingSource, ...]:
         """The rubrics that fail a criterion with it, each with its judge.

@@ -32,7 +32,6 @@ from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
 from vibe_gate.faces.progress import run as finished
-from vibe_gate.report import queries
 from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
@@ -117,7 +116,7 @@ async def _shared(found: Review) -> Review:
 
 def _unasked(found: Review) -> tuple[str, ...]:
     """The note that a key is missing, if a review passed without the questions that need one."""
-    left = queries.unasked(found.summary)
+    left = found.summary.unasked
     if not left or left[0].reason != NO_KEY:
         return ()
     return (f"{counted(len(left), 'question')} {NO_KEY}. Set ANTHROPIC_API_KEY and review again to ask them.",)

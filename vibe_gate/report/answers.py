@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.event import Graph
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import queries
 from vibe_gate.report.folds import OWNED
 
 _WORST = ("error", "fail", "stands", "abstain", "undecided", "pass", "refuted")
@@ -23,7 +22,7 @@ def answered(graph: Graph, summary: Summary) -> Graph:
     """The graph, with the worst answer of each node of checks or judges as its outcome if it has none."""
     answers: dict[str, list[str]] = defaultdict(list)
     checks = checks_node(graph)
-    for criterion in queries.criteria(summary):
+    for criterion in summary.criteria:
         if criterion.kind == "check":
             answers[checks].append(criterion.outcome)
         for vote in criterion.votes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 STYLES = {
-    "pass": "green", "done": "green", "refuted": "green", "running": "cyan",
+    "pass": "green", "done": "green", "refuted": "green", "checks-only": "cyan", "running": "cyan",
     "approval": "yellow", "inconclusive": "yellow", "abstain": "yellow", "undecided": "yellow", "incomplete": "yellow",
     "blocked": "yellow", "fail": "bold red", "stands": "bold red", "corrupt": "bold red",
-    "error": "bold yellow", "cancelled": "bold yellow", "foreign": "dim", "not_applicable": "dim",
+    "error": "bold yellow", "cancelled": "bold yellow", "nothing": "dim", "foreign": "dim", "not_applicable": "dim",
     "skipped": "dim", "idle": "dim", "ready": "dim",
 }  # fmt: skip
 """As rich names them, by the word in lower case."""

@@ -30,6 +30,8 @@ def table(entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str],
 
 MEANINGS = {
     "approval": "a pass that changes the gate: a person must approve it",
+    "checks-only": "checks passed, no judge was asked",
+    "nothing": "nothing was reviewed",
     "done": "agents without rubrics",
     "inconclusive": "no verdict: a question has no answer",
     "error": "no verdict: something broke",
@@ -85,15 +87,17 @@ def _age(run: str, now: datetime) -> str:
 def outcome(entry: RunEntry) -> str:
     """The word of the list: an outcome, or the state of an unsealed run.
 
-    "approval" of a pass that needs one; "done" of agents whose run had no rubrics (`sentences.verdict`).
+    Of a pass, as `sentences.verdict` tells them apart: "approval" if it needs one; "done" of agents whose run had no
+    rubrics; "nothing" if nothing was reviewed, "checks-only" if no judge was asked what the gate asks.
     """
     if entry.outcome == "pass" and entry.exit_code == POLICY_CHANGED:
         return "approval"  # which nobody has given
     if entry.outcome == "pass" and entry.workflow != "review" and not entry.rubrics:
         return "done"
-    return entry.outcome or entry.state
+    return _EXTENTS.get(entry.extent, "") or entry.outcome or entry.state
 
 
+_EXTENTS = {"nothing": "nothing", "checks": "checks-only"}
 _RUN, _SECOND = 18, 15  # of a run id: the time it began, to the millisecond or the second
 _HEADS = ("ago", "outcome", "by", "change", "found", "run", "title")
 

@@ -106,8 +106,8 @@ def _after_pass(summary: Summary) -> str:
         return "nothing has to change; read what would have blocked, and say whether it is right"
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
-    left = queries.unasked(summary)
-    if not left and not queries.examined(summary):
+    left = summary.unasked
+    if not left and not summary.is_examined:
         return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
     if left and left[0].reason == NO_KEY:
         return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
@@ -160,7 +160,7 @@ def _decide(report: Report) -> str:
 
 def by_an_agent(summary: Summary) -> str:
     """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model can be asked."""
-    keyless = any(one.reason == NO_KEY for one in queries.unasked(summary))
+    keyless = any(one.reason == NO_KEY for one in summary.unasked)
     if not summary.bundle or summary.workflow != "review" or keyless:
         return ""
     moment = summary.run_id.partition("-")[0]  # enough to find it, and the command stays on one line of 80 columns

@@ -29,18 +29,10 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 MAX_PREVENTING = 5
 """Lines of a refutation that are shown beside its finding; the page has all."""
 
-_LEFT_OUT = re.compile(r"not asked(?:: | \()")
-"""How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
-
 _WAITS = re.compile(f"{WAITS} '([^']+)'")
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 """How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
-
-
-def criteria(summary: Summary) -> list[CriterionResult]:
-    """The criteria of all rubrics, in their order."""
-    return [criterion for rubric in summary.rubrics for criterion in rubric.criteria]
 
 
 def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
@@ -54,29 +46,9 @@ def worst_first(findings: Sequence[Finding], summary: Summary) -> list[Finding]:
     return sorted(findings, key=rank)
 
 
-def unasked(summary: Summary) -> list[CriterionResult]:
-    """The questions that no judge was asked: there is no way to ask one, on request, or by the rule of a git hook."""
-    asked = any(one.votes or one.decided_by == "cache" for one in criteria(summary))
-    return [] if asked else [one for one in criteria(summary) if one.kind == "judge" and _LEFT_OUT.match(one.reason)]
-
-
-def examined(summary: Summary) -> bool:
-    """Whether a check or a judge looked at the change, or a person let a change of the gate pass.
-
-    A workflow without rubrics has agents instead.
-    """
-    looked = any(one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria(summary))
-    return looked or policy_let_pass(summary) or only_agents(summary)
-
-
-def only_agents(summary: Summary) -> bool:
-    """Whether it is a run of agents without rubrics: nothing judged what they did."""
-    return summary.workflow != "review" and not summary.rubrics
-
-
 def shared_error(summary: Summary) -> str:
     """The one reason for which nothing could be decided (the model's API does not answer); "" if there are more."""
-    reasons = {one.reason if one.kind == "judge" else "" for one in criteria(summary) if one.outcome == "error"}
+    reasons = {one.reason if one.kind == "judge" else "" for one in summary.criteria if one.outcome == "error"}
     return reasons.pop().removesuffix(".") if len(reasons) == 1 else ""
 
 
@@ -92,7 +64,7 @@ def details(reason: str) -> str:
 
 def judges(summary: Summary) -> bool:
     """Whether any criterion asks a judge."""
-    return any(criterion.kind == "judge" for criterion in criteria(summary))
+    return any(criterion.kind == "judge" for criterion in summary.criteria)
 
 
 def missed(summary: Summary) -> tuple[Unreviewed, ...]:
@@ -102,7 +74,7 @@ def missed(summary: Summary) -> tuple[Unreviewed, ...]:
 
 def unanswered(summary: Summary) -> list[CriterionResult]:
     """The criteria without an answer, whose reasons are our own words and never a model's."""
-    undecided = [one for one in criteria(summary) if one.outcome in ("abstain", "error")]
+    undecided = [one for one in summary.criteria if one.outcome in ("abstain", "error")]
     return [one for one in undecided if all(vote.said is None for vote in one.votes)]
 
 
@@ -115,7 +87,7 @@ def abstained(summary: Summary) -> bool:
     """Whether a judge answered that it cannot decide a criterion that must pass."""
     return any(
         one.must and one.outcome == "abstain" and any(vote.said is not None for vote in one.votes)
-        for one in criteria(summary)
+        for one in summary.criteria
     )
 
 
@@ -128,7 +100,7 @@ class Waiting(Struct, frozen=True):
 
 def waiting(summary: Summary) -> Waiting:
     """The check that keeps questions from being asked, and these."""
-    found = [(match[1], one.id) for one in criteria(summary) if (match := _WAITS.match(one.reason)) and not one.votes]
+    found = [(match[1], one.id) for one in summary.criteria if (match := _WAITS.match(one.reason)) and not one.votes]
     return Waiting(found[0][0] if found else "", tuple(dict.fromkeys(name for _, name in found)))
 
 
@@ -145,7 +117,7 @@ def has_score(rubric: RubricResult) -> bool:
 
 def would_block(summary: Summary) -> list[CriterionResult]:
     """The criteria that failed and would have blocked, had their judges earned to block."""
-    return [one for one in criteria(summary) if one.would_block is True]
+    return [one for one in summary.criteria if one.would_block is True]
 
 
 def is_unsteady(criterion: CriterionResult) -> bool:
@@ -167,7 +139,7 @@ def recorded(summary: Summary) -> bool:
 
 def asked_votes(summary: Summary) -> list[Vote]:
     """The votes of this run, without those of earlier verdicts."""
-    votes = (vote for criterion in criteria(summary) if criterion.decided_by != "cache" for vote in criterion.votes)
+    votes = (vote for criterion in summary.criteria if criterion.decided_by != "cache" for vote in criterion.votes)
     return [vote for vote in votes if not vote.turn.startswith(STORE)]
 
 
@@ -211,12 +183,7 @@ def approver(summary: Summary) -> str:
 
 def needs_approval(summary: Summary) -> bool:
     """Whether it changes the gate itself, and nobody let that pass."""
-    return not policy_let_pass(summary) and any(change.level == "block" for change in summary.policy_changes)
-
-
-def policy_let_pass(summary: Summary) -> bool:
-    """Whether a person let the change of the gate itself pass: by an approval or an override."""
-    return any((one.criterion, one.level) == ("policy", "notice") for one in summary.findings)
+    return not summary.policy_let_pass and any(change.level == "block" for change in summary.policy_changes)
 
 
 def changes(summary: Summary) -> str:
@@ -224,7 +191,7 @@ def changes(summary: Summary) -> str:
 
     The first rubric's: the gate's own come before those of a scope, which are about fewer files.
     """
-    return next((vote.changes for criterion in criteria(summary) for vote in criterion.votes if vote.changes), "")
+    return next((vote.changes for criterion in summary.criteria for vote in criterion.votes if vote.changes), "")
 
 
 def riskiest_first(summary: Summary) -> list[tuple[ChangedFile, str]]:

@@ -43,13 +43,13 @@ def verdict(summary: Summary) -> str:
 
     `DONE`: a workflow, or one agent, ended well and has no rubrics.
     """
-    if summary.exit_code == PASS and not queries.examined(summary):
+    if summary.extent == "nothing":
         return "NOTHING REVIEWED" if summary.run_id else "NOTHING TO REVIEW"
-    if summary.exit_code == PASS and queries.only_agents(summary):
+    if summary.exit_code == PASS and summary.has_only_agents:
         return "DONE"
     if summary.exit_code == PASS:
         warnings = sum(finding.level == "warning" for finding in summary.findings)
-        only = " (checks only)" if queries.unasked(summary) else ""
+        only = " (checks only)" if summary.extent == "checks" else ""
         return f"PASS{only}" + (f" with {counted(warnings, 'warning')}" if warnings else "")
     if summary.exit_code == FAIL:
         return "FAIL"
@@ -91,12 +91,12 @@ def _decided_by(summary: Summary, *, sentence: bool) -> str:
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
-    if not decisive and queries.only_agents(summary):  # its stages say what was done
+    if not decisive and summary.has_only_agents:  # its stages say what was done
         return "no rubric judged it" if summary.outcome == "pass" else ""
     if not decisive:
         return {"pass": "no rubric of the gate is for these files", "fail": "a finding blocks"}.get(summary.outcome, "")
     if summary.outcome == "pass":
-        if left := queries.unasked(summary):
+        if left := summary.unasked:
             return f"{counted(len(left), 'question')} {left[0].reason}"
         places = len(queries.missed(summary))
         skipped = f"; {counted(places, 'place')} not judged" if places else ""
@@ -194,7 +194,7 @@ def _with_reason(named: str, criteria: Sequence[CriterionResult]) -> str:
 
 
 def _none_applies(summary: Summary) -> str:
-    asked = any(one.votes for one in queries.criteria(summary))
+    asked = any(one.votes for one in summary.criteria)
     return f"no criterion applies to this change{', says the judge' if asked else ''}"
 
 

@@ -95,7 +95,7 @@ def _verdict(summary: Summary) -> tuple[str, str]:
     mark, style = {PASS: ("✓", "bold green"), FAIL: ("✗", "bold red"), INTEGRITY: ("!", "bold red")}.get(
         summary.exit_code, ("!", "bold yellow")
     )
-    if summary.exit_code == PASS and not queries.examined(summary):
+    if summary.extent == "nothing":
         mark, style = "·", "bold"
     if summary.exit_code == INCONCLUSIVE:
         mark, style = ("?", "bold yellow") if summary.outcome == "inconclusive" else ("!", "bold red")
@@ -248,7 +248,7 @@ def _tail(summary: Summary, notes: Sequence[str], then: str) -> list[ScreenRow]:
     facts = [("policy", text, "yellow") for text in _policy(summary)]
     if said := queries.details(queries.shared_error(summary)):
         facts.append(("details", safe(said), ""))
-    if not (summary.exit_code == PASS and queries.unasked(summary)):
+    if not (summary.exit_code == PASS and summary.unasked):
         if queries.missed(summary):
             facts.append(("judge", _unreviewed(summary), "yellow"))
         facts.append(("cost", sentences.cost(summary), ""))
@@ -288,7 +288,7 @@ def _plain(reason: str) -> str:
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
-        left = queries.unasked(summary)
+        left = summary.unasked
         if left and left[0].reason == NO_KEY:
             return "set ANTHROPIC_API_KEY and review again to ask them"
         advice = [one for one in summary.findings if queries.advice_behind(one, summary)]

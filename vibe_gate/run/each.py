@@ -184,7 +184,7 @@ def counts_here(summary: Summary, environ: Mapping[str, str]) -> bool:
     """
     if summary.exit_code != PASS or not in_ci(environ):
         return True
-    left_out = any(one.reason == NO_KEY and one.outcome == "not_applicable" for one in queries.criteria(summary))
+    left_out = any(one.reason == NO_KEY and one.outcome == "not_applicable" for one in summary.criteria)
     overridden = any(queries.is_overridden(one) for one in summary.findings)
     return not (left_out or overridden or summary.trusted.bootstrap)
 
@@ -193,9 +193,9 @@ def is_settled(summary: Summary, *, has_key: bool) -> bool:
     """Whether another try would ask no more: neither an error, nor a budget, a deadline, a key stood in the way."""
     if summary.exit_code == INTEGRITY:
         return False
-    if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in queries.criteria(summary)):
+    if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in summary.criteria):
         return False
-    return not has_key or all(one.reason != NO_KEY for one in queries.criteria(summary))
+    return not has_key or all(one.reason != NO_KEY for one in summary.criteria)
 
 
 def _is_open(criterion: CriterionResult) -> bool:
@@ -280,7 +280,7 @@ def _row_of(review: Review, task: CommitTask) -> CommitRow:
 
 
 def _row(commit: str, title: str, summary: Summary) -> CommitRow:
-    left = queries.unasked(summary) if summary.outcome == "pass" else []
+    left = summary.unasked if summary.outcome == "pass" else []
     return CommitRow(
         commit=commit,
         title=title,

@@ -19,7 +19,6 @@ from vibe_gate.domain.document import text_of
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.git import Repository
-from vibe_gate.report import queries
 from vibe_gate.report.round import (
     ReportedFinding,
     RoundCounts,
@@ -97,7 +96,7 @@ def _paths(summary: Summary) -> set[str]:
 def asks_the_same(earlier: Summary, summary: Summary) -> bool:
     """Whether both asked the same rubrics, and both asked judges or neither did."""
     rubrics, others = ({(one.id, one.digest) for one in each.rubrics} for each in (earlier, summary))
-    return rubrics == others and bool(queries.unasked(earlier)) == bool(queries.unasked(summary))
+    return rubrics == others and bool(earlier.unasked) == bool(summary.unasked)
 
 
 def told_since(earlier: Summary, summary: Summary) -> RoundTold:

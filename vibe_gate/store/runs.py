@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import astuple, replace
 
@@ -176,11 +176,18 @@ def _decoded(key: str, data: str) -> list[RunEntry] | None:
     """The sealed runs of a key as the index has them; None if that is damaged."""
     try:
         return [
-            RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed))  # type: ignore[call-arg]
-            for run_id, *simple, rubrics, changed in json.loads(data)
+            RunEntry(run_id, key, "sealed", *simple, tuple(map(tuple, rubrics)), tuple(changed), extent)  # type: ignore[call-arg]
+            for run_id, *simple, rubrics, changed, extent in map(_of_this_version, json.loads(data))
         ]
     except (ValueError, TypeError):
         return None
+
+
+def _of_this_version(row: list[Any]) -> list[Any]:
+    """The same. ValueError: another version wrote it, with other fields."""
+    if len(row) != len(RunEntry.__struct_fields__) - 2:  # without key and state
+        raise ValueError("another version's")
+    return row
 
 
 def _read_key(folder: Folder, key: str) -> list[RunEntry]:
@@ -225,4 +232,5 @@ def sealed(bare: RunEntry, summary: Summary) -> RunEntry:
         duration_ms=summary.duration_ms,
         rubrics=tuple((rubric.id, rubric.outcome) for rubric in summary.rubrics),
         paths=tuple(dict.fromkeys(both)),
+        extent=summary.extent,
     )

@@ -188,7 +188,7 @@ def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
 
 def lacks_answers(summary: Summary, *reasons: str) -> bool:
     """Whether a judge question has no answer for one of these reasons: a look asks no model, its job has no key."""
-    return any(one.reason in (reasons or (NOT_NOW, NO_KEY)) for one in queries.criteria(summary))
+    return any(one.reason in (reasons or (NOT_NOW, NO_KEY)) for one in summary.criteria)
 
 
 def only_approvals(done: Review, workflow: str) -> Review:
@@ -231,7 +231,7 @@ def _answered(one: CriterionResult, why: str) -> CriterionResult:
 
 
 def _is_clean(summary: Summary) -> bool:
-    judged = [one for one in queries.criteria(summary) if one.kind == "judge"]
+    judged = [one for one in summary.criteria if one.kind == "judge"]
     return all(one.outcome in ("pass", "not_applicable") for one in judged)
 
 

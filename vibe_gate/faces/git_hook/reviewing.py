@@ -32,7 +32,7 @@ from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.report import queries, sentences
+from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -156,7 +156,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
             hook.say(f"vibe-gate: note: {safe(note)}")
     hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)
     if hints and not passed:
-        answered = any(vote.said for one in queries.criteria(summary) for vote in one.votes)
+        answered = any(vote.said for one in summary.criteria for vote in one.votes)
         hook.say(f"vibe-gate: written by an agent, {'judged' if answered else 'not judged'}. Signs: {hints}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
@@ -164,7 +164,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
 
 def _agent_lacks_a_key(hook: Hook, summary: Summary) -> bool:
     """Whether an agent's commit passes by checks alone for want of an API key."""
-    left = queries.unasked(summary) if summary.agent_authored.decision and hook.stage != "pre-push" else ()
+    left = summary.unasked if summary.agent_authored.decision and hook.stage != "pre-push" else ()
     return any(one.reason == NO_KEY for one in left)
 
 

@@ -62,6 +62,7 @@ def _top(view: View) -> Html:
         told: list[tuple[str, str | None]] = [("run", view.graph.run_id)]
     else:
         kind = "approval" if summary.exit_code == POLICY_CHANGED else summary.outcome
+        kind = "nothing" if summary.extent == "nothing" else kind
         why = sentences.why(summary, sentence=True) or ("Nothing to review." if not summary.run_id else "")
         why = why[:1].upper() + why[1:] if summary.outcome == "pass" else why
         change = summary.change

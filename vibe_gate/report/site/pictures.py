@@ -22,8 +22,14 @@ from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, 
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
-OUTCOMES = ("pass", "done", "approval", "fail", "inconclusive", "error")
-"""In the order in which columns are built; a list's other words follow."""
+OUTCOMES = {
+    "pass": "pass", "checks-only": "s0", "nothing": "s7", "done": "done", "approval": "approval", "fail": "fail",
+    "inconclusive": "inconclusive", "error": "error",
+}  # fmt: skip
+"""Styles, in the order in which columns are built; a list's other words follow."""
+
+PASSES = ("checks-only", "nothing", "done", "approval")
+"""Outcomes that are a pass in a summary, and less than one."""
 
 MOST_ROWS = 12
 """Rows of a picture; its table has a few more, and the selection above the list of runs has all."""
@@ -62,13 +68,15 @@ def outcomes(site: Site) -> Html:
     by_span = {span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span.items()}
     there = {word for counts in by_span.values() for word in counts}
     words = [*(word for word in OUTCOMES if word in there), *sorted(there - {*OUTCOMES})]
-    series = [Series(word, word if word in OUTCOMES else "s7") for word in words]
+    series = [Series(word, OUTCOMES.get(word, "s7")) for word in words]
+    told = " · ".join(f"{word}: {listing.MEANINGS[word]}" for word in words if word in PASSES)
     return _over_time(
         "runs-over-time",
         f"Runs by outcome, {site.unit}",
         series,
         [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
         _count,
+        told=told,
     )
 
 
@@ -388,7 +396,7 @@ def _over_time(
     rows: Sequence[tuple[DaySpan, Sequence[tuple[float, str]]]],
     tick: Callable[[float], str],
     form: str = ",.0f",
-    told: Html | None = None,
+    told: Html | str | None = None,
     *,
     adds_up: bool = False,
 ) -> Html:
