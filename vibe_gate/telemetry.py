@@ -13,6 +13,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -29,6 +30,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from vibe_gate import __version__
 from vibe_gate.domain import paths
@@ -44,6 +46,9 @@ MAX_LINE = 1_000_000
 
 TIMEOUT_S = 10.0
 """Seconds that an endpoint has for each request, as OpenTelemetry's exporters give it without their variables."""
+
+MAX_ANSWER = 1_000_000
+"""Bytes of an answer that are read: one that took everything is empty, else it has a number and a sentence."""
 
 TRACES = "/v1/traces"
 """The path of the signal, below the address of an endpoint."""
@@ -114,7 +119,9 @@ def _address(url: str) -> tuple[SplitResult | None, str]:
             return address, ""
     except ValueError:
         pass
-    return None, f"{paths.quote(url)} is not an address over http"
+    # What cannot be taken apart may have a password or a key anywhere.
+    shown = "What was given" if {"@", "?"} & set(url) else paths.quote(url)
+    return None, f"{shown} is not an address over http"
 
 
 def shown_url(url: str) -> str:
@@ -133,40 +140,58 @@ def _seconds(environ: Mapping[str, str]) -> float:
 
 
 class _NotingSession(requests.Session):
-    """Knows why the last request did not do what it was to do; the exporter says only that."""
+    """Knows why the last request did not do what it was to do; the exporter says only that.
+
+    Of an answer it reads at most `MAX_ANSWER` bytes, as they come: compressed, a few could fill the memory.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.headers["Accept-Encoding"] = "identity"
         self.auth = lambda request: request  # else ~/.netrc would give a password
         self.why = ""
 
     def request(self, *args: Any, **kwargs: Any) -> requests.Response:  # noqa: ANN401 - the base class' signature
         try:
-            response = super().request(*args, **kwargs | {"allow_redirects": False})  # as newer exporters ask for
-        except OSError as error:
+            with super().request(*args, **kwargs | {"stream": True}) as response:
+                body = response.raw.read(MAX_ANSWER, decode_content=False)
+        except (OSError, HTTPError) as error:
             self.why = _reason(error)
             raise
-        self.why = _refusal(response)
-        return response
+        self.why = _refusal(response, body)
+        return _without_body(response)
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Follow no redirection: the base class would read the whole of its answer, too."""
+
+
+def _without_body(response: requests.Response) -> requests.Response:
+    """What the exporter goes by: the status, and after which time it may try again."""
+    bare = requests.Response()
+    bare.status_code, bare.reason, bare.headers = response.status_code, response.reason, response.headers
+    bare.raw = BytesIO()
+    return bare
 
 
 def _reason(error: BaseException) -> str:
     """What the system said, in few words."""
-    if isinstance(error, requests.Timeout):
+    if isinstance(error, requests.Timeout | ReadTimeoutError):
         return "it gave no answer in time"
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return safe(str(said).lower()[:1] + str(said)[1:200]).rstrip(".")
+    said = str(getattr(error, "strerror", None) or str(error) or type(error).__name__)[:200]
+    if not said[:2].isupper():  # "URL has an invalid label"
+        said = said[:1].lower() + said[1:]
+    return safe(said).rstrip(".")
 
 
-def _refusal(response: requests.Response) -> str:
+def _refusal(response: requests.Response, body: bytes) -> str:
     """Why the answer is none; "" if everything was taken. The exporter takes a redirection for success."""
     if not 200 <= response.status_code < 300:
         return f"HTTP {response.status_code} {safe(response.reason or '')[:100]}".rstrip()
     try:
-        partial = ExportTraceServiceResponse.FromString(response.content).partial_success
-    except DecodeError:  # "OK" of a server that answers in text
+        partial = ExportTraceServiceResponse.FromString(body).partial_success
+    except DecodeError:  # "OK" of a server that answers in text, or what was compressed all the same
         return ""
     return f"it rejected {counted(partial.rejected_spans, 'span')}" if partial.rejected_spans > 0 else ""
 

@@ -31,6 +31,10 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
 
 
+ENDLESS = 50
+"""Megabytes of an answer without an end."""
+
+
 class Collector(ThreadingHTTPServer):
     """Keeps what it is sent; answers as it is told."""
 
@@ -38,6 +42,7 @@ class Collector(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.received: list[tuple[str, dict[str, str], service.ExportTraceServiceRequest]] = []
         self.status, self.body, self.drip = 200, b"", False
+        self.endless, self.sent = False, 0
 
     @property
     def url(self) -> str:
@@ -72,6 +77,12 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(self.server.status)
         self.send_header("location", "/elsewhere")
+        if self.server.endless:
+            self.end_headers()
+            with suppress(OSError):  # who asked goes away
+                for _ in range(ENDLESS):
+                    self.server.sent += self.wfile.write(bytes(1_000_000))
+            return
         self.send_header("content-length", str(len(self.server.body)))
         self.end_headers()
         self.wfile.write(self.server.body)
@@ -257,9 +268,14 @@ def test_an_endpoint_that_does_not_take_it_is_a_sentence_and_exit_3(bundles, rep
         done = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
         assert (done.code, done.out) == (3, "")
         assert done.err == f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: {why}.\n"
+    for collector.status, code in ((200, 0), (307, 3), (400, 3)):
+        collector.endless, collector.sent = True, 0
+        assert bundles(repo, "export", "--otlp", collector.url).code == code
+        assert collector.sent < ENDLESS * 1_000_000, "it was read to its end"
     collector.drip = True
     done = bundles(repo, "export", "--otlp", collector.url, OTEL_EXPORTER_OTLP_TIMEOUT="0.1")
     assert (done.code, "it gave no answer in time" in done.err) == (3, True)
+    assert ": URL has an invalid label" in bundles(repo, "export", "--otlp", "http://*:4318").err
     with Collector() as closed:
         url = closed.url
     done = bundles(repo, "export", "--otlp", url, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1")
@@ -270,6 +286,10 @@ USAGE = [
     ("http://u:secret@127.0.0.1:1", "set OTEL_EXPORTER_OTLP_HEADERS"),
     ("grpc://127.0.0.1:4317", "is not an address over http"),
     ("localhost:4318", "is not an address over http"),
+    ("https://u:secret@127.0.0.1:99999/", "What was given is not an address over http"),
+    ("u:secret@127.0.0.1:4318", "What was given is not an address over http"),
+    ("http://127.0.0.1:0/?key=secret", "What was given is not an address over http"),
+    ("//127.0.0.1", "is not an address over http"),
     ("there.json", "exists already"),
     ("no/such.json", "there is no folder no"),
     ("", "needs a FILE or a URL"),
