@@ -143,7 +143,8 @@ def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
 @pytest.mark.slow
 def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
     asked: list[MessagesRequest] = []
-    steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", FIXED))
+    better = FIXED.replace("read()", "read().strip()")
+    steps = (*writes("src/load.py", WORSE.format(1)), *writes("src/load.py", better))
     with answering(*steps) as model:
         done = repo.run("fix", "--json", model=model.environ)
         asked = model.script.requests
@@ -153,13 +154,32 @@ def test_a_fix_is_repeated_until_its_rubrics_pass(repo):
         "fix-b": "DONE", "fix-until-b": "DONE", "fix-until-b-checks": "DONE",
     }  # fmt: skip
     assert "src/load.py:2: failure" in asked[0].all_text
-    assert done.json["change"]["files"] == []
+    assert [file["path"] for file in done.json["change"]["files"]] == ["src/load.py"]
     first, second, third = rounds(repo, done.json)
     assert first.startswith("review fail 1 finding found Matches the forbidden pattern")
     assert second.startswith("fix-until fail ")
     assert third.startswith("fix-until-b pass 0 new, 0 still open, 1 fixed fixed Matches the forbidden pattern")
     assert set(done.json["cost"]["by_node"]) == {"fix", "fix-b"}
     assert done.json["agent_authored"] == {"decision": True, "hints": ["this run's agent fixer"]}
+
+
+@pytest.mark.slow
+def test_neither_an_agent_that_changes_nothing_nor_a_gate_that_looks_at_nothing_is_shown_as_a_pass(repo):
+    repo.git("stash", "-q")
+    repo.write(".vibe-gate/workflows/fix.toml", FIX.replace('when = "review.failed"\n', ""))
+    repo.commit("Whatever the review says")
+    with answering(says("Nothing to do.")) as model:
+        done = repo.run("fix", model=model.environ)
+    stages = [row.partition(" · ")[0].split(None, 1)[1] for row in done.out.splitlines() if row.startswith("stage")]
+    assert (done.code, done.out.splitlines()[0]) == (
+        0,
+        "· NOTHING REVIEWED · no criterion applies to this change",
+    ), done.out
+    assert stages == ["review: nothing", "fix: unchanged", "fix-until: nothing"]
+    shown = vibe_gate("viz", "--layout", "list", cwd=repo.path, environ=repo.environ).out
+    assert "DONE unchanged  fix " in shown and "DONE nothing    fix-until " in shown
+    page = asyncio.run(page_of(read_bundle(next(repo.path.glob(".vibe-artifacts/*/*/summary.json")).parent)))
+    assert 'class="pass"' not in page
 
 
 @pytest.mark.slow

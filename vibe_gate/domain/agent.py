@@ -21,6 +21,8 @@ _TODO_TOOLS = ("TaskCreate", "TaskUpdate", "TaskList", "TaskGet")
 HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, *_TODO_TOOLS})
 """Tools that change no file: an agent with only these needs no workspace of its own."""
 
+EDITING_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+
 KNOWN_TOOLS = (
     *READ_ONLY_TOOLS, "LS", "LSP", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "BashOutput",
     "KillShell", "PowerShell", "Monitor", *_TODO_TOOLS, "TaskOutput", "TaskStop",
@@ -95,6 +97,11 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def writes(self) -> bool:
         """Whether it can change files: it needs the run's workspace, alone."""
         return bool(self.mcp_servers) or not HARMLESS_TOOLS.issuperset(self.tools)
+
+    @property
+    def edits(self) -> bool:
+        """Whether it has a tool that does nothing else but change files."""
+        return not EDITING_TOOLS.isdisjoint(self.tools)
 
     @property
     def level(self) -> Isolation:

@@ -174,7 +174,7 @@ def spent_by(stages: Iterable[str], spent: Mapping[str, Spent], other: str) -> d
 _RATE_S = 300.0
 """Over which the rate of many tasks is taken: a judge may take a minute for one."""
 
-_ENDS = ("pass", "fail", "inconclusive", "error", "skipped")
+_ENDS = ("pass", "fail", "inconclusive", "error", "skipped", "unchanged", "nothing")
 """How the last text about a stage begins."""
 
 

@@ -7,6 +7,6 @@ STYLES = {
     "approval": "yellow", "inconclusive": "yellow", "abstain": "yellow", "undecided": "yellow", "incomplete": "yellow",
     "blocked": "yellow", "fail": "bold red", "stands": "bold red", "corrupt": "bold red",
     "error": "bold yellow", "cancelled": "bold yellow", "nothing": "dim", "foreign": "dim", "not_applicable": "dim",
-    "skipped": "dim", "idle": "dim", "ready": "dim",
+    "skipped": "dim", "idle": "dim", "ready": "dim", "unchanged": "dim",
 }  # fmt: skip
 """As rich names them, by the word in lower case."""

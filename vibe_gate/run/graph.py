@@ -53,9 +53,9 @@ class StageGraph:
         self.results.append(result)
         trees = {"before": result.before, "after": result.after}
         self._record.event(
-            "node.status", result.node, status=status, reason=result.reason, outcome=result.outcome, **trees
+            "node.status", result.node, status=status, reason=result.reason, outcome=result.shown, **trees
         )
-        parts = [result.outcome, how, f"${usd:.4f}" if usd else "", result.reason]
+        parts = [result.shown, how, f"${usd:.4f}" if usd else "", result.reason]
         self._progress(result.node, " · ".join(filter(None, parts)))
         return result
 

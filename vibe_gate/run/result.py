@@ -43,7 +43,8 @@ class StageResult(Struct, frozen=True, kw_only=True):
 
     `node` is its place in the run's graph. `before` and `after` are tree ids of the workspace. Of an agent: `status`
     and `reason` say how its session ended, `message` is its last one, `answer` fills the schema it was given, `patch`
-    is what it changed. Of rubrics: `verdict`. `error` is what a watcher raised.
+    is what it changed. Of rubrics: `verdict`. `error` is what a watcher raised. `lacks` is shown in place of a
+    pass: "unchanged" of an agent with tools that edit, "nothing" of rubrics by which nothing was reviewed.
     """
 
     id: str
@@ -61,6 +62,7 @@ class StageResult(Struct, frozen=True, kw_only=True):
     verdict: RunVerdict | None = None
     bundle: Path | None = None
     error: Exception | None = None
+    lacks: Literal["", "unchanged", "nothing"] = ""
 
     def __repr__(self) -> str:
         return f"StageResult(id={self.id!r}, node={self.node!r}, outcome={self.outcome!r}, reason={self.reason!r})"
@@ -69,6 +71,11 @@ class StageResult(Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether it ended well."""
         return self.outcome == "pass"
+
+    @property
+    def shown(self) -> str:
+        """The outcome, or what a pass lacks."""
+        return (self.passed and self.lacks) or self.outcome
 
     @property
     def changed(self) -> bool:

@@ -84,5 +84,5 @@ async def _until(
     reason = "" if done.converged else f"{done.reason} after {len(done.results)} of {until.max_iterations}"
     return replace(
         last, node=deciding.node, outcome=deciding.outcome, reason=reason, before=done.results[0].before,
-        verdict=deciding.verdict,
+        verdict=deciding.verdict, lacks=deciding.lacks,
     )  # fmt: skip

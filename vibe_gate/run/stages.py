@@ -7,13 +7,14 @@ from contextlib import closing, contextmanager
 
 from msgspec.structs import replace
 
+from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import AgentAuthored
+from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
@@ -93,13 +94,20 @@ class Stages:
                 lambda change: (),  # whether the user's files changed is asked once, at the end
                 self.model.shared,
             )
-            self._tell_round(node, verdict)
+            summary = summary_of(verdict, self.run)
+            self._tell_round(node, verdict, summary)
             result = StageResult(
-                id=id, node=node, outcome=verdict.outcome, before=tree.now, after=tree.now, verdict=verdict
+                id=id,
+                node=node,
+                outcome=verdict.outcome,
+                before=tree.now,
+                after=tree.now,
+                verdict=verdict,
+                lacks="nothing" if summary.extent == "nothing" else "",
             )
         return self._ended(result, "DONE")
 
-    def _tell_round(self, node: str, verdict: RunVerdict) -> None:
+    def _tell_round(self, node: str, verdict: RunVerdict, summary: Summary) -> None:
         """Write down what became of the findings of the last gate before it that asked one of its rubrics."""
         asked = {rubric.id for rubric in verdict.rubrics}
         last = self.graph.last_gate(node, asked)
@@ -112,7 +120,7 @@ class Stages:
             verdict.facts.change.after,
             touched=lambda _: True,
             blocking=lambda _: True,
-            answered=answered_by(summary_of(verdict, self.run), previous),
+            answered=answered_by(summary, previous),
         )
         self._rounds[node] = told
         self.run.record.event("gate.decided", node, **plain(as_told(told, last)))
@@ -143,7 +151,7 @@ class Stages:
             async with tree.reading():
                 digests = agent.digest, prompt
                 result = await given_again(asked.id, node, agent.id, digests, earlier, tree, run.record.directory)
-            return self._ended(result, _status(result), "recorded")
+            return self._ended(_shown(result, agent), _status(result), "recorded")
         if self._approve and not approved(self._approve, run.record, node, agent, asked.prompt, self.model.cost.usd):
             denied = StageResult(
                 id=asked.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
@@ -155,7 +163,7 @@ class Stages:
             self._progress(node, f"agent {agent.id}")
 
         result = await self.turns.hold(node, asked, tree, goes_on, began)
-        return self._ended(result, _status(result))
+        return self._ended(_shown(result, agent), _status(result))
 
     def skip(self, id: str, after: Iterable[str], why: str, kind: str) -> StageResult:
         """A stage that is not run."""
@@ -185,6 +193,11 @@ class Stages:
 
     def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:
         return self.graph.ended(result, status, self.model.spent(result.node), how)
+
+
+def _shown(result: StageResult, agent: Agent) -> StageResult:
+    """The result with what it lacks: an agent that is to edit files and leaves them as they were has done nothing."""
+    return result if result.changed or not agent.edits else replace(result, lacks="unchanged")
 
 
 def _status(result: StageResult) -> str:

@@ -41,17 +41,18 @@ MOST_FILES = 20
 
 _WORST = (
     "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "blocked", "skipped",
-    "running", "pass", "refuted", "done",
+    "running", "unchanged", "nothing", "pass", "refuted", "done",
 )  # fmt: skip
 _STYLES = {
     "incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7",
-    "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass",
+    "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass", "unchanged": "s7",
+    "nothing": "s7",
 }  # fmt: skip
 
 KEYS = (Series("pass", "pass"), Series("fail", "fail"), Series("inconclusive", "inconclusive"),
         Series("error, incomplete, cancelled", "error"), Series("done", "done"), Series("running", "s6"),
-        Series("not begun", "s7"), Series("skipped", "skipped"), Series("waited for by the run's end", "waited"),
-        Series("opens", "opens"))  # fmt: skip
+        Series("unchanged, nothing reviewed, not begun", "s7"), Series("skipped", "skipped"),
+        Series("waited for by the run's end", "waited"), Series("opens", "opens"))  # fmt: skip
 """What colours and borders of boxes stand for."""
 
 
