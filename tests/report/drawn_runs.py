@@ -151,4 +151,10 @@ def rounds(attack: str = "") -> View:
     fixed = (said(GONE, f"Gone.{attack}"),)
     since = RoundTold(number=2, after="20260101T030405006Z-abcdef01", new=(said(HERE),), fixed=fixed,
                       counts=RoundCounts(new=1, fixed=1))  # fmt: skip
-    return View(told, graph=graph, rounds=(looked_again(attack),), earlier=EarlierRound(since, f"{since.after}.html"))
+    return View(
+        told,
+        graph=graph,
+        gates=looked_again(attack),
+        rounds=(looked_again(attack),),
+        earlier=EarlierRound(since, f"{since.after}.html"),
+    )

@@ -7,7 +7,7 @@ import re
 from urllib.parse import unquote
 
 import pytest
-from drawn_runs import review, workflow
+from drawn_runs import looked_again, review, rounds, workflow
 from lxml import html
 from msgspec.structs import replace
 from summaries import criterion, rubric, summary
@@ -19,6 +19,7 @@ from vibe_gate.report.answers import answered
 from vibe_gate.report.html import page_of
 from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
+from vibe_gate.report.round import RoundTold
 from vibe_gate.report.waits import waits
 
 
@@ -195,6 +196,19 @@ def test_names_of_others_are_text_in_every_picture() -> None:
     assert not shown.xpath("//img | //@onerror | //@onload")
     assert not re.search("[\u202e\u2066\u200b\x1b]", text.split("<main")[1].split('<script type="application/json"')[0])
     assert page_of(workflow(1, ATTACK)) == text
+
+
+def test_a_gate_that_failed_leads_to_its_findings_or_to_its_round_if_they_are_gone() -> None:
+    view = rounds()
+    shown = html.fromstring(page_of(view))
+    assert [texts(box, "text")[-1] for box in shown.xpath("//svg[@x]")] == ["2 findings", "gate", "1 finding"]
+    assert shown.xpath("//svg[@x]//a[contains(., ' finding')]/@href") == ["#x-1", "#x-1"]
+    gone = html.fromstring(page_of(replace(view, summary=replace(view.summary, findings=()))))
+    assert "#round=review" in gone.xpath("//svg[@x]//a/@href")
+    assert gone.get_element_by_id("round=review").tag == "li"
+    forked = replace(view, rounds=(looked_again(), {"review": looked_again()["review"], "other": RoundTold(number=2)}))
+    ids = html.fromstring(page_of(forked)).xpath("//@id")
+    assert len(ids) == len(set(ids))
 
 
 def test_a_graph_that_is_too_large_is_listed() -> None:

@@ -17,6 +17,11 @@ def node_id(name: str) -> str:
     return f"n={name}"
 
 
+def round_id(name: str) -> str:
+    """The id of what a gate's round came to, in the list of rounds."""
+    return f"round={name}"
+
+
 def fold_id(fold: Fold) -> str:
     """The id of what a fold of the graph opens."""
     return f"{fold.kind}={fold.node}"

@@ -11,7 +11,7 @@ from vibe_gate.domain.event import Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, sentences, svg
-from vibe_gate.report.html.addresses import file_link, finding_id, place_link, to
+from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
 from vibe_gate.report.html.view import View
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
@@ -32,21 +32,31 @@ def rounds(view: View) -> Iterator[Html]:
     if view.earlier is None and not view.rounds:
         return
     yield tag("h2", "Rounds")
+    changed = {file.path for file in view.files}
     if view.earlier is not None:
         told = view.earlier.told
         since = svg.linked(told.after, quote(view.earlier.page))
         before = joined(["Since run ", since]) if told.after else f"Round {told.number:,} of the pull request"
         yield tag("p", before, f": {told.counts}.")
-        yield from _became(told)
+        yield from _became(told, changed)
     gates = {node.id: node for node in view.graph.nodes}
     here = {identity(one) for one in view.summary.findings} if view.summary else set()
+    told_before: set[str] = set()  # chains of one beginning share gates, and an id stands once
     for number, chain in enumerate(view.rounds, start=1):
         left_out = max(len(chain) - MOST_ROUNDS, 0)
         last = dict(list(chain.items())[left_out:])
         yield tag("h3", "Gates of this run", f" (without the first {left_out:,})" if left_out else None)
         if len(last) > 2:
             yield _by_round(f"rounds-{number}", last, gates, left_out + 1)
-        yield tag("ol", *(_gate(name, told, gates.get(name), here) for name, told in last.items()), start=left_out + 1)
+        items = (tag("li", *_gate(name, told, gates.get(name), here, changed),
+                     id=None if name in told_before else round_id(name)) for name, told in last.items())  # fmt: skip
+        yield tag("ol", *items, start=left_out + 1)
+        told_before |= last.keys()
+
+
+def told_gates(view: View) -> dict[str, RoundTold]:
+    """The gates whose rounds stand in the page."""
+    return {name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]}
 
 
 def _by_round(id: str, chain: Mapping[str, RoundTold], gates: Mapping[str, Node], first: int) -> Html:
@@ -63,29 +73,32 @@ def _parts(counts: RoundCounts) -> tuple[Part, ...]:
     return tuple(Part(number, f"{number:,}") for number in (counts.new, counts.open, counts.fixed))
 
 
-def _gate(name: str, told: RoundTold, node: Node | None, here: Container[str]) -> Html:
+def _gate(
+    name: str, told: RoundTold, node: Node | None, here: Container[str], changed: Container[str]
+) -> Iterator[Html]:
     """A gate's round, with the findings that were new in it; those in `here` stand in the page already."""
     outcome = tag("span", node.outcome, class_=f"badge {node.outcome}") if node and node.outcome else None
     found = str(told.counts) if told.after else counted(told.counts.new, "finding")
-    head = tag("p", tag("code", name), " ", outcome, f" {found} ")
-    return tag("li", head, *_became(told, [one for one in told.new if one.fingerprint not in here]))
+    yield tag("p", tag("code", name), " ", outcome, f" {found} ")
+    yield from _became(told, changed, [one for one in told.new if one.fingerprint not in here])
 
 
-def _became(told: RoundTold, new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
-    """The findings that stand nowhere else in the page."""
+def _became(told: RoundTold, changed: Container[str], new: Sequence[ReportedFinding] = ()) -> Iterator[Html]:
+    """The findings that stand nowhere else in the page; `changed`: paths of files that do."""
     named = [*(("new" if told.after else "found", one) for one in new), *(("fixed", one) for one in told.fixed)]
     named += [("not found again", one) for one in told.unanswered]
     if not named:
         return
-    items = [_was(word, one) for word, one in named[:MOST_TOLD]]
+    items = [_was(word, one, changed) for word, one in named[:MOST_TOLD]]
     more = len(named) - len(items)
     yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="told")
 
 
-def _was(word: str, one: ReportedFinding) -> Html:
+def _was(word: str, one: ReportedFinding, changed: Container[str]) -> Html:
     is_fixed = word == "fixed"
     said = tag("del" if is_fixed else "span", one.message)
-    place = tag("code", sentences.place(one.path, one.line)) if one.path else None
+    link = file_link(one.path) if one.path in changed else ""  # its lines may stand elsewhere now
+    place = tag("code", svg.linked(sentences.place(one.path, one.line), link)) if one.path else None
     return tag("li", tag("span", word, class_="badge pass" if is_fixed else "badge"), " ", said, " ", place)
 
 

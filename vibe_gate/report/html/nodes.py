@@ -11,7 +11,7 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
-from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, to
+from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, round_id, to
 from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, time_taken
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
@@ -36,8 +36,8 @@ IN_A_ROW = 6
 FEW_FOLDS = 3
 """Folds below a picture that stand there one by one."""
 
-MOST_FILES = 20
-"""Changed files of a node that its line in the list names."""
+MOST_LINKS = 20
+"""Findings and changed files of a node that its line in the list names."""
 
 _WORST = (
     "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "blocked", "skipped",
@@ -153,6 +153,7 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
         return None
     width = spread(rows, WIDTH, BETWEEN)
     high = LINE * (max(len(box.told) + bool(box.links) for box in boxes.values()) + 1) + 12
+    high += 6 * any(box.is_fold for box in boxes.values())
     tops, top = list[float](), 0.0
     for each in rows:
         tops.append(top)
@@ -275,9 +276,11 @@ def _box(stage: Stage) -> NodeBox:
 
 
 def _links(stage: Stage) -> Iterator[tuple[str, str]]:
-    """To the first of its findings, and to the first file that it changed."""
-    if stage.findings:
-        yield counted(len(stage.findings), "finding"), to(finding_id(stage.findings[0]))
+    """To the first of its findings, or a gate's round if they are gone, and to the first file that it changed."""
+    number = stage.told.counts.new + stage.told.counts.open if stage.told else len(stage.findings)
+    if number:
+        place = finding_id(stage.findings[0]) if stage.findings else round_id(stage.node.id)
+        yield counted(number, "finding"), to(place)
     if stage.files:
         turn, file = stage.files[0]
         yield sizes(stage.files), file_link(file.path, turn=turn)
@@ -329,9 +332,11 @@ def _line(stage: Stage, before: Sequence[str], is_critical: bool) -> Html:
         part for turn in stage.turns for part in (", ", tag("a", turn.id.split("/")[-1], href=place_link("e", turn.id)))
     )
     after = [part for name in before for part in (", ", tag("a", name, href=to(node_id(name))))]
-    found = [part for at in stage.findings for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
-    changed = [_changed(turn, file.path, file.added, file.deleted) for turn, file in files[:MOST_FILES]]
-    more = f"and {len(files) - MOST_FILES:,} more" if len(files) > MOST_FILES else None
+    few = stage.findings[:MOST_LINKS]
+    found = [part for at in few for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
+    found += [f", and {len(stage.findings) - len(few):,} more"] if len(few) < len(stage.findings) else []
+    changed = [_changed(turn, file.path, file.added, file.deleted) for turn, file in files[:MOST_LINKS]]
+    more = f"and {len(files) - MOST_LINKS:,} more" if len(files) > MOST_LINKS else None
     cells = (
         joined([tag("b", node.id) if is_critical else node.id, tag("small", " waited for") if is_critical else None]),
         _dotted(stage.outcome, node.reason),

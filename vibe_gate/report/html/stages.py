@@ -10,9 +10,11 @@ from msgspec import Struct
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
 from vibe_gate.report.answers import checks_node, node_of
-from vibe_gate.report.folds import OWNED
+from vibe_gate.report.folds import OWNED, is_drawn
+from vibe_gate.report.html.glance import told_gates
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View
 from vibe_gate.report.layers import comes_after
+from vibe_gate.report.round import RoundTold, identity
 
 SECOND_LOOK = "second-look-"
 """How the name of a second look's node begins, or goes on after its stage (`judging.second_look`)."""
@@ -24,7 +26,7 @@ LEAST_WAIT_S = 1.0
 class Stage(Struct, frozen=True):
     """A node with all that is known of it.
 
-    `findings` are indexes of the summary's; `usd` is None if it is not known.
+    `findings` are indexes of the summary's; `told` is a gate's round, if the page has it; `usd` is None if not known.
     """
 
     node: Node
@@ -32,6 +34,7 @@ class Stage(Struct, frozen=True):
     turns: tuple[TurnView, ...]
     usd: float | None
     findings: tuple[int, ...]
+    told: RoundTold | None = None
 
     @property
     def outcome(self) -> str:
@@ -69,7 +72,7 @@ def stages(view: View) -> dict[str, Stage]:
         turns[turn.node].append(turn)
     by_node = view.summary.cost.by_node if view.summary else {}
     is_paid = view.summary is None or not queries.recorded(view.summary)
-    found = _findings(view)
+    found, told = _findings(view), told_gates(view)
     nodes = {node.id: node for node in view.graph.nodes}
     for name in [*by_node, *turns]:
         kind = turns[name][0].kind if turns.get(name) else ""
@@ -81,13 +84,17 @@ def stages(view: View) -> dict[str, Stage]:
             tuple(turns.get(name, ())),
             by_node.get(name, node.usd) if is_paid else None,
             tuple(found.get(name, ())),
+            told.get(name),
         )
         for name, node in nodes.items()
     }
 
 
 def _findings(view: View) -> dict[str, list[int]]:
-    """Findings by the node that found them: of a judge by its votes, of a check if one node alone has checks."""
+    """Findings by the node that found them: of a judge by its votes, of a check if one node alone has checks.
+
+    Of a gate those that were open when it decided.
+    """
     found: dict[str, list[int]] = defaultdict(list)
     if view.summary is None:
         return found
@@ -100,7 +107,20 @@ def _findings(view: View) -> dict[str, list[int]]:
                 names[checks] = None
         for name in filter(None, names):
             found[name].append(index)
+    if is_drawn(view.graph):  # each gate may have them all
+        found |= _of_gates(view, {identity(one): index for index, one in enumerate(view.summary.findings)})
     return found
+
+
+def _of_gates(view: View, indexes: Mapping[str, int]) -> dict[str, list[int]]:
+    """The findings of each gate; those that it follows stand before it. `indexes` by identity."""
+    found: dict[str, set[str]] = {}
+    for name in (node.id for node in view.graph.nodes if node.id in view.gates):
+        told = view.gates[name]
+        gone = {one.fingerprint for one in (*told.fixed, *told.unanswered)}
+        new = indexes.keys() & {one.fingerprint for one in told.new}
+        found[name] = (found.get(told.after, set()) - gone) | new
+    return {name: sorted(indexes[one] for one in own) for name, own in found.items()}
 
 
 def critical_path(graph: Graph, times: Mapping[str, NodeTime]) -> list[str]:

@@ -158,8 +158,8 @@ class EarlierRound(Struct, frozen=True):
 class View(Struct, frozen=True):
     """A run. `summary` is None as long as there is no verdict; `contents` are gzip in base64, by id.
 
-    `times`: of the nodes that began, by id. `rounds`: gates that looked again, the last of each chain last, by node;
-    `earlier`: the round before this run.
+    `times`: of the nodes that began, by id. `gates`: what each found, by node; `rounds`: those that looked again, the
+    last of each chain last; `earlier`: the round before this run.
     """
 
     summary: Summary | None
@@ -174,6 +174,7 @@ class View(Struct, frozen=True):
     contents: Mapping[str, str] = {}
     left_out: tuple[str, ...] = ()
     authors: Authors = Authors()
+    gates: Mapping[str, RoundTold] = {}
     rounds: tuple[Mapping[str, RoundTold], ...] = ()
     earlier: EarlierRound | None = None
 
@@ -247,6 +248,7 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
     if not conversations:
         turns = [_without_words(turn, contents) for turn in turns]
     left_out = {"changed files": len(files) - len(shown), "events": number - MAX_EVENTS, "contents": contents.left_out}
+    gates = _gates(own)
     return View(
         summary=summary,
         state=result.state,
@@ -262,7 +264,8 @@ async def view(result: RunResult, who_wrote: WhoWrote, *, conversations: bool) -
             *(f"{count:,} {what}" for what, count in left_out.items() if count > 0),
             *(() if conversations else ("what was said to agents and judges, because it has prompts",)),
         ),
-        rounds=tuple(islice(chains(_gates(own)), MAX_CHAINS)),
+        gates=gates,
+        rounds=tuple(islice(chains(gates), MAX_CHAINS)),
         authors=who_wrote({file.path: added for file in shown if (added := list(_added(file)))}),
     )
 
