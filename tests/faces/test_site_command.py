@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -216,10 +217,16 @@ def test_two_at_once_and_one_that_is_ended_leave_whole_files(runs, repo, environ
 
 def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate_block(environ, tmp_path):
     repo = gated(tmp_path / "gated", environ, f'{GATE}[trust]\nblock = "earned"\n')
-    recorded(repo.path, kind=Kind(key=repo.git("rev-parse", "HEAD")))
+    first = repo.git("rev-parse", "HEAD")
+    forging = f"Later\u2028{first} Mallory\r{first} Mallory"
+    repo.git("commit", "-q", "--allow-empty", "-m", forging)
+    recorded(repo.path, kind=Kind(key=first))
+    recorded(repo.path, START + timedelta(hours=1), Kind(key=repo.git("rev-parse", "HEAD")))
     assert vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ).code == 0
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
-    assert [cell.text_content() for cell in page.xpath("//table[@id='list']//td")][2:4] == ["Ada", "First"]
+    rows = [[cell.text_content() for cell in row][2:4] for row in page.xpath("//table[@id='list']/tbody/tr")]
+    assert rows[1] == ["Ada", "First"]
+    assert rows[0][0] == "Ada" and rows[0][1].startswith("Later")
     rows = [[cell.text_content() for cell in row] for row in page.xpath("//figure[@id='judges']//tbody/tr")]
     assert rows == [
         [f"quality/{name}", "no, only advises until 78 more clean changes are labelled", "", "", "uncalibrated"]

@@ -44,9 +44,9 @@ from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, tabl
 from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
-_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log")
+_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "-z")
 _NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--stdin")
-_LATEST = (*_LOG, "--max-count=1000", "--reflog", "HEAD", "--")
+_LATEST = (*_LOG, "--max-count=1000", "--reflog", "HEAD")
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -89,33 +89,39 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ
 
 def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
     """By key, the titles of the runs' commits that are here; of a tree, what it became, if not long ago."""
-    return _of_commits(runs, "%s")
+    return {key: title for key, (title,) in _of_commits(runs, "%s").items()}
 
 
 def titles_and_people_of(runs: Sequence[RunEntry]) -> tuple[dict[str, str], dict[str, str]]:
     """By key, the titles of these commits, and the names of their authors."""
-    told = {key: text.partition("\0") for key, text in _of_commits(runs, "%aN%x00%s").items()}
-    return {key: title for key, (_, _, title) in told.items()}, {key: name for key, (name, _, _) in told.items()}
+    told = _of_commits(runs, "%aN", "%s")
+    return {key: title for key, (_, title) in told.items()}, {key: name for key, (name, _) in told.items()}
 
 
 def days_and_authors_of(commits: Iterable[str]) -> dict[str, tuple[str, str]]:
     """By commit, the day on which its author wrote it, and the author's name."""
-    told = _log((*_NAMED, "--format=%H %as%x00%aN"), "".join(f"{commit}\n" for commit in commits))
-    return {commit: (text.partition("\0")[0], text.partition("\0")[2]) for commit, text in told.items()}
+    told = _log(_NAMED, ("%H", "%as", "%aN"), commits)
+    return {commit: (day, name) for commit, (day, name) in told.items()}
 
 
-def _of_commits(runs: Sequence[RunEntry], form: str) -> dict[str, str]:
+def _of_commits(runs: Sequence[RunEntry], *fields: str) -> dict[str, list[str]]:
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
-    found = _log((*_NAMED, f"--format=%H {form}"), "".join(f"{key}\n" for key in commits))
-    latest = (*_LATEST[:-1], f"--format=tree-%T {form}", "--")
-    return found if commits == keys else found | _log(latest)
+    found = _log(_NAMED, ("%H", *fields), commits)
+    return found if commits == keys else found | _log(_LATEST, ("tree-%T", *fields))
 
 
-def _log(argv: Sequence[str], asked: str = "") -> dict[str, str]:
-    """What git says of commits, by the first word; of those with the same one the newest."""
-    done = subprocess.run(argv, input=asked, capture_output=True, text=True, errors="replace", check=False)
-    return {key: title for key, _, title in (line.partition(" ") for line in reversed(done.stdout.splitlines()))}
+def _log(argv: Sequence[str], fields: Sequence[str], commits: Iterable[str] = ()) -> dict[str, list[str]]:
+    """What git says of commits, by the first field the others; of those with the same one the newest.
+
+    No name or title, whatever its author wrote, begins another field: git ends each with a NUL, which it cannot have.
+    """
+    asked = "".join(f"{commit}\n" for commit in sorted(commits))
+    argv = (*argv, f"--format={'%x00'.join(fields)}", "--")
+    done = subprocess.run(argv, input=asked.encode(), capture_output=True, check=False)
+    values = done.stdout.decode("utf-8", "replace").split("\0")[:-1]
+    rows = [values[at : at + len(fields)] for at in range(0, len(values), len(fields))]
+    return {key: told for key, *told in reversed(rows)}
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
