@@ -312,6 +312,11 @@ def test_texts_of_others_are_text_cut_and_visible():
 def test_figures_that_are_kept_are_the_same():
     figures = run_figures(failed())
     assert unpacked(packed(figures)) == figures
+    spent = {"judge-general-ap": 0.2, "second-look-general": 0.1, "judge-general-x": 1.0, "else": 2.0}
+    rubrics = tuple(replace(failed().rubrics[0], id=name, criteria=()) for name in ("general", "general-x"))
+    of_review = replace(failed(), rubrics=rubrics, cost=Cost(by_node=spent))  # whose budget was reached, say
+    assert run_figures(of_review).usd_by_rubric == {"general": pytest.approx(0.3), "general-x": 1.0, "": 2.0}
+    assert run_figures(replace(of_review, workflow="fix")).usd_by_rubric == {"": pytest.approx(3.3)}
     assert packed(run_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
     assert [unpacked(text) for text in ("", "[", "[1]")] == [None, None, None]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from msgspec import UNSET, DecodeError, Struct, json
 
 from vibe_gate.domain.bundles import STORE
@@ -12,9 +15,9 @@ from vibe_gate.domain.verdict import RubricResult
 from vibe_gate.report import queries
 
 OTHER = ""
-"""In `usd_by_rubric`: agents, and judges whose answers did not count."""
+"""In `usd_by_rubric`: a workflow's agents, and its judges that gave no answer."""
 
-FORM = 2
+FORM = 3
 """Of the extract: another number for another meaning, so that what is kept of the old one is made anew."""
 
 
@@ -114,11 +117,18 @@ def _turns(rubric: RubricResult) -> set[str]:
 def _usd_by_rubric(summary: Summary) -> dict[str, float]:
     asked = {turn.split("/")[1]: rubric.id for rubric in summary.rubrics for turn in _turns(rubric)
              if turn.startswith("nodes/")}  # fmt: skip
+    names = [rubric.id for rubric in summary.rubrics] if summary.workflow == "review" else []
     total: dict[str, float] = {}
     for node, usd in summary.cost.by_node.items():
-        name = asked.get(node, OTHER)
+        name = asked.get(node) or _rubric_of(node, names)
         total[name] = total.get(name, 0.0) + usd
     return total
+
+
+def _rubric_of(node: str, rubrics: Iterable[str]) -> str:
+    """The rubric of a review's judge that gave no answer, by its node's name (a budget was reached, say)."""
+    own = [one for one in rubrics if re.fullmatch(rf"(judge|second-look)-{re.escape(one)}(-[a-z]+)?", node)]
+    return max(own, key=len, default=OTHER)
 
 
 def _reused(rubric: RubricResult) -> set[str]:

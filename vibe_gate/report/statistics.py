@@ -254,7 +254,7 @@ def _cost(total: Statistics) -> str:
 
 
 def _by_rubric(total: Statistics) -> list[tuple[str, float]]:
-    return [(name or "(agents, lost answers)", usd) for name, usd in _greatest(total.usd_by_rubric)]
+    return [(name or "(agents, unanswered judges)", usd) for name, usd in _greatest(total.usd_by_rubric)]
 
 
 def _figures(numbers: Iterable[tuple[str, float]], form: str) -> list[tuple[str, str, float]]:
