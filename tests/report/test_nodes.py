@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from urllib.parse import unquote
 
 import pytest
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from summaries import criterion, rubric, summary
 from written_runs import ATTACK
 
+from vibe_gate.domain.context import repeated
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.answers import answered
@@ -66,6 +68,17 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     assert plan.get("class") == "critical"
     line = shown.get_element_by_id("n=plan")
     assert texts(line, "td")[1:6] == ["pass", "fixer", "turn-001", "$0.0125", "42.0 s"]
+
+
+def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
+    outcomes = ["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11
+    nodes = [Node(id=f"a{repeated(at)}", kind="judge", outcome=outcome) for at, outcome in enumerate(outcomes)]
+    edges = tuple(("checks", node.id) for node in nodes)
+    shown = html.fromstring(page_of(View(None, graph=Graph("run", (Node(id="checks", kind="checks"), *nodes), edges))))
+    _, fold = shown.xpath("//section[@id='run']/div/svg/svg")
+    assert " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
+    rows = Counter(top for _, top, *_ in boxes(shown.xpath("//details[@class='fold-of']//svg")[0]))
+    assert max(rows.values()) == 5, "so many can be read at usual width"
 
 
 def test_three_nodes_stand_one_below_the_other_without_folds() -> None:

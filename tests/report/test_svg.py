@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -10,7 +11,7 @@ from written_runs import ATTACK
 
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
-from vibe_gate.report.svg import Bar, Lane, Part, Range, Series, Span
+from vibe_gate.report.svg import Bar, Dot, Lane, Part, Range, Series, Span
 
 SERIES = (Series("pass", "pass"), Series("fail", "fail"))
 DAYS = (
@@ -47,6 +48,24 @@ def test_rows_lines_and_ranges_have_names_and_figures() -> None:
     (reach,) = (line for line in parsed(svg.ranges([Range("a", Interval(0.5, 0.25, 0.75), "")])).iter("line")
                 if line.get("class") == "reach")  # fmt: skip
     assert float(reach.get("x2")) - float(reach.get("x1")) == (svg.WIDTH - svg.NAME - svg.FIGURE) / 2
+
+
+def test_what_stands_in_one_column_has_one_middle() -> None:
+    (dot,), (box,) = (parsed(of(DAYS[:1], SERIES[:1], str)).xpath(f"//*[local-name() = '{name}']")
+                      for of, name in ((svg.lines, "circle"), (svg.columns, "rect")) )  # fmt: skip
+    (day,) = (text for text in parsed(svg.lines(DAYS[:1], SERIES[:1], str)).iter("text") if text.text == "10-01")
+    assert float(dot.get("cx")) == float(day.get("x"))
+    assert float(box.get("x")) + float(box.get("width")) / 2 == pytest.approx(float(day.get("x")))
+
+
+def test_names_of_dots_do_not_touch() -> None:
+    models = {"claude-haiku-4-5": 0.0057, "claude-sonnet-5": 0.0115, "claude-haiku-4-5 (cached)": 0.0058}
+    drawn = parsed(svg.dots([Dot(name, usd, Interval(1.0, 0.3, 1.0), "") for name, usd in models.items()]))
+    names = [text for text in drawn.iter("text") if text.text in models]
+    ends = [(float(each.get("x")), -1 if each.get("class") == "end" else 1) for each in names]
+    reach = [sorted((x, x + side * 6.5 * len(each.text))) for each, (x, side) in zip(names, ends, strict=True)]
+    for (one, (left, right)), (other, (start, end)) in itertools.combinations(zip(names, reach, strict=True), 2):
+        assert one.get("y") != other.get("y") or right < start or end < left
 
 
 @pytest.mark.parametrize(("most", "last"), [(0, 0), (0.0003, 0.0003), (1, 1), (7, 8), (999, 1000), (math.inf, 0)])

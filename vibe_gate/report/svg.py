@@ -22,11 +22,14 @@ WIDTH, HEIGHT = 640, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 22
 """Room around the plot, for ticks."""
 
+MIDDLE = 0.41
+"""Of a column, in shares of the way to the next one."""
+
 ROW, NAME, FIGURE = 24, 210, 92
 """Of a picture of rows: its height; the columns of the names and of the figures."""
 
-LINE = 13
-"""From one name to the next."""
+LINE, CHAR = 13, 7
+"""From one name to the next below it; what a character of a name is wide, at most as a rule."""
 
 LEAST = 2
 """As long is a bar or a span at least: the line around it takes some."""
@@ -115,7 +118,7 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
     step = (WIDTH - LEFT - RIGHT) / max(len(bars), 1)
     high = HEIGHT - TOP - BOTTOM
     for at, bar in enumerate(bars):
-        x, width = LEFT + at * step, max(step * 0.82, 1)
+        x, width = LEFT + at * step, max(step * 2 * MIDDLE, 1)
         ends = accumulate(map(_value, bar.parts), initial=0.0)
         for start, part, one in zip(ends, bar.parts, series, strict=False):
             if part and part.value > 0:
@@ -132,7 +135,7 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
     for number, one in enumerate(series):
         parts = ((at, bar, bar.parts[number]) for at, bar in enumerate(bars) if len(bar.parts) > number)
         there = [(at, bar, part) for at, bar, part in parts if part]
-        places = [(LEFT + (at + 0.5) * step, TOP + high - part.value / most * high) for at, _, part in there]
+        places = [(LEFT + (at + MIDDLE) * step, TOP + high - part.value / most * high) for at, _, part in there]
         points = " ".join(f"{n(x)},{n(y)}" for x, y in places)
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
@@ -195,7 +198,7 @@ def ranges(found: Sequence[Range]) -> Html:
 def dots(found: Sequence[Dot]) -> Html:
     """Shares from 0 to 1 with their intervals, each above its cost, with its name beside it."""
     marks, base, high, room = ticks(max(one.usd for one in found)), HEIGHT - BOTTOM, HEIGHT - TOP - BOTTOM, WIDTH - LEFT
-    drawn, names = list[Html](), list[tuple[float, float]]()
+    drawn, names = list[Html](), list[tuple[float, float, float]]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = base - share * high
         drawn.append(tag("line", x1=LEFT, x2=WIDTH, y1=n(y), y2=n(y), class_="grid"))
@@ -206,21 +209,23 @@ def dots(found: Sequence[Dot]) -> Html:
     for one in found:
         x, y = LEFT + one.usd * across, base - one.interval.value * high
         low, top = base - one.interval.low * high, base - one.interval.high * high
-        at = _free(names, x, y + 4)
-        names.append((x, at))
-        to_left = x > LEFT + room * 0.7
-        name = tag("text", cut(one.name, NAME_CHARS), x=n(x - 9 if to_left else x + 9), y=n(at),
-                   class_="end" if to_left else None)  # fmt: skip
+        shown = cut(one.name, NAME_CHARS)
+        long = CHAR * len(shown)
+        to_left = x + 9 + long > WIDTH
+        start = x - 9 - long if to_left else x + 9
+        at = _free(names, start, start + long, y + 4)
+        names.append((start, start + long, at))
+        name = tag("text", shown, x=n(x - 9 if to_left else x + 9), y=n(at), class_="end" if to_left else None)
         reach = tag("line", x1=n(x), x2=n(x), y1=n(low), y2=n(top), class_="reach")
         dot = tag("circle", cx=n(x), cy=n(y), r=4.5, class_="s0")
         drawn.append(titled(joined([reach, dot, name]), f"{one.name}: {one.shown}", one.link))
     return _svg(HEIGHT, drawn)
 
 
-def _free(taken: Sequence[tuple[float, float]], x: float, y: float) -> float:
-    """The nearest line for a name at x, upwards from the bottom half and downwards from the top half."""
+def _free(taken: Sequence[tuple[float, float, float]], start: float, end: float, y: float) -> float:
+    """The nearest line for a name from start to end, upwards from the bottom half and downwards from the top half."""
     step = -LINE if y > HEIGHT / 2 else LINE
-    while any(abs(x - other) < NAME and abs(y - line) < LINE for other, line in taken):
+    while any(start < right and left < end and abs(y - line) < LINE for left, right, line in taken):
         y += step
     return y
 
@@ -284,7 +289,7 @@ def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = 
         drawn.append(tag("text", tick(mark), x=LEFT - 6, y=n(y + 3.5), class_="tick end"))
     every = max(1, -(-len(bars) * 62 // (WIDTH - LEFT - RIGHT)))
     for at in range(0, len(bars), every):
-        x = LEFT + (at + 0.41) * step
+        x = LEFT + (at + MIDDLE) * step
         drawn.append(tag("text", cut(bars[at].name, TICK_CHARS), x=n(x), y=HEIGHT - 6, class_="tick middle"))
     return joined(drawn)
 

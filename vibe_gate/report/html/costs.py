@@ -144,7 +144,7 @@ def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     begun, ended = span(view.times.values())
     fine = max((ended - begun) // FINEST, 1)
     worked = [_worked(stage, fine) for stage in known.values() if stage.time and stage.node.kind != "gate"]
-    worked = sorted((one for one in worked if one.spans), key=lambda one: (one.spans[0], one.stage.node.id))
+    worked = sorted((one for one in worked if one.spans), key=lambda one: (one.spans[0][0], one.stage.node.id))
     if not worked:
         return
     waited = set(critical_path(view.graph, view.times))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
+from textwrap import wrap
 
 from msgspec import Struct
 
@@ -30,8 +31,8 @@ PAPER = 1_600
 NAME_CHARS, LINE_CHARS = 25, 31
 """Characters of a box's first line, and of the others."""
 
-IN_A_ROW = 6
-"""Boxes side by side that no edge joins."""
+IN_A_ROW = 5
+"""Boxes side by side that no edge joins; so many can be read in a page of usual width."""
 
 FEW_FOLDS = 3
 """Folds below a picture that stand there one by one."""
@@ -293,9 +294,11 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     outcome, how = _came_to(fold, own)
     took = [stage.time for stage in own if stage.time]
     time = (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
-    size = _fold_size(fold, known)
-    told = (_dotted(*((how, size) if fold.kind == "stage" else (size, how))),
-            _dotted(counted(turns, "turn") if turns else "", usd, seconds(time)))  # fmt: skip
+    size, figures = _fold_size(fold, known), _dotted(counted(turns, "turn") if turns else "", usd, seconds(time))
+    if fold.kind == "alike":
+        told = (size, *wrap(how, LINE_CHARS), figures)
+    else:
+        told = (_dotted(*((how, size) if fold.kind == "stage" else (size, how))), figures)
     found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
     links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
     title = _dotted(fold.node if fold.kind == "stage" else f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
