@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,6 +160,20 @@ def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, rep
     assert damaged.run_id in index and f'href="runs/{whole.run_id}.html"' in index
     assert f"runs/{damaged.run_id}.html" not in index
     assert ">foreign<" in index and ">running<" in index
+
+
+def test_runs_of_one_id_have_each_a_page_of_its_own(runs, report, repo, tmp_path):
+    failed, other = runs[1].directory, repo / ".vibe-artifacts" / ("f" * 40) / runs[1].run_id
+    shutil.copytree(failed, other)  # as an import would bring it
+    summary = (other / "summary.json").read_text().replace(f'"key":"{KEY}"', f'"key":"{"f" * 40}"')
+    (other / "summary.json").write_text(summary)
+    assert report("-o", str(tmp_path / "site")).code == 0
+    page = html.fromstring((tmp_path / "site/index.html").read_bytes())
+    links = [link.get("href") for link in page.xpath(f"//table[@id='list']//a[text()='{failed.name}']")]
+    heads = [html.fromstring((tmp_path / "site" / link).read_bytes()).xpath("string(//header)") for link in links]
+    assert ["f" * 12 in head for head in heads] == [True, False]
+    assert [KEY[:12] in head for head in heads] == [False, True]
+    assert f'href="runs/{runs[0].run_id}.html"' in (tmp_path / "site/index.html").read_text()
 
 
 def test_a_run_with_endless_figures_takes_nobodys_site_or_statistics(runs, report, repo, environ, tmp_path):

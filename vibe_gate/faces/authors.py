@@ -56,7 +56,8 @@ def round_before(
     if told is None:
         return None
     page = f"{told.after}.html"
-    return EarlierRound(told, page if beside is not None and (beside / page).is_file() else "")
+    is_it = sum(entry.run_id == told.after for entry in entries) == 1  # a page is named by the id of its run
+    return EarlierRound(told, page if is_it and beside is not None and (beside / page).is_file() else "")
 
 
 class LineAuthors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -257,19 +257,20 @@ class Bundles:
             raise unreadable(error) from error
         return folder.path / name
 
-    def pages(self, path: Path | None = None) -> PagesFolder:
+    def pages(self, path: Path | None = None, known: Iterable[RunEntry] = ()) -> PagesFolder:
         """A folder for the pages of many runs, made if it is missing; None: beside the runs, `reports/all`.
 
-        UsageError: it has files of others. StorageError.
+        `known`: all runs, of which several may have one id. UsageError: it has files of others. StorageError.
         """
         from vibe_gate.store.pages import PagesFolder, unwritable
 
         try:
             if path is not None:
                 path.mkdir(exist_ok=True)
-                return PagesFolder(Folder.at(path), self.root)
+                return PagesFolder(Folder.at(path), self.root, known)
             store = store_folder(self.root, lambda: self.provenance.tracked)
-            return PagesFolder(store.folder(names.REPORTS, create=True).folder(ALL, create=True), self.root)
+            reports = store.folder(names.REPORTS, create=True)
+            return PagesFolder(reports.folder(ALL, create=True), self.root, known)
         except OSError as error:
             raise unwritable(path or self.root / STORE, error) from error
 

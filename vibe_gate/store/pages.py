@@ -7,6 +7,8 @@ not followed.
 from __future__ import annotations
 
 import os
+from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +17,25 @@ from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store.folder import TEMPORARY, Folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vibe_gate.domain.bundles import RunEntry
 
 INDEX, RUNS, MARK = "index.html", "runs", ".vibe-gate-site"
+
+_DIGITS = 16
+"""Hex digits of a run's place: whoever makes a bundle chooses its key, and of few digits finds one that agrees."""
 
 
 class PagesFolder:
     """The folder, open. Methods raise StorageError if it cannot be read or written."""
 
-    def __init__(self, folder: Folder, root: Path) -> None:
-        """UsageError: there are files of others. `root`: the working tree with the store."""
+    def __init__(self, folder: Folder, root: Path, known: Iterable[RunEntry] = ()) -> None:
+        """UsageError: there are files of others. `root`: the working tree with the store; `known`: all runs, of which
+        several may have one id: what is imported may have any."""
         self._folder = folder
         self._root = root
+        self._times = Counter(entry.run_id for entry in known)
         try:
             if not folder.has(MARK):
                 if any(not entry.name.startswith(TEMPORARY) for entry in folder.entries()):
@@ -55,12 +64,12 @@ class PagesFolder:
 
     def page_of(self, entry: RunEntry) -> str:
         """The address of the run's page from the index; "" if there is none."""
-        name = _name(entry)
+        name = self._name(entry)
         return f"{RUNS}/{name}" if name in self._pages else ""
 
     def is_current(self, entry: RunEntry) -> bool:
         """Whether the run has a page, and nothing was added to the run since."""
-        written = self._pages.get(_name(entry))
+        written = self._pages.get(self._name(entry))
         try:
             return written is not None and written >= os.lstat(self._root / entry.bundle).st_mtime_ns
         except OSError:
@@ -68,8 +77,9 @@ class PagesFolder:
 
     def put_page(self, entry: RunEntry, text: str) -> None:
         """Write the run's page, whole or not at all."""
-        self._put(self._runs, _name(entry), text)
-        self._pages[_name(entry)] = self._runs.status(_name(entry)).st_mtime_ns
+        name = self._name(entry)
+        self._put(self._runs, name, text)
+        self._pages[name] = self._runs.status(name).st_mtime_ns
 
     def put(self, name: str, text: str) -> None:
         """Write a page of that name below `runs`, whole or not at all."""
@@ -78,6 +88,10 @@ class PagesFolder:
     def put_index(self, text: str) -> None:
         """Write the index, whole or not at all."""
         self._put(self._folder, INDEX, text)
+
+    def _name(self, entry: RunEntry) -> str:
+        its_own = f"-{sha256(entry.place.encode()).hexdigest()[:_DIGITS]}" if self._times[entry.run_id] > 1 else ""
+        return f"{entry.run_id}{its_own}.html"
 
     def _put(self, folder: Folder, name: str, text: str) -> None:
         try:
@@ -90,7 +104,3 @@ class PagesFolder:
 def unwritable(folder: Path, error: OSError) -> StorageError:
     """Nothing can be written there."""
     return StorageError(f"{paths.quote(str(folder))} cannot be read or written: {error.strerror}.")
-
-
-def _name(entry: RunEntry) -> str:
-    return f"{entry.run_id}.html"

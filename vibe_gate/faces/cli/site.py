@@ -55,9 +55,9 @@ def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Pa
         entries = stored.bundles.find(**wanted)
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
-        folder = _folder(args, environ, stored)
-        is_new = not folder.index.exists()
         known = entries if not wanted else stored.bundles.runs()
+        folder = _folder(args, environ, stored, known)
+        is_new = not folder.index.exists()
         _put_pages(stored, entries, known, folder, args)
         folder.put_index(index_page(_site(args, environ, stored, entries, folder)))
         return folder.index, is_new
@@ -71,17 +71,19 @@ def _fetch(stored: TeamRuns, entries: Sequence[RunEntry]) -> None:
         complain(f"vibe-gate: {safe(str(error))}")
 
 
-def _folder(args: argparse.Namespace, environ: Mapping[str, str], stored: StoredRuns) -> PagesFolder:
+def _folder(
+    args: argparse.Namespace, environ: Mapping[str, str], stored: StoredRuns, known: Sequence[RunEntry]
+) -> PagesFolder:
     """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
     if args.output is None:
-        return (StoredRuns(environ) if isinstance(stored, TeamRuns) else stored).bundles.pages()
+        return (StoredRuns(environ) if isinstance(stored, TeamRuns) else stored).bundles.pages(None, known)
     target, shown = Path(args.output), paths.quote(args.output)
     if target.exists() and not target.is_dir():
         raise UsageError(f"--output {shown}: is a file; --all writes a folder.")
     if not target.parent.is_dir():
         parent = paths.quote(str(target.parent))
         raise UsageError(f"--output {shown}: folder {parent} does not exist; create it first.")
-    return stored.bundles.pages(target)
+    return stored.bundles.pages(target, known)
 
 
 def _put_pages(

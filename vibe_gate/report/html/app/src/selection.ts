@@ -3,7 +3,7 @@
 // &test=ID&result=WORD&reused=1&run=ID&from=DAY&to=DAY&q=TEXT&sort=-usd
 
 /** As `report/site/runs.py` writes it; names of any kind are numbers of lists beside, -1 if there is none.
- * `page`: 1 for `runs/ID.html`, 0 without one, else its name beside the index. `tested`: of a run of a test. */
+ * `page`: 1 for `runs/ID.html`, 0 without one, else its address. `tested`: of a run of a test. */
 export type Run = readonly [
   id: string,
   outcome: string,

@@ -13,7 +13,7 @@ const KEY = 12;
 /** Columns whose greatest value is asked for first. */
 const GREATEST: readonly Column[] = ["time", "lines", "found", "usd", "seconds"];
 const IS_RUN_ID = /^\d{8}T\d{9}Z-[0-9a-f]{8}$/;
-const IS_PAGE = /^\d{8}T\d{9}Z-[0-9a-f]{8}-[0-9a-f]{4}\.html$/;
+const IS_PAGE = /^runs\/\d{8}T\d{9}Z-[0-9a-f]{8}-[0-9a-f]{4,16}\.html$/;
 /** Filters that have no field of their own are shown as buttons that remove them. */
 const CHIPS: Partial<Record<Filter, string>> = { said: "said", test: "test", reused: "answers used again", run: "run" };
 
