@@ -53,7 +53,7 @@ def test_a_stage_that_runs_has_one_line_with_its_time_tokens_and_cost(columns):
     running.show("fix", "agent \x1b[31mfixer" + "x" * 200)
     running.meter("fix", 900, 0.0125)
     running.meter("fix", 12_000, 0.1)
-    running.show("look", "turn 1")
+    running.show("look", "1 answer")
     running.show("look", "pass")  # and is gone
     Console(file=out, width=columns).print(Group(running))  # as rich.live does
     (line,) = out.getvalue().splitlines()

@@ -89,6 +89,19 @@ def test_a_run_id_that_is_no_date_has_no_age():
     assert list(filter(None, row)) == ["?", "corrupt", run.run_id]
 
 
+@pytest.mark.parametrize(
+    ("width", "heads"),
+    [(75, "ago by change found"), (60, "ago by found"), (46, "ago by"), (40, "ago"), (10, "ago")],
+)
+def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
+    facts = {"outcome": "inconclusive", "author": "human", "files": 120, "added": 1_234}
+    runs = [RunEntry(f"20260101T120000{at}00Z-00000001", "tree-k", **facts) for at in (1, 2)]
+    rows = listing.table(runs, datetime(2026, 3, 1, tzinfo=UTC), {}, is_screen=True)
+    first, run, _ = listing.narrowed(rows, width)
+    assert " ".join(one.strip() for one in first if one.strip() not in ("outcome", "run", "title")) == heads
+    assert run[-2:] == ["20260101T120000100", "(uncommitted)"]
+
+
 def test_every_outcome_state_and_answer_has_one_colour():
     answers = {*get_args(Outcome), *get_args(LookOutcome)}
     assert {*OUTCOMES, *STATES, *answers, *map(str.lower, NODE_STATUSES)} <= STYLES.keys()

@@ -15,6 +15,8 @@ from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
 
+from vibe_gate.run.turn import at_work
+
 FORMS = """\
 schema = 1
 id = "forms"
@@ -44,6 +46,10 @@ def repo(tmp_path: Path, environ: dict[str, str]) -> WorkingRepo:
     made.git("add", ".vibe-gate")
     made.git("commit", "-qm", "Forms")
     return made
+
+
+def test_a_running_agent_tells_how_often_its_model_has_answered_and_not_that_this_is_a_turn():
+    assert [at_work(0, "Read"), at_work(1, ""), at_work(2, "Edit")] == ["begun · Read", "1 answer", "2 answers · Edit"]
 
 
 @pytest.mark.slow

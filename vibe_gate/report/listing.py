@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from vibe_gate.domain.bundles import RunEntry
@@ -26,6 +26,19 @@ def table(entries: Iterable[RunEntry], now: datetime, titles: Mapping[str, str],
     rows = [[*_HEADS], *rows] if is_screen else rows
     widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[cell.ljust(most) for cell, most in zip(row, widest, strict=True)] for row in rows]
+
+
+def narrowed(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The table without the columns that leave no room for the run's id, which other commands take; with its title.
+
+    `rows` begin with their heads. The size of the change goes first, then findings, then the author.
+    """
+    columns = [*_HEADS]
+    for spare in ("change", "found", "by"):
+        up_to_run = columns[: columns.index("run") + 1]
+        if sum(len(rows[0][_HEADS.index(name)]) + 2 for name in up_to_run) - 2 > width:
+            columns.remove(spare)
+    return [[row[_HEADS.index(name)] for name in columns] for row in rows]
 
 
 MEANINGS = {

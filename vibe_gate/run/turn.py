@@ -122,7 +122,7 @@ class AgentTurns:
             if event.kind == "notification" and not answers:
                 self._progress(turn.node, event.text)
             elif self._tick is not None:
-                self._tick(turn.node, f"turn {answers}" + (f" · {event.tool}" if event.tool else ""))
+                self._tick(turn.node, at_work(answers, event.tool))
             for watcher in asked.watchers:
                 said = watcher(event)
                 if inspect.isawaitable(said):
@@ -206,6 +206,11 @@ class AgentTurns:
             bundle=run.record.directory / end.folder if end.folder else None,
             error=end.error,
         )
+
+
+def at_work(answers: int, tool: str) -> str:
+    """What the line of a running agent says: how often its model has answered in this turn, and the tool in use."""
+    return " · ".join(filter(None, (counted(answers, "answer") if answers else "begun", tool)))
 
 
 def prompt_digest(asked: StageRequest, redact: Callable[[str], str]) -> str:

@@ -40,7 +40,7 @@ from vibe_gate.faces.cli.team import push, runs_of
 from vibe_gate.git import Repository
 from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
-from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, table
+from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
 from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
@@ -75,14 +75,15 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ
     from vibe_gate.faces.cli.screen import coloured
 
     width = shutil.get_terminal_size().columns
-    lines = [Text("  ".join(rows[0]), "bold")]
-    for age, outcome, *rest in rows[1:]:
+    heads, *told = narrowed(rows, width)
+    lines = [Text("  ".join(heads), "bold")]
+    for age, outcome, *rest in told:
         word = outcome.rstrip()
         after = "  ".join((outcome[len(word) :], *rest))
         lines.append(Text.assemble(f"{age}  ", (word, STYLES.get(word, "")), after))
     for line in lines:
         line.rstrip()
-        line.truncate(width)
+        line.truncate(width, overflow="ellipsis")
     lines += [Text(), *(Text(line, "dim") for line in legend(runs, width))]
     emit(coloured(Text("\n").join(lines), width, environ) + "\n")
 
