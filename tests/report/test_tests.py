@@ -32,7 +32,7 @@ def attempt(test: str, model: str, result: str, number: int, usd: float | None =
         tested = TestedRun(test=test, model=model, attempt=first, result=result, repetition=number, judges=at > 0,
                            usd=usd)  # fmt: skip
         entry = RunEntry(run_id, KEY, outcome=outcome, author="fixer", workflow="fixer", duration_ms=1_500)
-        made.append(SiteRun(entry, RunFigures(), page=f"{run_id}-ab12.html", tested=tested))
+        made.append(SiteRun(entry, RunFigures(), page=f"runs/{run_id}-ab12.html", tested=tested))
     return made
 
 
@@ -103,7 +103,7 @@ def test_an_attempt_costs_what_its_agents_did_and_leads_to_the_judge_that_failed
     page = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, 0.5, "pass", "fail"))))
     (mark,) = page.xpath("//a[starts-with(@class, 'attempt')]")
     assert mark.get("title") == "failed, $0.5000, 4.5 s"
-    assert mark.get("href").startswith("20261127T120001002Z")
+    assert mark.get("href").startswith("runs/20261127T120001002Z")
     assert figure(page, "cost-and-rate")[1][-2:] == ["0.5000", "0.5000"]
     unpriced = html.fromstring(index_page(session(attempt(FIX, SONNET, "failed", 1, None))))
     assert (figure(unpriced, "cost-and-rate"), grid(unpriced)[1][-1]) == ([], "")

@@ -54,6 +54,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, site in made.items():
         (folder / f"{name}.html").write_text(index_page(site), "utf-8")
     for run in made["small"].runs:
+        (folder / "runs").mkdir(exist_ok=True)
         (folder / run.page).write_text(f"the page of {run.entry.run_id}", "utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
