@@ -24,7 +24,7 @@ from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify import Verification
 from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
 from vibe_gate.report.site import Site, SiteRun, index_page
-from vibe_gate.report.site.runs import spans
+from vibe_gate.report.site.runs import document, spans
 from vibe_gate.report.statistics import statistics
 
 FIRST = datetime(2026, 10, 5, 12, tzinfo=UTC)
@@ -319,6 +319,22 @@ def test_figures_that_are_kept_are_the_same():
     assert run_figures(replace(of_review, workflow="fix")).usd_by_rubric == {"": pytest.approx(3.3)}
     assert packed(run_figures(summary(cost=Cost(by_model={"\ud800": 1.0})))) == ""
     assert [unpacked(text) for text in ("", "[", "[1]")] == [None, None, None]
+
+
+def test_names_that_are_shown_alike_are_one_name_of_the_filters():
+    long = "m" * 200
+    dear = summary(cost=Cost(usd=3.0, basis="known", by_model={f"{long}a": 1.0, f"{long}b": 2.0}))
+    other = summary(cost=Cost(usd=1.0, basis="known", by_model={f"{long}c": 1.0}))
+    told = document(site_of((entry(0, paths=(f"{long}a", f"{long}b")), dear), (entry(1, paths=(f"{long}c",)), other)))
+    assert len(told["models"]) == len(told["paths"]) == 1
+    assert [(run[13], run[19]) for run in told["runs"]] == [([(0, 1.0)], [0]), ([(0, 3.0)], [0])]
+
+
+def test_a_run_of_a_made_up_year_leaves_the_spans_as_they_are():
+    runs = [SiteRun(entry(number)) for number in (9, 0)]
+    old = SiteRun(replace(entry(0), run_id="00010101T000000000Z-00000000"))
+    total = statistics([run.entry for run in runs], {}, lambda run: None)
+    assert Site((*runs, old), total).spans == Site(tuple(runs), total).spans
 
 
 @pytest.mark.parametrize(

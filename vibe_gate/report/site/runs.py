@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -128,8 +128,11 @@ class Site(Struct, frozen=True, dict=True):
 
     @cached_property
     def spans(self) -> tuple[DaySpan, ...]:
-        """The spans of time from the first run to the last; of many the newest."""
-        days = self.days
+        """The spans of time from the first run to the last; of many the newest.
+
+        A run that is older than any span could be (its id may name any year) does not choose how long they are.
+        """
+        days = [day for day in self.days if (self.days[-1] - day).days < MOST_SPANS * 31]
         return tuple(spans(days[0], days[-1])[-MOST_SPANS:]) if days else ()
 
     @property
@@ -196,12 +199,16 @@ def spans(first: date, last: date) -> list[DaySpan]:
 
 def document(site: Site) -> dict[str, Any]:
     """What the script reads of the runs, as `html/app/src/selection.ts` describes. Names stand once, numbers for them
-    in the runs."""
+    in the runs; those that are shown alike are one, so that a filter has the runs of both."""
     kinds = ("agents", "models", "criteria", "workflows", "people", "paths", "tests")
     names: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
+    shown = cache(lambda kind, name: name if kind == "tests" else cut(name))
 
     def number(kind: str, name: str) -> int:
-        return names[kind].setdefault(name, len(names[kind]))
+        return names[kind].setdefault(shown(kind, name), len(names[kind]))
+
+    def numbers(kind: str, each: Iterable[str]) -> list[int]:
+        return list(dict.fromkeys(number(kind, name) for name in each))
 
     rows = []
     for run in site.runs:
@@ -211,6 +218,10 @@ def document(site: Site) -> dict[str, Any]:
             for source in finding.sources:
                 word = feedback.WORDS.index(site.words[source, finding.fingerprint])
                 found[number("criteria", source), word] = None
+        paid: dict[int, float] = {}
+        for name, usd in figures.usd_by_model.items():
+            at = number("models", name)
+            paid[at] = paid.get(at, 0.0) + usd
         tested: list[object] = []
         if one := run.tested:
             named = number("tests", site.names[one.test]), RESULTS.index(one.result), number("models", one.model)
@@ -219,16 +230,17 @@ def document(site: Site) -> dict[str, Any]:
             (
                 entry.run_id, listing.outcome(entry), cut(entry.author), cut(run.shown_title), entry.key, _page(run),
                 entry.files, entry.added, entry.deleted, entry.findings, round(entry.cost_usd, 6), entry.duration_ms,
-                [number("agents", name) for name in figures.agents],
-                [(number("models", name), round(usd, 6)) for name, usd in figures.usd_by_model.items()],
+                numbers("agents", figures.agents),
+                [(at, round(usd, 6)) for at, usd in paid.items()],
                 list(found), figures.hits, figures.misses,
                 number("workflows", entry.workflow) if entry.workflow else -1,
                 number("people", run.person) if run.person else -1,
-                [number("paths", path) for path in entry.paths[:MOST_PATHS]], *tested,
+                numbers("paths", entry.paths[:MOST_PATHS]), *tested,
             )
         )  # fmt: skip
-    return {kind: [name if kind == "tests" else cut(name) for name in known]
-            for kind, known in names.items()} | {"words": feedback.WORDS, "results": RESULTS, "runs": rows}  # fmt: skip
+    return {kind: [*known] for kind, known in names.items()} | {
+        "words": feedback.WORDS, "results": RESULTS, "runs": rows,
+    }  # fmt: skip
 
 
 def _page(run: SiteRun) -> int | str:
