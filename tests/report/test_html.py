@@ -21,12 +21,12 @@ from msgspec.structs import replace
 from recorded import begun
 from summaries import changed, criterion, finding, rubric, summary, unseen
 
-from vibe_gate.domain.summary import ChangedFile
+from vibe_gate.domain.summary import ChangedFile, Cost
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import queries
 from vibe_gate.report.html import page, verdict_page
 from vibe_gate.report.html.document import body
-from vibe_gate.report.html.view import EarlierRound, View, chains
+from vibe_gate.report.html.view import MAX_ROWS, EarlierRound, View, chains
 from vibe_gate.report.round import RoundCounts, RoundTold
 from vibe_gate.store import read_bundle
 
@@ -125,6 +125,26 @@ def test_the_verdict_has_the_change_and_the_votes_at_a_glance() -> None:
     (line,) = shown.xpath("//table[@class='votes-of']/tbody/tr")
     assert line.xpath(".//a/@href") == [f"#c=quality/errors-not-swallowed{end}" for end in ("", "/1", "/2")]
     assert line.xpath(".//a[@class='badge fail']/text()") == ["fail", "fail"]
+
+
+def test_a_page_of_very_many_findings_criteria_and_models_shows_the_gravest_and_counts_the_others() -> None:
+    many, size = range(MAX_ROWS + 2), MAX_ROWS
+    found = [finding(f"m{at}", level="notice", line=at + 1) for at in many]
+    shown = html.fromstring(verdict_page(summary(findings=(*found, finding("last")))))
+    told = shown.xpath("//article//p[@class='said']/text()")
+    assert (len(told), told[0], told[-1]) == (size, "last", f"m{size - 2}")
+    assert shown.xpath("//section[@id='verdict']/p[starts-with(., 'And 3 more, no graver')]")
+    assert len(json.loads(shown.xpath("//script[@id='data']")[0].text)["findings"]) == size
+    criteria = [criterion(f"c{at}", "fail" if at > size else "pass") for at in many]
+    usd = {f"n{at}": 0.01 for at in many}
+    cost = Cost(usd=10.0, basis="known", by_model=usd, by_node=usd)
+    shown = html.fromstring(verdict_page(summary(rubrics=(rubric(*criteria),), cost=cost)))
+    names = shown.xpath("//table[@class='criteria']//code/text()")
+    assert (len(names), names[0], names[-1]) == (size, f"c{size + 1}", f"c{size - 2}")
+    assert len(shown.xpath("//section[@id='cost']//tr[td]")) == 4 * size + 2, "two tables, two of pictures"
+    assert shown.xpath("//section[@id='cost']//tr[td[1]='2 others']")
+    assert len(shown.xpath("//section/p[starts-with(., 'And 2 more; the bundle has them.')]")) == 2
+    assert shown.xpath(f"//summary[.='{size + 2:,} stages (the first {size:,})']")
 
 
 def test_each_round_of_a_run_says_what_it_fixed_and_marks_what_is_new_among_the_findings() -> None:

@@ -145,7 +145,7 @@ def asked_votes(summary: Summary) -> list[Vote]:
 
 def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
     """True if every finding of the rubric's criterion is overridden or suppressed; notices fail nothing."""
-    own = [(one.level, waiver(one)) for one in findings if one.is_of(rubric, criterion)]
+    own = [(one.level, waiver(one)) for one in findings if one.criterion == criterion and one.is_of(rubric, criterion)]
     return any(who for _, who in own) and all(who or level == "notice" for level, who in own)
 
 
@@ -250,7 +250,13 @@ def preventing(look: SecondLook) -> tuple[CheckedEvidence, ...]:
 
 def sources(finding: Finding, summary: Summary) -> list[tuple[RubricResult, CriterionResult]]:
     """The criteria that the finding comes from, or may come from, with their rubrics."""
-    pairs = [(rubric, one) for rubric in summary.rubrics for one in rubric.criteria if finding.is_of(rubric.id, one.id)]
+    name = finding.criterion  # compared first: a run can have a thousand criteria and thousands of findings
+    pairs = [
+        (rubric, one)
+        for rubric in summary.rubrics
+        for one in rubric.criteria
+        if one.id == name and finding.is_of(rubric.id, name)
+    ]
     exact = [pair for pair in pairs if any(has_evidence(vote, finding) for vote in pair[1].votes)]
     return exact or pairs
 

@@ -27,7 +27,7 @@ from vibe_gate.report import queries, replays
 from vibe_gate.report.html import document
 from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
-from vibe_gate.report.html.view import EarlierRound, View, verdict_view, view
+from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.store import RunResult
 
@@ -130,7 +130,7 @@ def _data(view: View) -> dict[str, Any]:
     return {
         "files": to_builtins(view.files),
         "turns": to_builtins(view.turns),
-        "findings": [_finding(number, summary) for number in range(len(summary.findings))] if summary else [],
+        "findings": [_finding(number, summary) for number in shown_findings(summary)] if summary else [],
         "unreviewed": [plain(each) for each in summary.unreviewed] if summary else [],
         "events": to_builtins(view.events),
         "writers": [_writer(at, view.authors) for at in range(len(view.authors.turns))],

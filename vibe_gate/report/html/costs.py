@@ -13,7 +13,7 @@ from vibe_gate.report import queries, svg
 from vibe_gate.report.folds import folded, is_drawn
 from vibe_gate.report.html.addresses import node_id, place_link, to
 from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, span, time_taken
-from vibe_gate.report.html.view import TurnView, View
+from vibe_gate.report.html.view import MAX_ROWS, TurnView, View
 from vibe_gate.report.markup import Html, joined, row, tag
 from vibe_gate.report.svg import Bar, Lane, Part, Series, Span
 from vibe_gate.report.waits import merged
@@ -112,20 +112,26 @@ def _rows(
         return
     bars = [
         Bar(one, tuple(Part(each, told(each)) for each in figures[one]), told(sum(figures[one])), links.get(one, ""))
-        for one in ranked
+        for one in ranked[:MAX_ROWS]
     ]
     used = [at for at in range(len(series)) if any(figures[one][at] for one in ranked)]
     lines = [
         row((svg.linked(bar.name, bar.link), *(told(figures[bar.name][at]) for at in used), bar.shown)) for bar in bars
     ]
+    if left := ranked[MAX_ROWS:]:
+        others = _others(left, figures, told)
+        lines.append(row((others.name, *("" for _ in used), others.shown)))
     shown = bars if len(bars) <= MOST_ROWS else bars[: MOST_ROWS - 1]
-    if len(shown) < len(bars):  # one bar would be longer than all that people compare
-        rest = sum(sum(figures[one]) for one in ranked[MOST_ROWS - 1 :])
-        shown = [*shown, Bar(f"{len(bars) - len(shown):,} others", (), told(rest))]
+    if left := ranked[len(shown) :]:  # one bar would be longer than all that people compare
+        shown = [*shown, _others(left, figures, told)]
     legend = [series[at] for at in used]
     head = "Stage" if links else "Model"
     heads = (head, *(one.name for one in legend), "all")
     yield svg.figure(name, title, svg.rows(shown, series), svg.legend(legend), heads, lines)
+
+
+def _others(names: Sequence[str], figures: Mapping[str, list[float]], told: Callable[[float], str]) -> Bar:
+    return Bar(f"{len(names):,} others", (), told(sum(sum(figures[name]) for name in names)))
 
 
 class Worked(Struct, frozen=True):

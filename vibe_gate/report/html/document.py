@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec import UNSET, UnsetType
 
@@ -16,7 +17,7 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.report.html import costs, glance, nodes, stages
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
-from vibe_gate.report.html.view import FileView, TurnView, View
+from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, shown_findings
 from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
 from vibe_gate.report.round import identity
 
@@ -91,11 +92,13 @@ def _verdict(view: View) -> Iterator[Html]:
     if summary is None:
         yield tag("p", "None is shown until the run ends.", class_="none")
         return
-    ranked = queries.worst_first(summary.findings, summary)
-    numbers = {id(finding): number for number, finding in enumerate(summary.findings)}
+    numbers = {id(summary.findings[number]): number for number in shown_findings(summary)}
+    ranked = queries.worst_first([one for one in summary.findings if id(one) in numbers], summary)
     news = glance.news(view)
     for finding in ranked:
         yield _finding(finding, numbers[id(finding)], view, summary, news.get(identity(finding), ""))
+    if more := len(summary.findings) - len(ranked):
+        yield tag("p", f"And {more:,} more, no graver than these; the bundle has them.", class_="none")
     if not ranked:
         yield tag("p", "No findings.", class_="none")
     yield from glance.files(summary)
@@ -218,9 +221,11 @@ def _rubric(rubric: RubricResult, view: View) -> Iterator[Html]:
     decided = f"{score}{rubric.coverage:.0%} of the weight decided"
     figures = "skipped" if not queries.applies(rubric) else decided if rubric.coverage else "nothing decided"
     yield tag("h3", rubric.id, " ", tag("span", rubric.outcome, class_=f"badge {rubric.outcome}"), " ", figures)
-    yield table(
-        ("Outcome", "Criterion", "Why"), (_criterion(one, rubric, view) for one in rubric.criteria), class_="criteria"
-    )
+    worst = sorted(rubric.criteria, key=lambda one: one.outcome in ("pass", "not_applicable"))
+    shown = rubric.criteria if len(worst) <= MAX_ROWS else worst[:MAX_ROWS]
+    yield table(("Outcome", "Criterion", "Why"), (_criterion(one, rubric, view) for one in shown), class_="criteria")
+    if more := len(worst) - len(shown):
+        yield tag("p", f"And {more:,} more; the bundle has them.", class_="none")
 
 
 def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> Html:
@@ -383,18 +388,21 @@ def _cost(view: View) -> Iterator[Html]:
     known = stages.stages(view)
     yield from costs.pictures(view, known)
     by_node = summary.cost.by_node
-    shown = [_stage(name, view.turns, by_node) for name in dict.fromkeys([*by_node, *(t.node for t in view.turns)])]
+    names = list(dict.fromkeys([*by_node, *(turn.node for turn in view.turns)]))
+    shown = [_stage(name, view.turns, by_node) for name in names[:MAX_ROWS]]
     by_model = summary.cost.by_model
     if shown or by_model:
         yield tag("h3", "By stage and model")
     if shown:
         stages_of = table(("Stage", "Turns", "Tokens in", "Tokens out", "US dollars"), shown, class_="costs")
         is_long = len(shown) > costs.MOST_ROWS
-        yield tag("details", tag("summary", f"{len(shown):,} stages"), stages_of) if is_long else stages_of
+        first = f" (the first {len(shown):,})" if len(shown) < len(names) else ""
+        yield tag("details", tag("summary", f"{len(names):,} stages{first}"), stages_of) if is_long else stages_of
     if by_model:
-        yield table(
-            ("Model", "US dollars"), [row((name, dollars(usd))) for name, usd in by_model.items()], class_="costs"
-        )
+        models = [row((name, dollars(usd))) for name, usd in islice(by_model.items(), MAX_ROWS)]
+        yield table(("Model", "US dollars"), models, class_="costs")
+        if more := len(by_model) - len(models):
+            yield tag("p", f"And {more:,} more; the bundle has them.", class_="none")
 
 
 def _stage(node: str, turns: Sequence[TurnView], usd: Mapping[str, float]) -> Html:

@@ -12,13 +12,13 @@ from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
-from vibe_gate.report.html.view import View
+from vibe_gate.report.html.view import View, shown_findings
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
 from vibe_gate.report.svg import Bar, Part, Series
 
-MOST_FILES, MOST_VOTES = 20, 20
-"""Files and votes of a criterion that are shown; the tabs have the others."""
+MOST_FILES, MOST_VOTES, MOST_LINKS = 20, 20, 20
+"""Files, votes of a criterion, and findings of a file that are shown; the tabs have the others."""
 
 MOST_ROUNDS, MOST_TOLD = 50, 20
 """Gates that looked again, and findings of one round, that are shown."""
@@ -117,7 +117,8 @@ def files(summary: Summary) -> Iterator[Html]:
     for index, finding in enumerate(summary.findings):
         found[finding.path].append(index)
     bars = [_bar(file, reason) for file, reason in ranked[:MOST_FILES]]
-    lines = [_file_line(file, reason, found[file.path]) for file, reason in ranked[:MOST_FILES]]
+    shown = frozenset(shown_findings(summary))
+    lines = [_file_line(file, reason, found[file.path], shown) for file, reason in ranked[:MOST_FILES]]
     more = f"The {len(ranked) - len(bars):,} others stand in Changes." if len(ranked) > len(bars) else ""
     told = joined([tag("p", more, class_="none") if more else None, svg.legend(LINES)])
     heads = ("File", "Lines", "Look at", "Findings")
@@ -138,8 +139,10 @@ def _end(path: str) -> str:
     return path if len(path) <= svg.NAME_CHARS else f"…{path[1 - svg.NAME_CHARS :]}"
 
 
-def _file_line(file: ChangedFile, reason: str, found: list[int]) -> Html:
-    parts = [part for at in found for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
+def _file_line(file: ChangedFile, reason: str, found: list[int], shown: Container[int]) -> Html:
+    few = [at for at in found if at in shown][:MOST_LINKS]
+    parts = [part for at in few for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
+    parts += [f" and {len(found) - len(few):,} more"] if len(found) > len(few) else []
     size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
     return row((tag("a", file.path, href=file_link(file.path)), size, reason, joined(parts[1:])))
 

@@ -20,6 +20,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.errors import StorageError
+from vibe_gate.report import queries
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
@@ -37,6 +38,9 @@ MAX_CONTENTS = 50_000_000
 
 MAX_FILES, MAX_EVENTS = 5_000, 100_000
 """Changed files, and events of all logs, that a page shows; the bundle has the others."""
+
+MAX_ROWS = 1_000
+"""Findings, criteria of a rubric, and stages and models in a table of costs that a page shows one by one."""
 
 MAX_CHAINS = 20
 """Chains of gates that looked again; each is shown as a whole, also what two have in common."""
@@ -206,6 +210,12 @@ class _PackedContents:
         if content.sha256 not in self.packed and not self.put(content.sha256, content.text().encode()):
             return None, "Left out of this page, which would be too large; the bundle has it."
         return content.sha256, ""
+
+
+def shown_findings(summary: Summary) -> list[int]:
+    """The indexes of the findings that the page shows: all, or of very many those of the gravest levels."""
+    indexes = range(len(summary.findings))
+    return sorted(sorted(indexes, key=lambda at: queries.GRAVITY[summary.findings[at].level])[:MAX_ROWS])
 
 
 def verdict_view(summary: Summary) -> View:
