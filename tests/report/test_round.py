@@ -176,6 +176,12 @@ def test_what_a_criterion_that_still_fails_may_have_found_elsewhere_is_not_fixed
     assert not told.unanswered, "once it passes, all is fixed"
 
 
+def test_a_word_about_the_gates_change_leaves_open_nothing_about_the_gate():
+    state = first_round([found("1", criterion="policy", path="AGENTS.md")], A).state
+    let_pass = found("2", criterion="policy", path="", line=0, level="notice", message="overridden by Ada: meant")
+    assert answered_by(replace(summary("pass"), findings=(let_pass,)), state)(state.findings[0])
+
+
 def test_a_check_with_as_many_findings_as_it_keeps_answers_nothing_about_the_rest():
     before = first_round([found("1")], A).state
     (gone,) = before.findings

@@ -278,12 +278,11 @@ def answered_by(summary: Summary, previous: RoundState | None) -> Callable[[Repo
     finding is gone if the criterion passes, or has no finding that is new.
     """
     known = {seen.fingerprint for seen in previous.findings} if previous else set()
-    here = [finding for finding in summary.findings if not queries.is_approval(finding)]
-    counts = Counter(finding.criterion for finding in here)
+    counts = Counter(finding.criterion for finding in summary.findings)
     cut = {criterion for criterion, count in counts.items() if count >= MAX_FINDINGS}
-    broken = {finding.criterion for finding in here if not finding.path}
-    growing = {finding.criterion for finding in here if identity(finding) not in known}
-    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}
+    broken = {finding.criterion for finding in summary.findings if not finding.path} - {"policy"}
+    growing = {finding.criterion for finding in summary.findings if identity(finding) not in known}
+    outcomes: dict[str, set[Outcome]] = {"policy": {"pass"}}  # it is decided by paths alone
     judges = set()
     for rubric in summary.rubrics:
         for criterion in rubric.criteria:

@@ -141,8 +141,9 @@ def _end(path: str) -> str:
 
 def _file_line(file: ChangedFile, reason: str, found: list[int], shown: Container[int]) -> Html:
     few = [at for at in found if at in shown][:MOST_LINKS]
-    parts = [part for at in few for part in (", ", tag("a", f"finding {at + 1}", href=to(finding_id(at))))]
-    parts += [f" and {len(found) - len(few):,} more"] if len(found) > len(few) else []
+    links = [tag("a", f"finding {at + 1}", href=to(finding_id(at))) for at in few]
+    more = [f"{len(found) - len(few):,} more"] if len(found) > len(few) else []
+    parts = [part for link in (*links, *more) for part in (", ", link)]
     size = "binary" if file.binary else f"+{file.added:,} −{file.deleted:,}"
     return row((tag("a", file.path, href=file_link(file.path)), size, reason, joined(parts[1:])))
 
