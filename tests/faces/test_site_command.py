@@ -129,7 +129,7 @@ def test_what_a_site_cannot_be_is_a_sentence(runs, repo, environ, argv, sentence
 
 def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_runs(report, repo, environ):
     done = report()
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "note: No runs yet; `vibe-gate review` records one.\n")
     index = repo / ".vibe-artifacts/reports/all/index.html"
     assert done.out == f"{index}\n"
     assert "No runs yet; vibe-gate review records one." in index.read_text()
@@ -141,7 +141,7 @@ def test_an_empty_store_has_a_site_and_without_a_folder_it_stands_beside_the_run
     assert index.is_file()
     assert report("--since", "2026-01-01T05:30+05:00", "--path", "src/**").code == 0
     assert "since 2026-01-01 00:30 (UTC), paths src/**" in index.read_text()
-    assert report("--path", "nothing/**").code == 0
+    assert report("--path", "nothing/**").err == "note: No runs match; `vibe-gate bundles list` shows all runs.\n"
     assert "No runs match." in index.read_text()
     status = subprocess.run(["git", "status", "--porcelain"], cwd=repo, env=environ, capture_output=True, check=True)
     assert status.stdout == b""

@@ -58,10 +58,11 @@ def comes_after(graph: Graph) -> dict[str, list[str]]:
     kinds = {node.id: node.kind for node in graph.nodes}
     made = dict(before)
     for gate in (name for name, kind in kinds.items() if kind == "gate"):
-        if own := set(owned([gate], kinds, after, before)):
-            made[gate] = [name for name in own if own.isdisjoint(after[name])]
-            for first in own.intersection(after[gate]):
-                made[first] = [*(name for name in before[first] if name != gate), *before[gate]]
+        own = set(owned([gate], kinds, after, before))
+        match list(own.intersection(after[gate])):
+            case [first]:  # its checks; several, which no run has, would each come after all that the gate does
+                made[gate] = [name for name in own if own.isdisjoint(after[name])]
+                made[first] = before[gate]
     return {name: sorted(sources) for name, sources in made.items()}
 
 

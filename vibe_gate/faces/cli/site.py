@@ -53,6 +53,8 @@ def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Pa
         wanted["path"] = args.path
     with runs_of(args, environ) as stored:
         entries = stored.bundles.find(**wanted)
+        if not entries:
+            complain(f"note: {listing.NO_MATCHES if wanted else listing.NO_RUNS}")
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
         known = entries if not wanted else stored.bundles.runs()

@@ -13,7 +13,7 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, round_id, to
-from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, time_taken
+from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, span, time_taken
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
@@ -39,6 +39,9 @@ FEW_FOLDS = 3
 
 MOST_LINKS = 20
 """Findings and changed files of a node that its line in the list names."""
+
+LEAST_WAITED = 0.02
+"""Of the time that all nodes took; the critical path does not name a shorter wait."""
 
 _WORST = (
     "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "blocked", "skipped",
@@ -85,13 +88,16 @@ def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Ht
     size = counted(len(view.graph.nodes), "node")
     if not critical:
         return tag("p", f"{size}.", class_="none")
-    way = [part for name in critical for part in (" → ", *_step(known[name]))][1:]
+    begun, ended = span(view.times.values())
+    least = (ended - begun) / 1000 * LEAST_WAITED
+    way = [part for name in critical for part in (" → ", *_step(known[name], least))][1:]
     return tag("p", f"{size}. The run's end waited for ", *way, f": {time_taken(view)}.", class_="none critical-path")
 
 
-def _step(stage: Stage) -> Iterator[Html | str]:
+def _step(stage: Stage, least: float) -> Iterator[Html | str]:
+    """A node of the critical path; `least`: seconds of waiting that are worth telling."""
     yield tag("a", stage.node.id, href=to(node_id(stage.node.id)))
-    if wait := long_wait(stage):
+    if stage.waited >= least and (wait := long_wait(stage)):
         yield f" ({wait})"
 
 
