@@ -157,7 +157,9 @@ def test_a_run_that_is_damaged_has_no_page_and_the_others_have(runs, report, rep
     assert done.code == 0
     assert f"no page of {damaged.run_id}: " in done.err
     index = (tmp_path / "site/index.html").read_text()
-    assert damaged.run_id in index and f'href="runs/{whole.run_id}.html"' in index
+    rows = [[cell.text_content() for cell in row] for row in html.fromstring(index).xpath("//table[@id='list']//tr")]
+    assert [row[1] for row in rows if row[-1] == damaged.run_id] == ["corrupt"]
+    assert f'href="runs/{whole.run_id}.html"' in index
     assert f"runs/{damaged.run_id}.html" not in index
     assert ">foreign<" in index and ">running<" in index
 
@@ -250,3 +252,10 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     assert page.xpath("//section[@id='commits']/h2")[0].text == f"Commits: {repo.git('branch', '--show-current')}"
     shown = [cell.text_content() for cell in page.xpath("//section[@id='commits']/details//td")]
     assert shown[1:4] == ["First", repo.git("log", "-1", "--format=%as"), "Ada"]
+    run = next((repo.path / ".vibe-artifacts" / first).iterdir())
+    (run / "events.ndjson").write_text("{}\n")  # in place: its page is current, its folder as it was
+    done = vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ)
+    assert f"run {run.name} is corrupt: " in done.err
+    page = html.fromstring((tmp_path / "site/index.html").read_bytes())
+    words = [cell.text_content() for cell in page.xpath("//table[@id='list']//td[2]")]
+    assert words == ["pass", "corrupt"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import RunEntry, Wanted
+from vibe_gate.domain.bundles import STORE, RunEntry, Wanted
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
@@ -60,8 +60,8 @@ def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Pa
         known = entries if not wanted else stored.bundles.runs()
         folder = _folder(args, environ, stored, known)
         is_new = not folder.index.exists()
-        _put_pages(stored, entries, known, folder, args)
-        folder.put_index(index_page(_site(args, environ, stored, entries, folder)))
+        corrupt = _put_pages(stored, entries, known, folder, args)
+        folder.put_index(index_page(_site(args, environ, stored, entries, folder, corrupt)))
         return folder.index, is_new
 
 
@@ -94,11 +94,13 @@ def _put_pages(
     known: Sequence[RunEntry],
     folder: PagesFolder,
     args: argparse.Namespace,
-) -> None:
-    """Write the pages that are missing or older than their runs, so many at once: the newest.
+) -> set[str]:
+    """Write the pages that are missing or older than their runs, so many at once: the newest; the places of runs that
+    are not what was written.
 
     `known`: all runs. Of those that are written the oldest comes first, so that the next round's page can link it.
     """
+    corrupt = set[str]()
     old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
     looked_at, room, staying = 0, args.pages, set[str]()
     with stored.repository() as repository:
@@ -110,7 +112,10 @@ def _put_pages(
                     staying.add(entry.run_id)
                 else:
                     chosen.append(entry)
-            room -= sum(_put_page(stored, one, known, folder, repository, args) for one in reversed(chosen))
+            for one in reversed(chosen):
+                state = _put_page(stored, one, known, folder, repository, args)
+                room -= state == "written"
+                corrupt |= {one.place} if state == "corrupt" else set()
     if staying:
         complain(
             f"note: {counted(len(staying), 'run')} without a page: a model was shown what an agent was asked for here, "
@@ -118,6 +123,7 @@ def _put_pages(
         )
     if (left := len(old) - looked_at) > 0:
         complain(f"note: {counted(left, 'page')} left; each call writes {args.pages:,}, the newest first (--pages N).")
+    return corrupt
 
 
 def _put_page(
@@ -127,17 +133,17 @@ def _put_page(
     folder: PagesFolder,
     repository: Repository | None,
     args: argparse.Namespace,
-) -> bool:
-    """Write the run's page; False, and why is told, if the run cannot be read."""
+) -> Literal["written", "unread", "corrupt"]:
+    """Write the run's page; if the run cannot be read, or is not what was written, say why."""
     try:
         result = stored.read(Named(entry, ""))
         earlier = round_before(result, known, repository, folder.runs)
         text = page_of(result, repository, prompts=args.prompts or None, earlier=earlier)
     except GateError as error:
         complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
-        return False
+        return "corrupt" if isinstance(error, IntegrityError) else "unread"
     folder.put_page(entry, text)
-    return True
+    return "written"
 
 
 def _site(
@@ -146,11 +152,9 @@ def _site(
     stored: StoredRuns,
     entries: Sequence[RunEntry],
     folder: PagesFolder,
+    corrupt: set[str],
 ) -> Site:
-    bundles, known = stored.bundles, {entry.place: entry for entry in entries}
-    if args.since is not None or args.path is not None:
-        known = {entry.place: entry for entry in bundles.runs()}
-    titles, people = titles_and_people_of(entries)
+    """What the index is made of. `corrupt`: places of runs that are not what was written, and are listed so."""
     with stored.repository() as repository:
         labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
         coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
@@ -158,6 +162,13 @@ def _site(
         judges = {} if gate is None or repository is None else _judges(gate, repository, environ)
     for sentence in told:
         complain(f"vibe-gate: {safe(sentence)}")
+    if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
+        corrupt |= set(_forged(coverage))
+    entries = _with_corrupt(entries, corrupt)
+    bundles, known = stored.bundles, {entry.place: entry for entry in entries}
+    if args.since is not None or args.path is not None:
+        known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
+    titles, people = titles_and_people_of(entries)
     with figures_of(bundles) as figures:
         runs = [
             SiteRun(
@@ -181,6 +192,19 @@ def _site(
         tuple(runs), total, tuple(labels), baselines, coverage, commits, told_only,
         judges=judges, trust=trust, made=made,
     )  # fmt: skip
+
+
+def _forged(coverage: Verification) -> Iterator[str]:
+    """The places of this working tree's runs that their receipts or digests contradict."""
+    forged = (status.found for _, status in coverage.commits if status.status == "forged")
+    for place, found in {one.place: one for one in forged if one}.items():
+        if found.problem and place.startswith(f"{STORE}/"):  # no other working tree's, nor a note
+            complain(f"vibe-gate: run {safe(found.run_id)} is corrupt: {safe(found.problem)}")
+            yield place.removeprefix(f"{STORE}/")
+
+
+def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[RunEntry]:
+    return [RunEntry(one.run_id, one.key, "corrupt") if one.place in corrupt else one for one in entries]
 
 
 def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:
