@@ -162,7 +162,7 @@ def _time(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     told = ", ".join(f"{one.name} {seconds(ms / 1000)}" for one, ms in zip(WORK, sums, strict=True) if ms)
     less = f" The {len(worked) - len(lanes):,} shortest stand in the table alone." if len(worked) > len(lanes) else ""
     about = (
-        f"From the first node's start to the last one's end {time_taken(view)}. "
+        f"The nodes took {time_taken(view)}. "
         f"Added up over {counted(len(worked), 'node')}: {told}.{_longest_wait(worked)}{less}"
     )
     shown = {kind for one in worked for *_, kind in one.spans}
