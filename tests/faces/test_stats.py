@@ -45,7 +45,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
     usd, node = first["cost"]["usd"], first["cost"]["by_node"]
     assert list(node) == ["judge-quality"] and usd > 0
     assert total == {
-        "schema": 1, "since": None, "runs": 4, "outcomes": {"fail": 2, "pass": 2},
+        "schema": 1, "since": None, "runs": 4, "outcomes": {"fail": 2, "pass": 1, "nothing": 1},
         "not_counted": {"foreign": 1, "running": 1}, "usd": pytest.approx(usd + 0.0125), "usd_at_most": False,
         "usd_by_day": {began(first["run_id"])[:10]: usd, "2026-01-02": 0.0125},
         "usd_by_model": first["cost"]["by_model"], "usd_by_rubric": {"quality": usd},
@@ -54,7 +54,7 @@ def test_stored_runs_are_added_up(tmp_path, environ):
         "criteria": [{"rubric": "quality", "criterion": "errors-not-swallowed", "found": 1, "right": 1, "wrong": 0,
                       "unanswered": 0, "precision": {"value": 1.0, "low": pytest.approx(0.025), "high": 1.0}}],
         "usd_per_right": {"quality": usd}, "would_have_blocked": {},
-        "outcomes_by_day": {began(first["run_id"])[:10]: {"pass": 1, "fail": 2}, "2026-01-02": {"pass": 1}},
+        "outcomes_by_day": {began(first["run_id"])[:10]: {"pass": 1, "fail": 2}, "2026-01-02": {"nothing": 1}},
         "authors": {"human": {"runs": 4, "failed": 2, "usd": pytest.approx(usd + 0.0125)}}, "agents": {},
     }  # fmt: skip
 

@@ -54,7 +54,8 @@ def test_runs_are_added_up_by_day_author_and_agent():
         "Claude Code",
     )
     assert agents_named(["commit 1: author x is a coding bot", "trailer Co-Authored-By: Codex"]) == ("Codex",)
-    assert agents_named((*hints_of_run(["codex-fixer", "Claude"]), "trailer x: y")) == ("Claude", "codex-fixer")
+    assert agents_named((*hints_of_run(["codex-fixer", "a.b"]), "trailer x: y")) == ("a.b", "codex-fixer")
+    assert agents_named(["this run's agent \x1b[31mx", "this run's agent x\n", "commit 1: this run's agent x"]) == ()
     text = drawn(total, 80).plain
     assert text.startswith("3 runs: █ 2 fail, ▓ 1 pass\n█████")
     assert "by day, 2026-01-03 to 2026-01-05\nruns    ▄ █  most 2\nfailed  █ █  most 1\n" in text

@@ -22,6 +22,7 @@ HARMLESS_TOOLS = frozenset({*READ_ONLY_TOOLS, *_TODO_TOOLS})
 """Tools that change no file: an agent with only these needs no workspace of its own."""
 
 EDITING_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+"""Tools that do nothing else but change files."""
 
 KNOWN_TOOLS = (
     *READ_ONLY_TOOLS, "LS", "LSP", "NotebookRead", "Edit", "Write", "MultiEdit", "NotebookEdit", "Bash", "BashOutput",
@@ -100,7 +101,7 @@ class Agent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def edits(self) -> bool:
-        """Whether it has a tool that does nothing else but change files."""
+        """Whether it is there to change files."""
         return not EDITING_TOOLS.isdisjoint(self.tools)
 
     @property

@@ -71,20 +71,20 @@ def agent_hints(
 _AGENTS = expression(rf"\b({'|'.join(sorted(map(re.escape, known_agents.NAMES), key=len, reverse=True))})\b")
 
 
-_RUN_AGENT = "this run's agent "
+_RUN_AGENT = expression(r"this run's agent ([a-z0-9][a-z0-9._-]{0,63})")  # an id as definitions have it
 
 
 def hints_of_run(agents: Iterable[str]) -> tuple[str, ...]:
     """Signs that agents of the run wrote its change: each by its id, as far as they are known."""
-    return tuple(f"{_RUN_AGENT}{agent}" for agent in agents) or ("this run's agents",)
+    return tuple(f"this run's agent {agent}" for agent in agents) or ("this run's agents",)
 
 
 def agents_named(hints: Iterable[str]) -> tuple[str, ...]:
     """The agents that signs speak of, as far as they are known, each once; those of the run by their ids."""
     found = set()
     for hint in hints:
-        if hint.startswith(_RUN_AGENT):
-            found.add(hint.removeprefix(_RUN_AGENT))
+        if own := _RUN_AGENT.fullmatch(hint):
+            found.add(own[1])
         elif match := _AGENTS.search(hint):
             found.add("Claude Code" if match[1] == "Claude" else match[1])
     return tuple(sorted(found))

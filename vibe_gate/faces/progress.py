@@ -46,7 +46,7 @@ class ProgressDisplay(Struct, frozen=True):
 def shown(environ: Mapping[str, str], *, quiet: bool = False, of_workflow: bool = False) -> Iterator[ProgressDisplay]:
     """Show the stages of a review, or `of_workflow`, while it runs, unless `quiet`.
 
-    On a terminal a line stands for each stage that runs, with its time, tokens, cost and turn, and is gone at the end;
+    On a terminal a line stands for each stage that runs, with its time, tokens, cost and step, and is gone at the end;
     elsewhere each begins and ends with a line, in CI with the time since the start.
     """
     if quiet or not is_lively(environ):
