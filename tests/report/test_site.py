@@ -351,6 +351,11 @@ def test_spans_cover_every_day_once(days, number, name, length):
     assert every[0] <= first and every[-1] >= first + timedelta(days)
 
 
+def test_a_site_without_runs_has_no_heading_of_pictures():
+    assert "Pictures" not in index_page(site_of())
+    assert "Pictures" in index_page(site_of((entry(1), failed())))
+
+
 def test_runs_without_a_verdict_or_with_a_made_up_id_are_listed():
     odd = [
         RunEntry("99991399T999999999Z-00000000", HEAD, "foreign"),

@@ -51,7 +51,8 @@ def _title(site: Site) -> str:
 
 
 def _of_all_runs(site: Site) -> Iterator[Html]:
-    yield tag("section", tag("h2", "Pictures"), tag("div", *pictures(site), class_="pictures"), id="pictures")
+    if drawn := list(pictures(site)):
+        yield tag("section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures")
     yield from _coverage(site)
     yield from said.section(site)
 
@@ -75,8 +76,9 @@ def _top(site: Site) -> Html:
     ]
     is_said = not site.is_session and any(word != "no word yet" for word in site.words.values())
     there = (
-        ("pictures", "Pictures", not site.is_session), ("commits", "Commits", site.coverage),
-        ("said", "What people said", is_said), ("tests", "Tests", site.names), ("runs", "Runs", True),
+        ("pictures", "Pictures", not site.is_session and next(pictures(site), None)),
+        ("commits", "Commits", site.coverage), ("said", "What people said", is_said),
+        ("tests", "Tests", site.names), ("runs", "Runs", True),
     )  # fmt: skip
     places = (tag("a", name, href=f"#{at}") for at, name, is_there in there if is_there)
     return tag(
@@ -105,7 +107,7 @@ def _coverage(site: Site) -> Iterator[Html]:
         bypassed = f", {counts['bypassed']:,} of them bypassed" if counts["bypassed"] else ""
         told += f" {never:,} {'was' if never == 1 else 'were'} never reviewed{bypassed}."
     if "~" in site.commits:
-        told += " Older ones: --commits RANGE."
+        told += " Commits that merges brought in are counted, too. Older ones: --commits RANGE."
     lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
     about = joined([tag("p", told, class_="sentence"), svg.legend(series)])
     parts = [svg.figure("coverage", "Commits", svg.rows([bar], series), about, ("Status", "Commits"), lines)]
