@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.document import plain, read
+from vibe_gate.domain.document import Count, plain, read
 from vibe_gate.domain.label import FindingSource
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, Finding, Level, Outcome
@@ -99,7 +99,7 @@ class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     schema: Literal[1] = 1
     number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     head: Commit
-    run: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
+    run: Count = 0
     findings: Annotated[tuple[ReportedFinding, ...], Meta(max_length=MAX_SEEN)] = ()
 
 
@@ -136,18 +136,15 @@ class Round(Struct, frozen=True):
         return (*self.new, *self.open)
 
 
-_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
-
-
 class RoundCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many findings a round has: `accepted` and `refuted` are among no others."""
 
-    new: _Count = 0
-    open: _Count = 0
-    fixed: _Count = 0
-    accepted: _Count = 0
-    refuted: _Count = 0
-    unanswered: _Count = 0
+    new: Count = 0
+    open: Count = 0
+    fixed: Count = 0
+    accepted: Count = 0
+    refuted: Count = 0
+    unanswered: Count = 0
 
     def __str__(self) -> str:
         parts = [f"{self.new:,} new", f"{self.open:,} still open", f"{self.fixed:,} fixed"]
