@@ -15,9 +15,10 @@ from repos import Repo
 from summaries import changed, criterion, finding, rubric, summary
 from working import WorkingRepo
 
-from vibe_gate.domain.bundles import PRIVATE
+from vibe_gate.domain.bundles import PRIVATE, RunEntry
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.faces import authors
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, round_before, told_since
 from vibe_gate.store import find_bundles, open_store, read_bundle
@@ -98,6 +99,17 @@ def test_the_round_before_commits_has_an_ancestor_as_its_head(store, repo):
         store.keep(reviewed(tree, base, head), "range")
     assert store.before(store.keep(reviewed("5", base, second), "range")) == run
     assert not store.before(store.keep(reviewed("5", first, second), "range")), "it began elsewhere"
+
+
+def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(store, tmp_path):
+    first, second = (store.keep(reviewed(tree, "d" * 40)) for tree in "12")
+    (tmp_path / f"{first}.html").write_text("whose?")
+    entries = find_bundles(store.root)
+    result = read_bundle(store.root / next(one.bundle for one in entries if one.run_id == second))
+    other = RunEntry(first, "f" * 40)
+    for known, page in ((entries, f"{first}.html"), ([*entries, other], "")):
+        earlier = authors.round_before(result, known, store.repository, tmp_path)
+        assert earlier and (earlier.told.after, earlier.page) == (first, page)
 
 
 def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
