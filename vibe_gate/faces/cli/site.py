@@ -163,7 +163,7 @@ def _site(
     for sentence in told:
         complain(f"vibe-gate: {safe(sentence)}")
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
-        corrupt |= set(_forged(coverage))
+        corrupt |= set(_forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt))
     entries = _with_corrupt(entries, corrupt)
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
@@ -194,13 +194,13 @@ def _site(
     )  # fmt: skip
 
 
-def _forged(coverage: Verification) -> Iterator[str]:
-    """The places of this working tree's runs that their receipts or digests contradict."""
+def _forged(coverage: Verification, places: Container[str]) -> Iterator[str]:
+    """Those of `places` whose runs their receipts or digests contradict; why is told."""
     forged = (status.found for _, status in coverage.commits if status.status == "forged")
-    for place, found in {one.place: one for one in forged if one}.items():
-        if found.problem and place.startswith(f"{STORE}/"):  # no other working tree's, nor a note
+    for place, found in {one.place.removeprefix(f"{STORE}/"): one for one in forged if one}.items():
+        if found.problem and place in places:
             complain(f"vibe-gate: run {safe(found.run_id)} is corrupt: {safe(found.problem)}")
-            yield place.removeprefix(f"{STORE}/")
+            yield place
 
 
 def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[RunEntry]:
