@@ -164,8 +164,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
         A workflow without rubrics has agents instead.
         """
-        looked = (one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in self.criteria)
-        return any(looked) or self.policy_let_pass or self.has_only_agents
+        return any(one.is_examined for one in self.criteria) or self.policy_let_pass or self.has_only_agents
 
     @property
     def has_only_agents(self) -> bool:

@@ -247,6 +247,11 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     would_block: bool | UnsetType = UNSET
 
     @property
+    def is_examined(self) -> bool:
+        """Whether a check or a judge looked at the change for it, in this run or in an earlier one."""
+        return self.outcome != "not_applicable" or bool(self.votes) or self.decided_by == "cache"
+
+    @property
     def is_advice(self) -> bool:
         """Whether it is only told: it did not pass, and its judge has not earned to block."""
         advises = self.trust is not UNSET and not self.trust.blocks

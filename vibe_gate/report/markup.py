@@ -53,6 +53,11 @@ def table(heads: Iterable[str], rows: Iterable[Html], **attributes: str) -> Html
     return tag("table", top, tag("tbody", *rows), **attributes)
 
 
+def and_more(number: int, name: str, **attributes: str) -> Html | None:
+    """How many of a list are not shown, as an element of that name; None if all are."""
+    return tag(name, f"and {number:,} more", **attributes) if number > 0 else None
+
+
 def facts(pairs: Iterable[tuple[str, str | None]]) -> Html:
     """A list of names and values; pairs without a value are left out."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value), class_="facts")

@@ -7,7 +7,7 @@ A picture is for the eye and the mouse; the table in its `figure` says the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
@@ -124,7 +124,7 @@ def columns(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float
             if part and part.value > 0:
                 length = max(part.value / most * high, 0.75)
                 box = _box(x, TOP + high - start / most * high - length, width, length, one.style)
-                drawn.append(titled(box, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(_titled_part(box, bar, one, part))
     return _svg(HEIGHT, drawn)
 
 
@@ -140,7 +140,7 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
         drawn.append(tag("polyline", points=points, class_=f"line {one.style}"))
         for (x, y), (_, bar, part) in zip(places, there, strict=True):
             dot = tag("circle", cx=n(x), cy=n(y), r=3, class_=one.style)
-            drawn.append(titled(dot, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+            drawn.append(_titled_part(dot, bar, one, part))
     return _svg(HEIGHT, drawn)
 
 
@@ -155,7 +155,7 @@ def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Ht
             if part and part.value > 0:
                 length = max(part.value / whole * room, LEAST)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
-                drawn.append(titled(box, f"{bar.title or bar.name}, {one.name}: {part.shown}", part.link or bar.link))
+                drawn.append(_titled_part(box, bar, one, part))
                 x += length
     return _svg(len(bars) * ROW, drawn)
 
@@ -165,9 +165,7 @@ def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Ht
     room, base, drawn = WIDTH - NAME - FIGURE, len(found) * ROW, list[Html]()
     unit, name = next(one for one in TIMES if seconds > 2 * one[0] or one is TIMES[-1])
     for mark in (mark for mark in ticks(seconds / unit) if mark <= seconds / unit):
-        x = NAME + mark * unit / (seconds or 1) * room
-        drawn.append(tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid"))
-        drawn.append(tag("text", f"{mark:g} {name}", x=n(x), y=base + 14, class_="tick middle"))
+        drawn += _tick_below(NAME + mark * unit / (seconds or 1) * room, base, f"{mark:g} {name}")
     for at, lane in enumerate(found):
         drawn += _named(lane.name, lane.shown, lane.link, at * ROW)
         for span in lane.spans:
@@ -182,9 +180,7 @@ def ranges(found: Sequence[Range]) -> Html:
     """Shares from 0 to 1 as dots upon their intervals, one below the other."""
     room, drawn = WIDTH - NAME - FIGURE, list[Html]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, base = NAME + share * room, len(found) * ROW
-        drawn.append(tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid"))
-        drawn.append(tag("text", f"{share:.0%}", x=n(x), y=base + 14, class_="tick middle"))
+        drawn += _tick_below(NAME + share * room, len(found) * ROW, f"{share:.0%}")
     for at, one in enumerate(found):
         y, (value, low, high) = at * ROW + ROW / 2, (one.interval.value, one.interval.low, one.interval.high)
         drawn += _named(one.name, one.shown, one.link, at * ROW)
@@ -304,6 +300,16 @@ def titled(drawn: Html, title: str, link: str) -> Html:
     """With a title, which the mouse shows. Keyboards have the table."""
     both = joined([tag("title", cut(title, MOST_TITLE)), drawn])
     return tag("a", both, href=link, tabindex=-1) if link else tag("g", both)
+
+
+def _titled_part(drawn: Html, bar: Bar, series: Series, part: Part) -> Html:
+    return titled(drawn, f"{bar.title or bar.name}, {series.name}: {part.shown}", part.link or bar.link)
+
+
+def _tick_below(x: float, base: float, text: str) -> Iterator[Html]:
+    """A line from the top down to `base`, and what it stands for."""
+    yield tag("line", x1=n(x), x2=n(x), y1=0, y2=base, class_="grid")
+    yield tag("text", text, x=n(x), y=base + 14, class_="tick middle")
 
 
 def _box(x: float, y: float, width: float, height: float, style: str) -> Html:

@@ -7,19 +7,19 @@ from typing import Any
 
 from vibe_gate.domain.document import text_of
 
-Said = Mapping[str, Any]
+SessionEvent = Mapping[str, Any]
 """An event of the turn's session."""
 
 KINDS = ("input", "output", "cache_read", "cache_write")
 """Of tokens; those of the cache are among the input."""
 
 
-def model_of(said: Iterable[Said]) -> str:
+def model_of(said: Iterable[SessionEvent]) -> str:
     """The first that is named; "" if none is."""
     return next((model for item in said if (model := text_of(item, "model"))), "")
 
 
-def turn_tokens(said: Iterable[Said]) -> dict[str, int]:
+def turn_tokens(said: Iterable[SessionEvent]) -> dict[str, int]:
     """The turn's tokens by kind, as far as they are known.
 
     A turn that ended has a total, which counts each kind that it names; of the others its answers tell.
@@ -29,7 +29,7 @@ def turn_tokens(said: Iterable[Said]) -> dict[str, int]:
     return tokens([usage for usage in usages if "cost" not in usage]) | tokens(totals)
 
 
-def tokens(usages: Sequence[Said]) -> dict[str, int]:
+def tokens(usages: Sequence[SessionEvent]) -> dict[str, int]:
     """The sum of these by kind, without the kinds that none of them names."""
     counts = [each for usage in usages if isinstance(each := usage.get("tokens"), dict)]
     return {

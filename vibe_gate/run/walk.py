@@ -151,8 +151,7 @@ def _examined_nothing(stages: Stages) -> bool:
     """Whether there were gates, and nothing that they ask applied to the change: for a repair that is no pass."""
     verdicts = [result.verdict for result in stages.graph.results if result.verdict]
     criteria = [one for verdict in verdicts for rubric in verdict.rubrics for one in rubric.criteria]
-    looked = (one.outcome != "not_applicable" or one.votes or one.decided_by == "cache" for one in criteria)
-    return bool(criteria) and not any(looked)
+    return bool(criteria) and not any(one.is_examined for one in criteria)
 
 
 def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) -> None:

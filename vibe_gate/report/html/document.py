@@ -18,7 +18,7 @@ from vibe_gate.report.html import costs, glance, nodes, stages
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, shown_prompts
 from vibe_gate.report.html.view import MAX_ROWS, FileView, TurnView, View, shown_findings
-from vibe_gate.report.markup import Html, block, facts, joined, row, table, tag
+from vibe_gate.report.markup import Html, and_more, block, facts, joined, row, table, tag
 from vibe_gate.report.round import identity
 
 MAX_UNREVIEWED = 500
@@ -319,8 +319,7 @@ def _unreviewed(summary: Summary) -> Iterator[Html]:
     for each in places[:MAX_UNREVIEWED]:
         by = f" (by {', '.join(each.rubrics)}; other rubrics did)" if each.rubrics else None
         items.append(tag("li", _place(each), f": {each.reason}", by))
-    more = len(places) - len(items)
-    yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="unreviewed")
+    yield tag("ul", *items, and_more(len(places) - len(items), "li"), class_="unreviewed")
 
 
 def _policy(change: PolicyChange, summary: Summary) -> Html:
@@ -490,7 +489,6 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
     claimed = f"{tool} (a record of that tool)" if (tool := claimant(turn)) else ""
     told = facts([("session", turn.session), ("began", began), ("said by", claimed), ("asked", asked)])
     items = [tag("li", _written(lines)) for lines in written[:MAX_WRITTEN]]
-    more = len(written) - len(items)
     left_out = tag("p", "This page leaves the prompt out; it would be too large.", class_="none")
     about = {"id": f"{own}-prompt", "class_": "prompt", "tabindex": "0", "role": "region"}
     shown = block(prompt, **about, aria_label=f"Prompt of {turn_name(turn)}") if prompt else None
@@ -499,7 +497,7 @@ def _writing_turn(at: int, turn: WritingTurn, prompt: str, written: Sequence[Wri
         tag("h3", _said_name(turn)),
         told,
         shown or (left_out if turn.prompt else None),
-        tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="written"),
+        tag("ul", *items, and_more(len(written) - len(items), "li"), class_="written"),
         class_="writer",
         id=own,
     )

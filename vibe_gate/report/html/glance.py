@@ -13,7 +13,7 @@ from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
 from vibe_gate.report.html.view import View, shown_findings
-from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
 from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
 from vibe_gate.report.svg import Bar, Part, Series
 
@@ -90,8 +90,7 @@ def _became(told: RoundTold, changed: Container[str], new: Sequence[ReportedFind
     if not named:
         return
     items = [_was(word, one, changed) for word, one in named[:MOST_TOLD]]
-    more = len(named) - len(items)
-    yield tag("ul", *items, tag("li", f"and {more:,} more") if more > 0 else None, class_="told")
+    yield tag("ul", *items, and_more(len(named) - len(items), "li"), class_="told")
 
 
 def _was(word: str, one: ReportedFinding, changed: Container[str]) -> Html:

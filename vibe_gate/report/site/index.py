@@ -13,7 +13,7 @@ from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
 from vibe_gate.report.site import said, tests
 from vibe_gate.report.site.pictures import pictures
-from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
+from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds, link_to
 from vibe_gate.report.svg import Bar, Part, Series
 
 HEADS = ("Time (UTC)", "Outcome", "Author (agent)", "Change", "Lines", "Found", "USD", "Seconds", "Run")
@@ -135,7 +135,7 @@ def _commits(word: str, site: Site, runs: set[str]) -> Html:
 def _commit(identity: ChangeIdentity, status: CommitStatus, made: tuple[str, str], runs: set[str]) -> Html:
     run = status.found.run_id if status.found else ""
     why = "" if status.why == status.status else cut(status.why, MOST_WHY)
-    leads = svg.linked(run, f"#run={run}") if run in runs else cut(run)
+    leads = svg.linked(run, link_to(run=run)) if run in runs else cut(run)
     return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), *map(cut, made), why, leads))
 
 

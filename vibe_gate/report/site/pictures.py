@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from urllib.parse import quote
 
 from msgspec import UNSET
 
@@ -16,9 +15,9 @@ from vibe_gate.domain.gate import Trust
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.report import feedback, listing, svg
-from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
 from vibe_gate.report.sentences import advises
-from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, in_seconds
+from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, in_seconds, link_to
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
@@ -50,7 +49,7 @@ FEWEST = 5
 
 _AUTHORS = {"agent": "agents", "human": "people"}
 
-MEANINGS = "Accepted: right, but let pass. Overridden: let pass, neither called right nor wrong."
+WAIVED_MEANINGS = "Accepted: right, but let pass. Overridden: let pass, neither called right nor wrong."
 
 _WORD_STYLES = dict(zip(feedback.WORDS, ("s2", "s0", "s3", "s1", "s7"), strict=True))
 
@@ -74,7 +73,7 @@ def outcomes(site: Site) -> Html:
         "runs-over-time",
         f"Runs by outcome, {site.unit}",
         series,
-        [(span, [(counts[word], _link(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
+        [(span, [(counts[word], link_to(span, outcome=word)) for word in words]) for span, counts in by_span.items()],
         _count,
         told=told,
     )
@@ -92,7 +91,7 @@ def spending(site: Site) -> Html | None:
         for run in runs:
             usd.update(run.figures.usd_by_model)
         rest = sum(run.entry.cost_usd for run in runs) - sum(usd[name] for name in names)
-        parts = [(usd[name], _link(span, model=name)) for name in names]
+        parts = [(usd[name], link_to(span, model=name)) for name in names]
         rows.append((span, [*parts, (rest if rest > 1e-6 else 0.0, span.link)]))
     series = [Series(cut(name), style) for name, style in zip(names, STYLES, strict=False)]
     if any(parts[-1][0] for _, parts in rows):
@@ -108,7 +107,7 @@ def _dearest(site: Site) -> Html | None:
     day = max(by_day, key=lambda day: (by_day[day], day))
     run = max((run for run in site.runs if run.entry.created_at[:10] == day), key=lambda run: run.entry.cost_usd)
     spent = tag("a", f"{day}: ${by_day[day]:,.4f}", href=f"#from={day}&to={day}&sort=-usd")
-    dearest = tag("a", run.entry.run_id, href=run.page or _link(run=run.entry.run_id))
+    dearest = tag("a", run.entry.run_id, href=run.page or link_to(run=run.entry.run_id))
     on = f", ${run.entry.cost_usd:,.4f} of it on {cut(run.entry.workflow)} "
     return joined(["Most was spent on ", spent, on, dearest, "."])
 
@@ -132,7 +131,7 @@ def seconds(site: Site) -> Html | None:
         values = [_quantile(times, share) if times else None for times, share in wanted]
         shown = ["" if value is None else f"{in_seconds(value)} s" for value in values]
         parts = [None if value is None else Part(value / 1000, text) for value, text in zip(values, shown, strict=True)]
-        link = _link(span, workflow="review")
+        link = link_to(span, workflow="review")
         bars.append(Bar(span.name, tuple(parts), "", link, span.shown))
         if ended:
             lines.append(row((svg.linked(span.shown, link), *shown)))
@@ -162,7 +161,7 @@ def _pace(site: Site) -> Html | None:
         return None
     now, then = (_quantile(times, 0.5) for times in asked)
     change = f"{abs(now / then - 1):.0%} {'slower' if now > then else 'faster'}" if then else "slower"
-    shown = [tag("a", week.shown, href=_link(week, workflow="review")) for week in weeks]
+    shown = [tag("a", week.shown, href=link_to(week, workflow="review")) for week in weeks]
     told: list[str] = [f"Median of those that asked a model: {in_seconds(now)} s from ", shown[0]]
     return joined([*told, f", {in_seconds(then)} s from ", shown[1], f": {change}."])
 
@@ -175,7 +174,7 @@ def reuse(site: Site) -> Html | None:
     rows = []
     for span, runs in site.by_span.items():
         hits, misses = (sum(getattr(run.figures, name) for run in runs) for name in ("hits", "misses"))
-        rows.append((span, [(hits, _link(span, reused="1")), (misses, span.link)]))
+        rows.append((span, [(hits, link_to(span, reused="1")), (misses, span.link)]))
     total = site.total
     share = total.hits / (total.hits + total.misses)
     saved = ""
@@ -200,8 +199,8 @@ def criteria(site: Site) -> Html | None:
     series = [Series(word, _WORD_STYLES[word]) for word in feedback.WORDS]
     most = sorted(said.items(), key=lambda item: (-item[1]["wrong"], -item[1].total(), item[0]))
     rows = [
-        (cut(name), f"{words.total():,}", _link(criterion=name),
-         [(words[word], _link(criterion=name, said=word)) for word in feedback.WORDS])
+        (cut(name), f"{words.total():,}", link_to(criterion=name),
+         [(words[word], link_to(criterion=name, said=word)) for word in feedback.WORDS])
         for name, words in most
     ]  # fmt: skip
     title = "Findings by criterion, and what people said"
@@ -211,7 +210,7 @@ def criteria(site: Site) -> Html | None:
 def _of_findings(site: Site, name: str, words: Counter[str]) -> Html | None:
     """Which criterion is wrong most often, and what two of the words mean if they stand there."""
     has_waived = not {"accepted", "overridden"}.isdisjoint(site.words.values())
-    parts = [*filter(None, (_wrong(site, name, words), MEANINGS if has_waived else ""))]
+    parts = [*filter(None, (_wrong(site, name, words), WAIVED_MEANINGS if has_waived else ""))]
     return joined(parts) if parts else None
 
 
@@ -223,7 +222,7 @@ def _wrong(site: Site, name: str, words: Counter[str]) -> Html | None:
         any(name in one.sources and site.words[name, one.fingerprint] == "wrong" for one in run.figures.findings)
         for run in site.runs
     )
-    runs = tag("a", counted(having, "run"), href=_link(criterion=name, said="wrong"))
+    runs = tag("a", counted(having, "run"), href=link_to(criterion=name, said="wrong"))
     told = f"Wrong most often: {cut(name)}, {words['wrong']:,} of {labelled} that people labelled, in "
     return joined([told, runs, ". "])
 
@@ -234,8 +233,8 @@ def authors(site: Site) -> Html | None:
     if not total.runs:
         return None
     series = [Series("failed", "fail"), Series("others", "s7")]
-    every = [(_AUTHORS.get(name, cut(name)), one, _link(author=name)) for name, one in _most_runs(total.authors)]
-    every += [(name, one, _link(agent=name)) for name, one in _most_runs(total.agents)]
+    every = [(_AUTHORS.get(name, cut(name)), one, link_to(author=name)) for name, one in _most_runs(total.authors)]
+    every += [(name, one, link_to(agent=name)) for name, one in _most_runs(total.agents)]
     rows = [
         (cut(name), f"{one.failed:,} of {one.runs:,} failed", link,
          [(one.failed, f"{link}&outcome=fail"), (one.runs - one.failed, link)])
@@ -252,7 +251,7 @@ def _failed_commits(site: Site) -> dict[str, str]:
     every: dict[str, tuple[set[str], set[str]]] = {}
     for run in site.runs:
         if run.entry.state == "sealed" and run.entry.is_of_commit:
-            links = (_link(author=run.entry.author), *(_link(agent=name) for name in run.figures.agents))
+            links = (link_to(author=run.entry.author), *(link_to(agent=name) for name in run.figures.agents))
             for link in links:
                 commits, failed = every.setdefault(link, (set(), set()))
                 commits.add(run.entry.key)
@@ -266,8 +265,8 @@ def _most_failed(site: Site, commits: Mapping[str, str]) -> Html | None:
     if len(known) < 2 or not any(one.failed for one in known.values()):
         return None
     name, one = max(known.items(), key=lambda item: (item[1].failed / item[1].runs, item[0]))
-    number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=_link(agent=name, outcome="fail"))
-    of_commits = commits.get(_link(agent=name), "")
+    number = tag("a", f"{one.failed:,} of {one.runs:,} runs", href=link_to(agent=name, outcome="fail"))
+    of_commits = commits.get(link_to(agent=name), "")
     of_commits = of_commits and f", and {of_commits} commits"
     return joined([f"Of agents, {cut(name)} fails most: ", number, f" ({one.failed / one.runs:.0%}){of_commits}."])
 
@@ -283,7 +282,7 @@ def files(site: Site) -> Html | None:
     series = [Series("failed", "fail"), Series("others", "s7")]
     rows = []
     for path, number in sorted(failed.items(), key=lambda item: (-item[1], item[0]))[:MOST_LINES]:
-        link = _link(path=path)
+        link = link_to(path=path)
         parts = [(number, f"{link}&outcome=fail"), (runs[path] - number, link)]
         rows.append((cut(path), f"{number:,} of {runs[path]:,} failed", link, parts))
     title = "Files that failed runs change"
@@ -296,7 +295,7 @@ def _most_changed(failed: Counter[str]) -> Html | None:
     names = sorted(path for path, number in failed.items() if number == most)
     if most < 2 or len(names) > MOST_NAMED:
         return None
-    links = [tag("a", cut(path), href=_link(path=path, outcome="fail")) for path in names]
+    links = [tag("a", cut(path), href=link_to(path=path, outcome="fail")) for path in names]
     between = [joined([", " if at else "", link]) for at, link in enumerate(links)]
     return joined(["Most: ", *between, f", changed by {most:,} failed runs{' each' if len(names) > 1 else ''}."])
 
@@ -309,7 +308,7 @@ def judges(site: Site) -> Html | None:
     for (rubric, criterion), badge in site.judges.items():
         name = f"{rubric}/{criterion}"
         told = (_may_block(badge, site.trust), _clean_blocked(badge), _defects_found(badge), _calibrated(badge))
-        lines.append(row((svg.linked(cut(name), _link(criterion=name)), *told)))
+        lines.append(row((svg.linked(cut(name), link_to(criterion=name)), *told)))
     title = "May a judge's fail block?"
     caption = tag("figcaption", tag("h3", title), tag("p", f"{_rule(site.trust)} {AS_OF_NOW}", class_="sentence"))
     heads = ("Criterion", "May block", "Clean changes blocked", "Defects found (95 % interval)", "Calibration")
@@ -381,9 +380,9 @@ def _shares(name: str, title: str, shares: Iterable[tuple[str, Interval | None, 
     there = [(of, interval, shown) for of, interval, shown in shares if interval is not None]
     if not there:
         return
-    drawn = svg.ranges([Range(cut(of), one, shown, _link(criterion=of)) for of, one, shown in there[:MOST_ROWS]])
+    drawn = svg.ranges([Range(cut(of), one, shown, link_to(criterion=of)) for of, one, shown in there[:MOST_ROWS]])
     lines = [
-        row((svg.linked(cut(of), _link(criterion=of)), shown, f"{one.value:.0%}", f"{one.low:.0%} to {one.high:.0%}"))
+        row((svg.linked(cut(of), link_to(criterion=of)), shown, f"{one.value:.0%}", f"{one.low:.0%} to {one.high:.0%}"))
         for of, one, shown in there[:MOST_LINES]
     ]
     yield svg.figure(name, title, drawn, _sentence(told), ("Criterion", "Cases", "Share", "95 % interval"), lines)
@@ -433,8 +432,7 @@ def _by_row(
         cells = (svg.linked(f"{value:,}", leads) if value else "" for value, leads in parts)
         more_told = (also[1].get(link, ""),) if also else ()
         lines.append(row((svg.linked(of, link), shown, *more_told, *cells)))
-    more = len(rows) - MOST_ROWS
-    rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
+    rest = and_more(len(rows) - MOST_ROWS, "p", class_="none")
     about = joined([_sentence(told), svg.legend(series), rest])
     drawn = svg.rows(bars[:MOST_ROWS], series)
     every_head = (*heads, *(also[:1] if also else ()), *(one.name for one in series))
@@ -452,12 +450,6 @@ def _sentence(told: Html | str | None) -> Html | None:
 
 def _dollars(value: float) -> str:
     return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:g}"
-
-
-def _link(span: DaySpan | None = None, **only: str) -> str:
-    """The index with these runs alone."""
-    wanted = [f"{name}={quote(cut(value), safe='')}" for name, value in only.items()]
-    return "&".join(filter(None, (span.link if span else "", *wanted))) if span else f"#{'&'.join(wanted)}"
 
 
 def _most_runs(of: Mapping[str, AuthorRuns]) -> list[tuple[str, AuthorRuns]]:

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -31,7 +32,6 @@ MOST_TEXT = 120
 
 MOST_PATHS = 100
 """Changed files of a run by which it is found."""
-
 
 MOST_NAME = 300
 """Characters of a test's id."""
@@ -251,6 +251,12 @@ def _page(run: SiteRun) -> int | str:
 def in_seconds(ms: float) -> str:
     """With one digit behind its point, half a tenth rounded up, as the script does."""
     return f"{math.floor(ms / 100 + 0.5) / 10:.1f}"
+
+
+def link_to(span: DaySpan | None = None, **only: str) -> str:
+    """The list with the runs of a span of time, and of these names, alone; an empty name is left out."""
+    wanted = [f"{kind}={quote(name if kind == 'test' else cut(name), safe='')}" for kind, name in only.items() if name]
+    return "&".join((span.link, *wanted)) if span else f"#{'&'.join(wanted)}"
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:

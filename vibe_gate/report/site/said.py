@@ -10,9 +10,9 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.label import Label, newest
 from vibe_gate.report import feedback, svg
-from vibe_gate.report.markup import Html, row, table, tag
+from vibe_gate.report.markup import Html, and_more, row, table, tag
 from vibe_gate.report.run_figures import FoundFinding
-from vibe_gate.report.site.runs import Site, SiteRun, cut
+from vibe_gate.report.site.runs import Site, SiteRun, cut, link_to
 
 WAIVED = "let pass"
 """Above the findings that an override or the repository lets pass, whatever else people said of them; those that they
@@ -86,8 +86,7 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
     rows = map(_row, every[:MOST_SAID])
     listed = table(("Day", "Criterion", "File", "Said", "By", "Run"), rows, class_="said")
     is_open = word == WAIVED and len(every) <= MOST_OPEN
-    more = len(every) - MOST_SAID
-    rest = tag("p", f"and {more:,} more", class_="none") if more > 0 else None
+    rest = and_more(len(every) - MOST_SAID, "p", class_="none")
     words = Counter(one.word for one in every)
     sums = ", ".join(f"{words[each]:,} {each}" for each in feedback.WORDS if words[each])
     head = tag("summary", f"{word}: {counted(len(every), 'finding')}{f' ({sums})' if word == WAIVED else ''}")
@@ -98,4 +97,4 @@ def _details(word: str, every: list[_LabelledFinding]) -> Html:
 def _row(one: _LabelledFinding) -> Html:
     run = one.run.entry.run_id
     who = cut(one.by, MOST_BY)
-    return row((one.day, cut(one.source), cut(one.finding.path), one.word, who, svg.linked(run, f"#run={run}")))
+    return row((one.day, cut(one.source), cut(one.finding.path), one.word, who, svg.linked(run, link_to(run=run))))

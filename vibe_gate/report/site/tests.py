@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -16,7 +15,8 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.report import svg
 from vibe_gate.report.markup import Html, joined, row, tag
-from vibe_gate.report.site.runs import MOST_NAME, Site, SiteRun, cut
+from vibe_gate.report.site.pictures import MOST_LINES, MOST_ROWS
+from vibe_gate.report.site.runs import MOST_NAME, Site, SiteRun, cut, link_to
 from vibe_gate.report.svg import Range
 
 MARKS = {
@@ -32,12 +32,6 @@ MOST_TESTS = 2_000
 
 MOST_MODELS = 12
 """Columns of the grid: those with most attempts."""
-
-MOST_ROWS = 12
-"""Rows of a picture."""
-
-MOST_LINES = 100
-"""Rows of a table of figures."""
 
 NO_MODEL = "no model"
 """The column of attempts for which no model answered."""
@@ -227,15 +221,15 @@ def _cell_of_model(model: str, its: Sequence[TestAttempt]) -> Html | str:
     passed, shown, within, _ = PassRate.of(its).cells
     if not passed:
         return ""
-    return tag("span", svg.linked(passed, model and _link(model=cut(model))), tag("small", f"{shown} ({within})"))
+    return tag("span", svg.linked(passed, model and link_to(model=cut(model))), tag("small", f"{shown} ({within})"))
 
 
 def _row(site: Site, test: str, by_model: Mapping[str, list[TestAttempt]], models: Sequence[str]) -> Html:
     every = PassRate.of([one for its in by_model.values() for one in its])
     file, name = _split(site.names[test])
-    link = _link(test=site.names[test])
+    link = link_to(test=site.names[test])
     named = tag("a", tag("small", file) if file else None, name, href=link)
-    cells = [_cell(by_model.get(model, ()), _link(test=site.names[test], model=cut(model))) for model in models]
+    cells = [_cell(by_model.get(model, ()), link_to(test=site.names[test], model=cut(model))) for model in models]
     shares = [PassRate.of(by_model.get(model, ())).interval for model in models]
     found, usd = every.interval, every.mean_usd
     # Of each column but the first, for the script that sorts.
@@ -262,7 +256,7 @@ def _mark(one: TestAttempt) -> Html:
     again = f"repetition {one.repetition}: " if one.repetition > 1 else ""
     title = f"{again}{one.result}{usd}{f', {took:.1f} s' if one.runs else ''}"
     run = one.telling
-    leads = None if run is None else run.page or f"#run={run.entry.run_id}"
+    leads = None if run is None else run.page or link_to(run=run.entry.run_id)
     return tag("a" if leads else "span", MARKS[one.result], class_=f"attempt {one.result}", title=title, href=leads)
 
 
@@ -271,7 +265,7 @@ def _costs(models: Mapping[str, Sequence[TestAttempt]]) -> Html | None:
     rates = [(model, PassRate.of(its), its) for model, its in models.items()]
     drawn, lines = list[svg.Dot](), list[Html]()
     for model, rate, its in rates[:MOST_LINES]:
-        name, link = _shown(model), _link(model=cut(model))
+        name, link = _shown(model), link_to(model=cut(model))
         passed, shown, within, cost = rate.cells
         tests = len({one.test for one in its})
         lines.append(row((svg.linked(name, link if model else ""), f"{tests:,}", passed, shown, within, cost,
@@ -298,7 +292,7 @@ def _by_test(site: Site, grid: Grid) -> Html | None:
         return None
     ranges, lines = list[Range](), list[Html]()
     for test, rate, found in there[:MOST_LINES]:
-        name, link = site.names[test], _link(test=site.names[test])
+        name, link = site.names[test], link_to(test=site.names[test])
         passed, shown, within, cost = rate.cells
         ranges.append(Range(_split(name)[1], found, passed, link))
         lines.append(row((svg.linked(name, link), passed, shown, within, cost)))
@@ -316,8 +310,3 @@ def _split(name: str) -> tuple[str, str]:
 
 def _shown(model: str) -> str:
     return cut(model) or NO_MODEL
-
-
-def _link(**only: str) -> str:
-    """The list with the runs of a test, a model, or both."""
-    return "#" + "&".join(f"{name}={quote(value, safe='')}" for name, value in only.items() if value)
