@@ -12,7 +12,7 @@ from lxml import html
 from program import git
 from report.written_runs import write
 
-from vibe_gate.faces.authors import page_of, shares_prompts
+from vibe_gate.faces.run_page import page_of, shares_prompts
 from vibe_gate.git import open_repository
 from vibe_gate.store import read_bundle
 

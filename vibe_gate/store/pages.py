@@ -62,7 +62,7 @@ class PagesFolder:
         """The folder of the runs' pages."""
         return self._folder.path / RUNS
 
-    def page_of(self, entry: RunEntry) -> str:
+    def address_of(self, entry: RunEntry) -> str:
         """The address of the run's page from the index; "" if there is none."""
         name = self._name(entry)
         return f"{RUNS}/{name}" if name in self._pages else ""

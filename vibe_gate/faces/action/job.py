@@ -47,7 +47,7 @@ from vibe_gate.faces.action.labels import labels_at
 from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
-from vibe_gate.faces.authors import page_of
+from vibe_gate.faces.run_page import page_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.policy import steering

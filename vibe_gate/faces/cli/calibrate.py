@@ -19,17 +19,17 @@ from vibe_gate.domain.calibration import (
     share,
 )
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted, safe
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.from_history import from_history
+from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.pool import cases_pool
 from vibe_gate.faces.cli.request import CLUSTER, SHARD, WIRES, positive
-from vibe_gate.gate.labels import counted_labels
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
@@ -60,9 +60,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
         _ask(args, calibration, environ)
         measured = [_written(measure, cases, args.shard) for measure in calibration.measures(now())]
-        labels, told = counted_labels(cases.repository, environ, now())
-        for sentence in told:
-            complain(f"vibe-gate: {safe(sentence)}")
+        labels = known_labels(cases.repository, environ)
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {

@@ -14,9 +14,9 @@ from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
 from vibe_gate.faces.cli.runs import StoredRuns
+from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif

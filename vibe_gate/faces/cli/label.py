@@ -7,11 +7,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import Command, argument, did_you_mean
-from vibe_gate.faces.cli.output import emit_lines, now
-from vibe_gate.gate.labels import LabelAsked, label, labels, take_back_label
+from vibe_gate.faces.cli.output import complain, emit_lines, now
+from vibe_gate.gate.labels import LabelAsked, counted_labels, label, labels, take_back_label
+from vibe_gate.git import Repository
 
 WORDS = ("right", "wrong")
 
@@ -24,6 +26,14 @@ def waived(parser: argparse.ArgumentParser) -> None:
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--wrong", action="store_true", help="the finding is wrong: label it so")
     either.add_argument("--accepted", action="store_true", help="it is right, and accepted: label it right")
+
+
+def known_labels(repository: Repository, environ: Mapping[str, str]) -> tuple[Label, ...]:
+    """The labels that figures count, those of the team among them; what could not be had is said on stderr."""
+    found, told = counted_labels(repository, environ, now())
+    for sentence in told:
+        complain(f"vibe-gate: {safe(sentence)}")
+    return found
 
 
 def require_one_finding(args: argparse.Namespace, is_one: bool) -> None:

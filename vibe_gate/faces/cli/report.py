@@ -9,12 +9,12 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
-from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, moment
 from vibe_gate.faces.cli.team import runs_of
+from vibe_gate.faces.run_page import page_of, round_before
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -15,12 +15,12 @@ from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
-from vibe_gate.faces.authors import page_of, round_before
 from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_of
+from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
-from vibe_gate.gate.labels import counted_labels
+from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import Badges, badges
@@ -156,12 +156,10 @@ def _site(
 ) -> Site:
     """What the index is made of. `corrupt`: places of runs that are not what was written, and are listed so."""
     with stored.repository() as repository:
-        labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
+        labels = () if repository is None else known_labels(repository, environ)
         coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
         gate = None if repository is None else _gate(repository)
         judges = {} if gate is None or repository is None else _judges(gate, repository, environ)
-    for sentence in told:
-        complain(f"vibe-gate: {safe(sentence)}")
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
         corrupt |= set(_forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt))
     entries = _with_corrupt(entries, corrupt)
@@ -175,7 +173,7 @@ def _site(
                 entry,
                 (figures(entry) if has_figures(entry) else None) or RunFigures(),
                 listing.title(entry, titles),
-                folder.page_of(entry),
+                folder.address_of(entry),
                 bundles.tested(entry) if entry.state == "sealed" else None,
                 people.get(entry.key, ""),
             )
@@ -186,10 +184,9 @@ def _site(
     only += [f"paths {safe(args.path)}"] if args.path else []
     baselines = gate.baselines if gate else ()
     trust = gate.file.trust if gate else Trust()
-    told_only = ", ".join(only)
     made = days_and_authors_of(identity.commit for identity, _ in coverage.commits) if coverage else {}
     return Site(
-        tuple(runs), total, tuple(labels), baselines, coverage, commits, told_only,
+        tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only),
         judges=judges, trust=trust, made=made,
     )  # fmt: skip
 

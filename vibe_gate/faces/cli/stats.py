@@ -7,13 +7,12 @@ import shutil
 from collections.abc import Mapping
 
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import JSON, Command, argument
-from vibe_gate.faces.cli.output import complain, emit, emit_result, is_terminal, now
+from vibe_gate.faces.cli.label import known_labels
+from vibe_gate.faces.cli.output import emit, emit_result, is_terminal
 from vibe_gate.faces.cli.runs import StoredRuns, figures_of, moment
 from vibe_gate.faces.cli.screen import coloured
-from vibe_gate.gate.labels import counted_labels
 from vibe_gate.report.statistics import drawn, lines, statistics
 
 
@@ -21,9 +20,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
     bundles = runs.bundles
     with runs.repository() as repository:
-        labels, told = ((), ()) if repository is None else counted_labels(repository, environ, now())
-    for sentence in told:
-        complain(f"vibe-gate: {safe(sentence)}")
+        labels = () if repository is None else known_labels(repository, environ)
     known = {entry.place: entry for entry in bundles.runs()}
     wanted = known.values() if args.since is None else bundles.find(since=args.since)
     with figures_of(bundles) as figures:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.faces.authors import page_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.attempts import Row
+from vibe_gate.faces.run_page import page_of
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import statistics
