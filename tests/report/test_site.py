@@ -351,6 +351,12 @@ def test_spans_cover_every_day_once(days, number, name, length):
     assert every[0] <= first and every[-1] >= first + timedelta(days)
 
 
+def test_the_list_says_when_a_run_without_a_verdict_began() -> None:
+    bare = RunEntry("20261006T120003000Z-00000001", HEAD, "incomplete")
+    cells = page_of(site_of((bare, summary()))).xpath("//table[@id='list']//tbody//td")
+    assert cells[0].text_content() == "2026-10-06 12:00:03"
+
+
 def test_a_site_without_runs_has_no_heading_of_pictures():
     assert "Pictures" not in index_page(site_of())
     assert "Pictures" in index_page(site_of((entry(1), failed())))

@@ -25,7 +25,7 @@ from vibe_gate.report.graph import graph_of
 from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
 from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
-from vibe_gate.report.waits import waits
+from vibe_gate.report.waits import Period, waits
 from vibe_gate.store import FileChange, RunResult
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class TurnView(Struct, frozen=True):
     calls: list[CallView]
     todos: list[dict[str, str]]
     files: list[FileView]
-    waits: list[tuple[int, int]] = []
+    waits: list[Period] = []
 
     @property
     def answer(self) -> str:

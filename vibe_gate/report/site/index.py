@@ -158,12 +158,13 @@ def _runs(site: Site) -> Html:
 def _run(run: SiteRun) -> Html:
     """As the script makes it, too."""
     entry = run.entry
+    day, _, time = entry.run_id.partition("T")  # of a run without a verdict nothing else says when it began
     word = listing.outcome(entry)
     change = cut(run.shown_title) or entry.key[:SHORT_ID]
     name = tag("a", entry.run_id, href=run.page) if run.page else entry.run_id
     words = (word, run.tested.result) if run.tested else (word,)
     cells: list[Html | str] = [
-        f"{entry.created_at[:10]} {entry.created_at[11:19]}",
+        f"{day[:4]}-{day[4:6]}-{day[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}",
         joined(tag("span", cut(word), class_=f"badge {cut(word)}") for word in words),
     ]
     if entry.outcome:
