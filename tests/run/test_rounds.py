@@ -18,7 +18,7 @@ from working import WorkingRepo
 from vibe_gate.domain.bundles import PRIVATE, RunEntry
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY
-from vibe_gate.faces import authors
+from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, round_before, told_since
 from vibe_gate.store import find_bundles, open_store, read_bundle
@@ -108,7 +108,7 @@ def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(st
     result = read_bundle(store.root / next(one.bundle for one in entries if one.run_id == second))
     other = RunEntry(first, "f" * 40)
     for known, page in ((entries, f"{first}.html"), ([*entries, other], "")):
-        earlier = authors.round_before(result, known, store.repository, tmp_path)
+        earlier = run_page.round_before(result, known, store.repository, tmp_path)
         assert earlier and (earlier.told.after, earlier.page) == (first, page)
 
 
