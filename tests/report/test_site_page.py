@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from checked_page import check
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from summaries import summary
 from test_site import BOTH, entry, failed, label, site_of
@@ -150,14 +150,7 @@ def test_ten_thousand_runs_scroll(tab: Page, pages: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(("name", "scheme"), [("small", "light"), ("hostile", "dark")])  # axe takes seconds for each
 def test_nothing_of_others_runs_and_axe_has_nothing_to_say(tab: Page, pages: dict[str, str], name: str, scheme) -> None:
-    tab.emulate_media(color_scheme=scheme)
-    tab.goto(pages[name])
-    for fold in tab.locator("summary").all():
-        fold.click()
-    assert tab.evaluate("window.ran") is None
-    found = Axe().run(tab)
-    assert found.violations_count == 0, found.generate_report()
-    assert "\u202e" not in tab.locator("body").inner_text()
+    check(tab, pages[name], scheme)
     tab.get_by_label("Model", exact=True).select_option(index=2)
     expect(tab.locator(".told")).to_contain_text("1 of 33 runs")
 

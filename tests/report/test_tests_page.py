@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from checked_page import check
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from test_tests import FIX, HAIKU, READ, SONNET, attempt, results, session
 from written_runs import ATTACK
@@ -113,14 +113,7 @@ def test_a_mark_opens_the_page_of_its_run_and_a_figure_lists_the_runs_behind_it(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["small", "hostile", "none"])
 def test_nothing_of_others_runs_and_axe_has_nothing_to_say(tab: Page, pages: dict[str, str], name: str, scheme) -> None:
-    tab.emulate_media(color_scheme=scheme)
-    tab.goto(pages[name])
-    for fold in tab.locator("summary").all():
-        fold.click()
-    assert tab.evaluate("window.ran") is None
-    found = Axe().run(tab)
-    assert found.violations_count == 0, found.generate_report()
-    assert "\u202e" not in tab.locator("body").inner_text()
+    check(tab, pages[name], scheme)
 
 
 def test_it_can_be_read_without_scripts_and_printed(browser: Browser, tab: Page, pages: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from vibe_gate.domain.summary import ChangedFile, Summary
 from vibe_gate.domain.verdict import CriterionResult, Vote
 from vibe_gate.report import queries, sentences, svg
 from vibe_gate.report.html.addresses import file_link, finding_id, place_link, round_id, to
-from vibe_gate.report.html.view import View, shown_findings
+from vibe_gate.report.html.view import MOST_ROUNDS, View, shown_findings
 from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
 from vibe_gate.report.round import ReportedFinding, RoundCounts, RoundTold, identity
 from vibe_gate.report.svg import Bar, Part, Series
@@ -20,8 +20,8 @@ from vibe_gate.report.svg import Bar, Part, Series
 MOST_FILES, MOST_VOTES, MOST_LINKS = 20, 20, 20
 """Files, votes of a criterion, and findings of a file that are shown; the tabs have the others."""
 
-MOST_ROUNDS, MOST_TOLD = 50, 20
-"""Gates that looked again, and findings of one round, that are shown."""
+MOST_TOLD = 20
+"""Findings of one round that are shown."""
 
 LINES = (Series("added", "s2"), Series("deleted", "s1"))
 ROUNDS = (Series("new", "s1"), Series("still open", "s4"), Series("fixed", "s2"))
@@ -52,11 +52,6 @@ def rounds(view: View) -> Iterator[Html]:
                      id=None if name in told_before else round_id(name)) for name, told in last.items())  # fmt: skip
         yield tag("ol", *items, start=left_out + 1)
         told_before |= last.keys()
-
-
-def told_gates(view: View) -> dict[str, RoundTold]:
-    """The gates whose rounds stand in the page."""
-    return {name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]}
 
 
 def _by_round(id: str, chain: Mapping[str, RoundTold], gates: Mapping[str, Node], first: int) -> Html:

@@ -11,8 +11,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
 from vibe_gate.report.answers import checks_node, node_of
 from vibe_gate.report.folds import OWNED, is_drawn
-from vibe_gate.report.html.glance import told_gates
-from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View
+from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, told_gates
 from vibe_gate.report.layers import comes_after
 from vibe_gate.report.round import RoundTold, identity
 

@@ -42,8 +42,11 @@ MAX_FILES, MAX_EVENTS = 5_000, 100_000
 MAX_ROWS = 1_000
 """Findings, criteria of a rubric, and stages and models in a table of costs that a page shows one by one."""
 
+MOST_ROUNDS = 50
+"""Gates of one chain that are shown, the last ones."""
+
 MAX_CHAINS = 20
-"""Chains of gates that looked again; each is shown as a whole, also what two have in common."""
+"""Chains of gates that looked again; what two have in common stands in both."""
 
 _UNTOLD = frozenset({"artifact.written", "log.mark"})
 """Events of a run that say nothing beyond the files that are shown."""
@@ -289,6 +292,11 @@ def _gates(own: Iterable[tuple[TimelineEvent, Mapping[str, Any]]]) -> dict[str, 
                 told = read(RoundTold, whole.get("data"))
                 found[event.node_id] = told if told.after in found else replace(told, after="")
     return found
+
+
+def told_gates(view: View) -> dict[str, RoundTold]:
+    """The gates whose rounds stand in the page."""
+    return {name: told for chain in view.rounds for name, told in list(chain.items())[-MOST_ROUNDS:]}
 
 
 def chains(gates: Mapping[str, RoundTold]) -> Iterator[dict[str, RoundTold]]:

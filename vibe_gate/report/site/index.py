@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain.escape import counted
 from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
@@ -41,8 +41,10 @@ STATUS_STYLES = {
 
 def index_page(site: Site) -> str:
     """The page; the same runs give the same text."""
-    sections = [*(() if site.is_session else _of_all_runs(site)), *tests.section(site), _runs(site)]
-    body = joined([_top(site), tag("main", *sections, id="main", class_="site")])
+    drawn = () if site.is_session else tuple(pictures(site))
+    of_all = () if site.is_session else _of_all_runs(site, drawn)
+    sections = [*of_all, *tests.section(site), _runs(site)]
+    body = joined([_top(site, drawn), tag("main", *sections, id="main", class_="site")])
     return site_page(f"{_title(site)} · vibe-gate", body, document(site))
 
 
@@ -50,14 +52,15 @@ def _title(site: Site) -> str:
     return counted(len(site.names), "test") if site.is_session else counted(len(site.runs), "run")
 
 
-def _of_all_runs(site: Site) -> Iterator[Html]:
-    if drawn := list(pictures(site)):
+def _of_all_runs(site: Site, drawn: Sequence[Html]) -> Iterator[Html]:
+    if drawn:
         yield tag("section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures")
     yield from _coverage(site)
     yield from said.section(site)
 
 
-def _top(site: Site) -> Html:
+def _top(site: Site, drawn: Sequence[Html]) -> Html:
+    """The head, with links to the parts that are there; `drawn`: the pictures."""
     total = site.total
     span = " to ".join(dict.fromkeys(map(str, (*site.days[:1], *site.days[-1:]))))
     results = Counter(run.tested.result for run in site.runs if run.tested)
@@ -76,7 +79,7 @@ def _top(site: Site) -> Html:
     ]
     is_said = not site.is_session and any(word != "no word yet" for word in site.words.values())
     there = (
-        ("pictures", "Pictures", not site.is_session and next(pictures(site), None)),
+        ("pictures", "Pictures", drawn),
         ("commits", "Commits", site.coverage), ("said", "What people said", is_said),
         ("tests", "Tests", site.names), ("runs", "Runs", True),
     )  # fmt: skip
