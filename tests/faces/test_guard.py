@@ -87,6 +87,63 @@ def test_a_refusal_says_what_to_do_instead(places):
     assert "ask the user" in said_of("git config core.hooksPath /dev/null", places)
 
 
+ODD_FOLDERS = [
+    "src/routes/$postId",
+    "${HOME}",
+    "`tick`",
+    "app/[id]",
+    "*",
+    "~",
+    "two words",
+    "it's",
+    'a "quoted" one',
+    "line\nbreak",
+    "back\\slash",
+    ";",
+]
+
+
+@pytest.mark.parametrize("folder", ODD_FOLDERS)
+@pytest.mark.parametrize(
+    ("command", "is_refused"),
+    [
+        ("git commit --no-verify -m x", True),
+        ("git config core.hooksPath /dev/null", True),
+        ("rm -rf {project}/.git/hooks", True),
+        ("cd deeper && git commit -n -m x", True),
+        ("git -C deeper commit -n -m x", True),
+        ("git --git-dir {scratch}/.git commit -m x", True),
+        ("git commit -m x", False),
+        ("cd {scratch} && git commit --no-verify -m x", False),
+        ('cd "$UNKNOWN" && git commit --no-verify -m x', False),
+        ('cd "`mktemp -d`" && git init && git commit --no-verify -m x', False),
+        ('cd "$UNKNOWN" && cd deeper && git commit --no-verify -m x', False),
+        ('rm -rf "$UNKNOWN/.git/hooks"', False),
+    ],
+)
+def test_the_folder_of_a_session_is_known_whatever_it_is_called(places, folder, command, is_refused):
+    cwd = Path(places["project"], folder)
+    (cwd / "deeper").mkdir(parents=True, exist_ok=True)
+    call = {"tool_name": "Bash", "tool_input": {"command": placed(command, places)}, "cwd": str(cwd)}
+    assert bool(guard.refusal(call, places["project"])) is is_refused
+
+
+def test_a_folder_that_is_there_is_known_though_its_name_has_a_dollar(places):
+    Path(places["project"], "routes/$id").mkdir(parents=True, exist_ok=True)
+    assert refusal(places, "Bash", command="cd 'routes/$id' && git commit --no-verify -m x")
+    assert refusal(places, "Bash", command="git -C 'routes/$id' commit --no-verify -m x")
+    assert not refusal(places, "Bash", command="cd routes/$other && git commit --no-verify -m x")
+
+
+@pytest.mark.parametrize("folder", ODD_FOLDERS)
+def test_tools_may_not_write_definitions_from_a_folder_with_an_odd_name(places, folder):
+    cwd = Path(places["project"], folder)
+    cwd.mkdir(parents=True, exist_ok=True)
+    up = "../" * len(folder.split("/"))
+    call = {"tool_name": "Write", "tool_input": {"file_path": f"{up}.vibe-gate/gate.toml", "content": ""}}
+    assert guard.refusal({**call, "cwd": str(cwd)}, places["project"])
+
+
 @pytest.mark.parametrize("tool", ["Write", "Edit"])
 @pytest.mark.parametrize(
     ("path", "refused"),

@@ -30,7 +30,7 @@ AGENT_VARIABLES = frozenset({
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONFIG = re.compile(r"GIT_CONFIG_(COUNT|PARAMETERS|GLOBAL|SYSTEM|KEY_\d+|VALUE_\d+)\Z")
-_HOOK_PATH = re.compile(r"/\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?/?\Z")
+_HOOK_PATH = re.compile(r"/\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?/?\Z", re.DOTALL)
 _WRAPPERS = frozenset({
     "sudo", "env", "command", "exec", "nice", "nohup", "time", "timeout", "xargs", "builtin", "setsid", "stdbuf",
     "!", "{", "then", "do", "else", "if", "while", "until", "coproc",
@@ -49,19 +49,23 @@ _WITH_VALUE = "mFcCtuS"
 
 MAX_DEPTH = 3
 
+UNKNOWN = ""
+"""The folder of which only the shell that runs the line will know the name (`cd "$DIR"`)."""
+
 Elsewhere = Callable[[str], bool]
 
 
 def refused(line: str, cwd: str, elsewhere: Elsewhere, depth: int = 0) -> str:
     """Why the line is refused; "" if it is not. ValueError if it cannot be read.
 
-    `elsewhere(folder)` says whether a folder belongs to another repository, or to none: what happens there is free.
+    `cwd` is where the line runs: a fact, whatever signs are in its name. `elsewhere(folder)` says whether a folder
+    belongs to another repository, or to none: what happens there is free.
     """
     segments = list(_segments(_without_documents(line)))
     with_git = any("git" in map(os.path.basename, words) for words in segments)
     for words in segments:
         if words[0] in ("cd", "pushd") and len(words) > 1:
-            cwd = _joined(cwd, words[1])
+            cwd = _folder_below(cwd, words[1])
         elif reason := _refused(words, cwd, elsewhere, with_git):
             return reason
         if depth < MAX_DEPTH and _SHELLS & set(map(os.path.basename, words)):
@@ -156,7 +160,7 @@ def _git(words: list[str], given: dict[str, str], cwd: str, elsewhere: Elsewhere
         elif name == "--config-env":
             settings.append(value)
         elif name == "-C":
-            cwd = _joined(cwd, value)
+            cwd = _folder_below(cwd, value)
         options[name] = value
         at += 2 if words[at] in _GLOBAL_WITH_VALUE else 1
     command, rest = "".join(words[at : at + 1]), words[at + 1 :]
@@ -188,8 +192,8 @@ def _other_folder(given: dict[str, str], cwd: str, elsewhere: Elsewhere) -> str:
 
 
 def _is_free(folder: str, elsewhere: Elsewhere) -> bool:
-    """Whether a folder is none of this repository's, or cannot be known before the line runs: git's hook knows it."""
-    return "$" in folder or "`" in folder or elsewhere(folder)
+    """Whether a folder is not this repository's, or cannot be known before the line runs: git's hook knows it."""
+    return folder == UNKNOWN or elsewhere(folder)
 
 
 def _is_hooks_path(name: str) -> bool:
@@ -237,11 +241,38 @@ def _writes(words: list[str], program: str, rest: list[str], cwd: str, elsewhere
     elif program == "find" and {"-delete", "-exec", "-execdir"} & set(rest):
         targets += rest[:1]
     for target in targets:
-        full = _joined(cwd, target.removeprefix("of="))
-        removed = program in ("rm", "mv", "chmod", "find") or "/.git/" in full
-        if removed and (match := _HOOK_PATH.search(full)) and not _is_free(full[: match.start()] or "/", elsewhere):
+        if _is_hook_file(target.removeprefix("of="), program, cwd, elsewhere):
             return HOOK_FILES.format(target)
     return ""
+
+
+def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bool:
+    """Whether a word names git's hooks or configuration in this repository, and the program changes them."""
+    if cwd == UNKNOWN and not word.startswith(("/", "~")):
+        return False
+    path = _joined(cwd, word)
+    match = _HOOK_PATH.search(path)
+    if match is None:
+        return False
+    removes = program in ("rm", "mv", "chmod", "find")
+    if not removes and "/.git/" not in path:
+        return False
+    repository = path[: match.start()] or "/"
+    return not _is_free(_path_if_known(repository, cwd), elsewhere)
+
+
+def _folder_below(folder: str, word: str) -> str:
+    """The folder that a word of a command names; UNKNOWN if only a shell can say which it is."""
+    if folder == UNKNOWN and not word.startswith(("/", "~")):
+        return UNKNOWN
+    return _path_if_known(_joined(folder, word), folder)
+
+
+def _path_if_known(path: str, cwd: str) -> str:
+    """The path, or UNKNOWN if a word behind `cwd` has what a shell replaces, and no file is called so."""
+    words = "" if path == cwd else path.removeprefix(f"{cwd}/")
+    is_replaced = "$" in words or "`" in words
+    return UNKNOWN if is_replaced and not os.path.lexists(path) else path
 
 
 def _joined(folder: str, path: str) -> str:
