@@ -8,6 +8,7 @@ worktrees, submodules, `GIT_DIR`, `GIT_WORK_TREE`, `GIT_INDEX_FILE`, `core.workt
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
     asked = git.start("rev-parse", "--path-format=absolute", *" ".join(_QUESTIONS).split())
     listed = git.start("config", "--list", "-z", "--show-scope")
     answers = finish(asked)
-    settings = Settings(_parse_settings(finish(listed).out))
+    settings = read_settings(listed)
     lines = answers.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
     if answers.code and len(lines) < len(_QUESTIONS) - 1:
         raise _refusal(start, answers)
@@ -118,6 +119,11 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
 def is_true(value: str) -> bool:
     """A boolean as git writes it."""
     return value.lower() not in {"false", "no", "off", "0", ""}
+
+
+def read_settings(listing: subprocess.Popen[bytes]) -> Settings:
+    """The configuration that a started `git config --list -z --show-scope` prints."""
+    return Settings(_parse_settings(finish(listing).out))
 
 
 def _parse_settings(raw: bytes) -> list[Setting]:

@@ -2,7 +2,7 @@
 
 Git does it all (`git add -A`, `git fast-import`), on a copy of the index and with new objects in scratch. So untracked
 files that are not ignored are part of it, files outside a sparse checkout stay what they are, and line endings,
-filters, encodings are git's. Four things differ from a plain `git add -A`:
+filters, encodings are git's. Five things differ from a plain `git add -A`:
 
 - Edits that a flag hides (assume-unchanged; skip-worktree if the file is there all the same) are seen: an agent
   could set one.
@@ -12,6 +12,8 @@ filters, encodings are git's. Four things differ from a plain `git add -A`:
 - Names that differ in case are two files where the disk says so, whatever `core.ignoreCase` says (`place.py`).
 - Git never looks into a submodule (`git add -A` runs `git status` there, with that repository's configuration):
   its commit counts.
+- Other working trees of this repository inside of this one are left out (`worktrees.py` says which they are), unless
+  git tracks files below them: `git commit -a` would take these.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import Finished
+from vibe_gate.git.worktrees import inner_worktrees
 
 _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
           "-c", "core.compression=0", "-c", "core.looseCompression=0", "-c", "core.bigFileThreshold=1",
@@ -38,6 +41,8 @@ _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c
 
 _SPECS = (b":(top)", b":(top,exclude,glob).vibe-artifact[s]", b":(top,exclude,glob).vibe-artifact[s]/**")
 """Everything but the bundles. Named literally, `git add` fails if .gitignore has them: it takes them for wanted."""
+
+_GLOB_BYTE = expression(rb"[*?\[\\]")
 
 _SPECIAL_BYTE = expression(rb'["\\\n]')
 _UNUSUAL = expression(rb"\0(?!H 1(?:00644|00755|20000) )([^\0]+)")
@@ -99,6 +104,7 @@ class WorkingTree:
 
     def __init__(self, place: Place, objects: Objects) -> None:
         """UsageError, with the path, if something cannot be read."""
+        self._place = place
         self._objects = objects
         self._index = _ScratchIndex(place, objects)
         self._odd = _odd_entries(self._index.run("ls-files", "-z", "-v", "-s"), place.root)
@@ -117,15 +123,32 @@ class WorkingTree:
         return not self._differences(tree)
 
     def _add(self) -> None:
-        excluded = (b":(top,exclude,literal)%s" % path for path in self._odd.submodules)
-        specs = b"\0".join([*_SPECS, *excluded])
         for _ in range(_TRIES):
-            added = self._index.run("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=specs)
-            if _VANISHED not in added.err:
+            inner = inner_worktrees(self._place)
+            worktrees = self._without_tracked_files(inner)
+            specs = [*_SPECS, *_submodule_specs(self._odd.submodules), *_worktree_specs(worktrees)]
+            added = self._index.run(
+                "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=b"\0".join(specs)
+            )
+            # An agent may make or remove a worktree at this moment.
+            if _VANISHED not in added.err and inner == inner_worktrees(self._place):
                 break
         _check(added)
-        self._index.update(self._odd.submodules, "--add", "--remove", "--replace")
-        self._index.update(self._odd.artifacts, "--force-remove")
+        # A gitlink that is committed for a worktree stays as it is, whatever is committed in the worktree.
+        submodules = [path for path in self._odd.submodules if path not in worktrees]
+        self._index.update(submodules, "--add", "--remove", "--replace")
+        removed = [path for path in worktrees if path not in self._odd.submodules]
+        self._index.update([*self._odd.artifacts, *removed], "--force-remove")
+
+    def _without_tracked_files(self, worktrees: Sequence[bytes]) -> list[bytes]:
+        """Those of the folders below which the index has no file."""
+        if not worktrees:
+            return []
+        specs = [os.fsdecode(b":(top,literal)%s/" % path) for path in worktrees]
+        listed = self._index.run("ls-files", "-z", "--", *specs)
+        _check(listed)
+        tracked = listed.out.split(b"\0")
+        return [path for path in worktrees if not any(name.startswith(path + b"/") for name in tracked)]
 
     def _differences(self, tree: str) -> bytes:
         done = self._index.run(
@@ -171,6 +194,19 @@ def _odd_entries(listed: Finished, root: Path) -> _OddEntries:
         if record[2:8] == b"160000":
             odd.submodules.append(path)
     return odd
+
+
+def _submodule_specs(submodules: Sequence[bytes]) -> list[bytes]:
+    return [b":(top,exclude,literal)%s" % path for path in submodules]
+
+
+def _worktree_specs(worktrees: Sequence[bytes]) -> list[bytes]:
+    """Pathspecs that leave folders out: globs, as in `_SPECS`, because of the escape at their beginning."""
+    specs = []
+    for path in worktrees:
+        pattern = b"\\" + path[:1] + _GLOB_BYTE.sub(rb"\\\g<0>", path[1:])
+        specs += [b":(top,exclude,glob)%s" % pattern, b":(top,exclude,glob)%s/**" % pattern]
+    return specs
 
 
 def _copy(index: Path, target: Path) -> None:
