@@ -15,7 +15,7 @@ from vibe_gate.domain.bundles import replay_key
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.gate import Budget, CounterexampleRule, Gate, HookName, HookRule
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.rubric import Claim, Rubric, Sight
+from vibe_gate.domain.rubric import Claim, Criterion, Rubric, Sight
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import NO_JUDGE, NOT_NOW, TrustBadge
 
@@ -182,8 +182,14 @@ class Facts(Struct, frozen=True):
 
     @property
     def rubrics_with_judge(self) -> tuple[Rubric, ...]:
-        """The rubrics that ask a judge, by what is known."""
-        return tuple(rubric for rubric in self.rubrics if rubric.knowing(self.known).judge_criteria)
+        """The rubrics with a question to a judge that concerns this change."""
+        return tuple(rubric for rubric in self.rubrics if self.judge_questions(rubric))
+
+    def judge_questions(self, rubric: Rubric) -> tuple[Criterion, ...]:
+        """The rubric's questions to a judge that concern a changed file and need no claim that is not known."""
+        answerable = rubric.knowing(self.known).judge_criteria
+        files = self.change.files
+        return tuple(criterion for criterion in answerable if any(map(criterion.concerns, files)))
 
     @property
     def known(self) -> frozenset[Sight]:

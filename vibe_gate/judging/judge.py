@@ -83,7 +83,8 @@ async def judge(
         return _answers(questions, known)
     upstream = find_upstream(run.environ)
     if upstream is None and wire.mode != "replay":
-        return _without_key(_answers(questions, known), missing, optional=_is_optional(facts, run))
+        answers = _answers(questions, known)
+        return _without_key(answers, missing, facts, optional=_is_optional(facts, run))
     with run.deadline.interrupting():
         briefs = briefs_of(missing, facts, repository)
     known |= kept.known((), briefs)
@@ -136,10 +137,13 @@ def _is_optional(facts: Facts, run: RunContext) -> bool:
     return facts.gate.origin == "built-in" and not in_ci(run.environ)
 
 
-def _without_key(known: Answers, missing: Iterable[RubricQuestion], *, optional: bool) -> Answers:
-    count = sum({question.rubric.id: len(question.rubric.judge_criteria) for question in missing}.values())
-    notes = () if optional else (ADVICE.format(questions=counted(count, "judge question")),)
-    return replace(known, silence=NO_KEY, chosen=optional, notes=notes)
+def _without_key(answers: Answers, missing: Iterable[RubricQuestion], facts: Facts, *, optional: bool) -> Answers:
+    """The answers, and that the rest is not asked for want of a key."""
+    counts: dict[str, int] = {}
+    for question in missing:
+        counts[question.rubric.id] = len(facts.judge_questions(question.rubric))
+    advice = ADVICE.format(questions=counted(sum(counts.values()), "judge question"))
+    return replace(answers, silence=NO_KEY, chosen=optional, notes=() if optional else (advice,))
 
 
 @asynccontextmanager

@@ -444,7 +444,8 @@ def _provenance(report: Report) -> str:
     authored = report.summary.agent_authored
     facts = []
     if authored.decision and authored.hints:
-        facts = [f"Written by an agent: {'; '.join(prose(hint, 200) for hint in authored.hints[:3])}."]
+        signs = sentences.agent_signs([prose(hint, 200) for hint in authored.hints])
+        facts = [f"Written by an agent: {signs}."]
     kept = "its bundle was not uploaded"
     if report.artifact:
         kept = "its bundle is an artifact of the job: open report.html in it"

@@ -34,6 +34,9 @@ SHORT_FINGERPRINT = 8
 MAX_NAMES = 3
 """Criteria that a sentence names; it counts the others."""
 
+MAX_SIGNS = 3
+"""Signs of an agent that a line names; it counts the others."""
+
 _OVERRIDDEN = re.compile(r"overridden by (@[A-Za-z0-9-]+)(?: until [0-9-]+)?: ")
 """How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
 
@@ -151,6 +154,13 @@ def advises(trust: TrustBadge) -> str:
 def joined(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def agent_signs(hints: Sequence[str]) -> str:
+    """The signs of an agent as one line: the first of them, and how many more."""
+    line = "; ".join(hints[:MAX_SIGNS])
+    rest = len(hints) - MAX_SIGNS
+    return f"{line}; and {rest:,} more" if rest > 0 else line
 
 
 def edited(summary: Summary) -> str:

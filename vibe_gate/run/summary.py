@@ -111,12 +111,22 @@ def summary_before_answers(
     )
 
 
+UNCONCERNED = "no judge criterion concerns this path"
+"""Why no judge was shown a file, if that is how the gate wants it."""
+
+
 def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> tuple[Unreviewed, ...]:
     """Everything that judges were not shown, with the reason: silence about it would look like approval."""
-    if answers.silence:
-        return _whole(change.files, answers.silence)
     criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
-    unconcerned = [file for file in change.files if not any(criterion.concerns(file) for criterion in criteria)]
+    concerned: list[FileDiff] = []
+    unconcerned: list[FileDiff] = []
+    for file in change.files:
+        is_concerned = any(criterion.concerns(file) for criterion in criteria)
+        (concerned if is_concerned else unconcerned).append(file)
+    if answers.silence and not concerned:
+        return _whole(change.files, answers.silence)
+    if answers.silence:
+        return (*_whole(concerned, answers.silence), *_whole(unconcerned, UNCONCERNED))
     missed: dict[Unreviewed, list[str]] = {}
     for rubric, votes in answers.by_rubric.items():
         for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
@@ -125,7 +135,7 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
         item if len(names) == len(answers.by_rubric) else replace(item, rubrics=tuple(names))
         for item, names in missed.items()
     )
-    return (*unanswered, *_whole(unconcerned, "no judge criterion concerns this path"))
+    return (*unanswered, *_whole(unconcerned, UNCONCERNED))
 
 
 def _whole(files: Iterable[FileDiff], why: str) -> tuple[Unreviewed, ...]:

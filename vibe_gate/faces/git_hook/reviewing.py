@@ -154,10 +154,11 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
             hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
         for note in done.notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
-    hints = "; ".join(safe(hint) for hint in summary.agent_authored.hints)
-    if hints and not passed:
-        answered = any(vote.said for one in summary.criteria for vote in one.votes)
-        hook.say(f"vibe-gate: written by an agent, {'judged' if answered else 'not judged'}. Signs: {hints}")
+    signs = sentences.agent_signs(summary.agent_authored.hints)
+    if signs and not passed:
+        votes = (vote for criterion in summary.criteria for vote in criterion.votes)
+        judged = "judged" if any(vote.said for vote in votes) else "not judged"
+        hook.say(f"vibe-gate: written by an agent, {judged}. Signs: {safe(signs)}")
     if what.warning:
         hook.say(f"vibe-gate: {what.warning}" if keyless else loud(what.warning))
 

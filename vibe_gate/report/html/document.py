@@ -431,7 +431,7 @@ def _about(view: View) -> Iterator[tuple[str, str | None]]:
         yield "after", _code(change.head_commit or change.after)
         yield "patch-id", _code(change.patch_id)
         yield "gate", sentences.gate(summary)
-        signs = "; ".join(summary.agent_authored.hints) or "no sign of an AI agent"
+        signs = sentences.agent_signs(summary.agent_authored.hints) or "no sign of an AI agent"
         yield "written by an agent", f"{'yes' if summary.agent_authored.decision else 'no'} ({signs})"
         yield "exit code", str(summary.exit_code)
         yield "bundle", _code(summary.bundle)
