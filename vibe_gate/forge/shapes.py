@@ -32,6 +32,7 @@ class Pull(Struct, frozen=True):
     state: str
     author: str
     base_sha: str
+    base_ref: str
     head_ref: str
     head_sha: str
     origin: str
@@ -181,6 +182,7 @@ def pull_of(value: Json) -> Pull:
         state=text_at(value, "state"),
         author=text_or_empty(value, "user", "login"),
         base_sha=text_at(value, "base", "sha"),
+        base_ref=text_at(value, "base", "ref"),
         head_ref=text_at(value, "head", "ref"),
         head_sha=text_at(value, "head", "sha"),
         origin=text_or_empty(value, "head", "repo", "full_name"),

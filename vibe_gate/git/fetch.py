@@ -77,12 +77,16 @@ def fetch(git: Program, commits: Sequence[str], enough: Callable[[], bool], cred
     return said
 
 
-def fetch_branch(git: Program, name: str, credentials: Credentials) -> None:
-    """Fetch a branch into its remote-tracking ref, if the checkout has only the commit it is about."""
+def fetch_branch(git: Program, name: str, credentials: Credentials) -> str:
+    """Fetch a branch into its remote-tracking ref; "" then, else a few words about what stopped it."""
     ref = f"refs/heads/{name}"
-    if not git.run("check-ref-format", ref).code and not git.run("remote", "get-url", REMOTE).code:
-        depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
-        _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], credentials, PATIENCE_S)
+    if git.run("check-ref-format", ref).code:
+        return "that is not the name of a branch"
+    if git.run("remote", "get-url", REMOTE).code:
+        return f"this checkout has no remote called {REMOTE}"
+    depth = [f"--depth={DEPTHS[0]}"] if is_shallow(git) else []
+    attempt = _fetch(git, depth, [f"+{ref}:refs/remotes/{REMOTE}/{name}"], credentials, PATIENCE_S)
+    return _reason(attempt) if attempt.code else ""
 
 
 def fetch_notes(git: Program, ref: str, credentials: Credentials) -> None:

@@ -179,10 +179,11 @@ class Repository(ChangeQueries):
 
         return fetch.fetch(self._git, commits, is_enough, credentials)
 
-    def fetch_branch(self, name: str, credentials: Credentials) -> None:
-        """Fetch the remote's branch into its remote-tracking ref, if the remote has it."""
-        fetch.fetch_branch(self._git, name, credentials)
+    def fetch_branch(self, name: str, credentials: Credentials) -> str:
+        """Fetch the remote's branch into its remote-tracking ref; "" or why that was not done."""
+        reason = fetch.fetch_branch(self._git, name, credentials)
         self.forget()
+        return reason
 
     def fetch_notes(self, ref: str, credentials: Credentials) -> None:
         """Fetch the git notes of `refs/notes/<ref>`, if the remote has them."""

@@ -268,6 +268,10 @@ class Revisions:
             unknown, remedy = _unknown(fetched[0])
             self._remarks[f"{unknown}, so the gate is the one of before the change: {remedy}."] = None
 
+    def has_remote(self, name: str) -> bool:
+        """Whether the configuration says anything of a remote of this name."""
+        return name in self._remotes()
+
     def _remotes(self) -> set[str]:
         """The remotes that `git remote` lists: those of which the configuration says anything."""
         names = (line.name.partition(".") for line in self._place.settings.lines)

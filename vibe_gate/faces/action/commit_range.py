@@ -48,7 +48,6 @@ def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentia
 
     UsageError if they are not here and cannot be fetched, or if the event has a head of its own to review.
     """
-    base = inputs.base
     if inputs.head and trigger.kind not in BY_HAND:
         raise UsageError(f"The input head is for {' and '.join(BY_HAND)}: what this event brought is reviewed here.")
     if inputs.head:
@@ -57,8 +56,8 @@ def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentia
     if not trigger.head:
         return CommitRange("", "", notes=("The branch was deleted: there is nothing to review.",))
     checkout = _Checkout(repository, trigger, credentials)
-    if base:
-        return checkout.since_parting(checkout.named(base))
+    if inputs.base:
+        return checkout.since_parting(checkout.named(inputs.base))
     if trigger.kind == "push":
         return _pushed(checkout, trigger)
     if trigger.kind in BY_HAND:
@@ -67,32 +66,60 @@ def range_of(repository: Repository, trigger: Trigger, inputs: Inputs, credentia
                 "This run is on the tip of the default branch: the input `base` must say what to review from."
             )
         return checkout.since_parting(checkout.default())
-    found = checkout.since_parting(trigger.base)
-    # Of a merge group all commits between were needed for their authors.
-    return checkout.between(trigger.base, trigger.base) if trigger.kind == "merge_group" else found
+    if trigger.kind == "merge_group":
+        checkout.since_parting(trigger.base)  # all commits between are needed for their authors
+        return checkout.between(trigger.base, trigger.base)
+    return _proposed(checkout, trigger)
+
+
+def _proposed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
+    """What a pull request brings to its base branch as that is now, with the definitions of the branch's tip.
+
+    The event names a commit of the branch too, but that is often the tip of when the pull request was opened.
+    """
+    base = checkout.base_tip()
+    proposed = checkout.since_parting(base.tip)
+    if proposed.before == trigger.head and not checkout.reach(trigger.base):  # merged since
+        proposed = checkout.since_parting(trigger.base)
+    return replace(proposed, notes=(*proposed.notes, *base.notes))
 
 
 def _pushed(checkout: _Checkout, trigger: Trigger) -> CommitRange:
     """What a push brought: from the commit that was there before, if that is still known and part of history."""
-    on_default, before = trigger.branch == f"refs/heads/{trigger.default_branch}", trigger.base
-    is_known, why = False, "a new branch"
+    repository, before = checkout.repository, trigger.base
+    on_default = trigger.branch == f"refs/heads/{trigger.default_branch}"
     if before:
         checkout.reach(before, trigger.head)
-        is_known = checkout.repository.has(before)
-        if is_known and not (trigger.forced and not checkout.repository.is_ancestor(before, trigger.head)):
-            checkout.need(before, trigger.head)
-            return checkout.between(before, before if on_default else checkout.default_parting())
-        lost = f"a force push replaced {before[:SHORT]}"
-        why = lost if is_known else f"the commit before, {before[:SHORT]}, is gone (a force push)"
+    is_known = bool(before) and repository.has(before)
+    if is_known and not (trigger.forced and not repository.is_ancestor(before, trigger.head)):
+        checkout.need(before, trigger.head)
+        return checkout.between(before, before if on_default else checkout.default_if_any())
+    reason = _why_parted(before, is_known=is_known)
     if not on_default:
-        found = checkout.since_parting(checkout.default())
-        note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {why}."
+        parted = checkout.since_parting(checkout.default())
+        note = f"Reviewed from where the branch left {paths.quote(trigger.default_branch)}: {reason}."
     elif is_known:
-        found = checkout.since_parting(before)
-        note = f"Reviewed from where the old and the new history part: {why}."
+        parted = checkout.since_parting(before)
+        note = f"Reviewed from where the old and the new history part: {reason}."
     else:
-        raise UsageError(f"Nothing is known to compare with: {why}. Run the gate with the input `base`.")
-    return replace(found, notes=(*found.notes, note))
+        raise UsageError(f"Nothing is known to compare with: {reason}. Run the gate with the input `base`.")
+    return replace(parted, notes=(*parted.notes, note))
+
+
+def _why_parted(before: str, *, is_known: bool) -> str:
+    """Why a push is not compared with the commit that was there before it."""
+    if not before:
+        return "a new branch"
+    if is_known:
+        return f"a force push replaced {before[:SHORT]}"
+    return f"the commit before, {before[:SHORT]}, is gone (a force push)"
+
+
+class BaseTip(Struct, frozen=True):
+    """Where a pull request's base branch is, and what is not certain about that."""
+
+    tip: str
+    notes: tuple[str, ...] = ()
 
 
 class _Checkout:
@@ -139,7 +166,7 @@ class _Checkout:
         branch = _BRANCH.match(revision)
         if _COMMIT.match(revision):
             self.reach(revision)
-        elif branch and not self._resolved(_remote(revision)):
+        elif branch:  # what a runner of one's own has of it may be old
             self.repository.fetch_branch(branch[1], self._credentials)
         found = ("" if _COMMIT.match(revision) else self._resolved(_remote(revision))) or self._resolved(revision)
         if found:
@@ -161,9 +188,45 @@ class _Checkout:
         self.repository.fetch_branch(self._trigger.default_branch, self._credentials)
         return self._resolved(_remote(self._trigger.default_branch or "HEAD"))
 
-    def default_parting(self) -> str | None:
-        """Where the pushed branch left the default branch, or that branch's tip; None if that branch is unknown."""
-        return (self._parting(self._default)[0] or self._default) if self._default else None
+    def default_if_any(self) -> str | None:
+        """The tip of the default branch; None if the remote does not say."""
+        return self._default or None
+
+    def base_tip(self) -> BaseTip:
+        """The tip of the pull request's base branch: as the remote has it, or else the newest that is known here.
+
+        UsageError if there is a remote, and nothing that it gave says where the branch is.
+        """
+        branch = self._trigger.branch
+        stopped = self.repository.fetch_branch(branch, self._credentials)
+        tracked = self._resolved(f"refs/remotes/origin/{branch}") if branch else ""
+        if tracked and not stopped:
+            return BaseTip(tracked)
+        tip = self._newer(tracked, self._merged_into())
+        name, reason = paths.quote(branch or "?"), ended(paths.quote(stopped))
+        if tip:
+            note = f"The base branch {name} could not be fetched, so this is against {tip[:SHORT]}: {reason}"
+            return BaseTip(tip, (note,))
+        if self.repository.has_remote("origin"):
+            raise UsageError(
+                f"The base branch {name} is not in this checkout, and could not be fetched. {DEEPER} "
+                f"If the pull request has another base branch now, push or re-open it.{DETAILS}{reason}"
+            )
+        return BaseTip(self._trigger.base)
+
+    def _merged_into(self) -> str:
+        """The first parent of the commit by which GitHub merged the pull request for this job; "" without one."""
+        merge, head = self._trigger.merge, self._trigger.head
+        if not merge or not self.repository.has(merge):
+            return ""
+        parents = self.repository.parents(merge)
+        return parents[0] if len(parents) == 2 and parents[1] == head else ""
+
+    def _newer(self, left: str, right: str) -> str:
+        """The commit that has the other one in its history; `right` if neither has."""
+        if not left or not right:
+            return left or right
+        return left if self.repository.is_ancestor(right, left) else right
 
     def _parting(self, left: str) -> tuple[str, str]:
         """Where a commit and the head parted, or "" and why more history could not be fetched."""

@@ -40,7 +40,8 @@ class Trigger(BaseModel):
     """What the job is about. `base` and `head` are commit ids as the event names them, "" if it does not.
 
     `number`, `author`, `fork` and `draft` are the pull request's; `reviewed`: by a review of it; of a merge group
-    `queued` is the number in its ref. `branch` is the pushed or dispatched ref. `run` and `origin`
+    `queued` is the number in its ref. `branch` is the pushed or dispatched ref, of a pull request the branch that it
+    is to be merged into. `merge` is the commit by which GitHub merged a pull request for this job. `run` and `origin`
     belong to a `workflow_run`: the other run, and the repository its head came from. `comment` and `said` are a
     comment's number and text.
     """
@@ -57,6 +58,7 @@ class Trigger(BaseModel):
     draft: bool = False
     reviewed: bool = False
     branch: Ref = ""
+    merge: CommitId = ""
     forced: bool = False
     run: Number | None = None
     origin: FullName = ""
@@ -83,6 +85,7 @@ _PULL = {
     "author": "pull_request.user.login",
     "draft": "pull_request.draft",
     "branch": "pull_request.base.ref",
+    "merge": "GITHUB_SHA",
     "origin": "pull_request.head.repo.full_name",  # null if that repository was deleted
 }
 _PLACES: dict[str, dict[str, str]] = {
@@ -107,9 +110,17 @@ _PLACES: dict[str, dict[str, str]] = {
 """Where the fields of a trigger stand, by the event's name."""
 
 _FORMS = {
-    "repository": "OWNER/NAME", "origin": "OWNER/NAME", "base": "a commit id", "head": "a commit id",
-    "number": "a number", "run": "a number", "comment": "a number", "author": "a login", "forced": "true or false",
-}  # fmt: skip
+    "repository": "OWNER/NAME",
+    "origin": "OWNER/NAME",
+    "base": "a commit id",
+    "head": "a commit id",
+    "merge": "a commit id",
+    "number": "a number",
+    "run": "a number",
+    "comment": "a number",
+    "author": "a login",
+    "forced": "true or false",
+}
 """What a field must be; text (without halves of surrogate pairs) if it is not named here."""
 
 _REQUIRED = ("repository", "base", "head", "number", "run", "comment")

@@ -149,22 +149,20 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
     if inputs.anthropic_api_key:
         environ["ANTHROPIC_API_KEY"] = inputs.anthropic_api_key
     credentials = Credentials(runner.server_url, inputs.github_token)
-    with open_repository(runner.start, environ) as repository:
-        compared = range_of(repository, trigger, inputs, credentials)
-        if compared.head and repository.tree(compared.trusted or compared.before).read(SIGNERS) is not None:
-            repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
-        if compared.head and _shares_prompts(repository, compared):
-            repository.fetch_notes(PROMPTS, credentials)
-        root = repository.root
-        answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
-    if not compared.head:
-        for note in compared.notes:
-            runner.summarize(note)
-        runner.output(verdict="nothing", cost_usd="0")
-        return PASS, ""
     token, name = inputs.github_token, trigger.repository
     forges = open_forge(runner.api_url, token, name, environ=runner.environ) if token else contextlib.nullcontext()
     with forges as forge:
+        trigger = _with_base_of_now(forge, trigger)
+        with open_repository(runner.start, environ) as repository:
+            compared = range_of(repository, trigger, inputs, credentials)
+            _fetch_records(repository, compared, credentials)
+            root = repository.root
+            answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
+        if not compared.head:
+            for note in compared.notes:
+                runner.summarize(note)
+            runner.output(verdict="nothing", cost_usd="0")
+            return PASS, ""
         draft = _draft(forge, inputs, trigger)
         if draft and (inputs.drafts == "skip" or inputs.workflow != "review"):
             return INCONCLUSIVE, _leave(runner, inputs, check)
@@ -192,6 +190,27 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
         return code, said
+
+
+def _with_base_of_now(forge: Forge | None, trigger: Trigger) -> Trigger:
+    """The trigger with the base branch that the pull request has now: a job that is run again has the event of then."""
+    if forge is None or trigger.kind != "pull_request" or trigger.number is None:
+        return trigger
+    try:
+        branch = forge.pull(trigger.number).base_ref
+    except ForgeError:  # what is posted tells of it
+        return trigger
+    return trigger if branch == trigger.branch else trigger.model_copy(update={"branch": branch, "merge": ""})
+
+
+def _fetch_records(repository: Repository, compared: CommitRange, credentials: Credentials) -> None:
+    """Fetch the git notes that the base's gate lets count: receipts of listed signers, and prompts."""
+    if not compared.head:
+        return
+    if repository.tree(compared.trusted or compared.before).read(SIGNERS) is not None:
+        repository.fetch_notes(NOTES, credentials)  # a pass that a listed signer shared is not paid for again
+    if _shares_prompts(repository, compared):
+        repository.fetch_notes(PROMPTS, credentials)
 
 
 def _shares_prompts(repository: Repository, compared: CommitRange) -> bool:
