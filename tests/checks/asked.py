@@ -31,6 +31,7 @@ def ask(
     suggest: bool = False,
     reach: tuple[str, ...] = (),
     gitleaks: bytes = b"",
+    read_path: Callable[[str], bytes | None] = lambda path: None,
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -43,7 +44,7 @@ def ask(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
             policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest, reach=reach,
-            gitleaks=gitleaks,
+            gitleaks=gitleaks, read_path=read_path,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

@@ -12,6 +12,7 @@ from domain.changes import added
 from vibe_gate.checks.command import OutputForm, Remark, remarks
 from vibe_gate.checks.contract import CommandRun
 from vibe_gate.domain.document import to_json
+from vibe_gate.judging.findings import fingerprinted
 
 OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
@@ -179,6 +180,87 @@ E   SyntaxError: invalid syntax
 @pytest.mark.parametrize("output", ['{"runs": 3}', "{" * 50_000, '{"runs": [{"results": [{"locations": [{}]}]}]}', ""])
 def test_what_is_not_sarif_gives_no_remarks(output: str) -> None:
     assert remarks(output, "sarif") == []
+
+
+def test_auto_reads_the_remarks_of_two_tools_that_one_command_runs() -> None:
+    """What is not read has no finding of its own, and a waiver of the other tool's would cover it."""
+    output = "".join((OUTPUTS / name).read_text() for name in ("ruff.txt", "mypy.txt", "pytest.txt"))
+    places_ = [(remark.path, remark.line) for remark in remarks(output)]
+    pytest_places = [("tests/test_a.py", line) for line in (24, 9, 14, 19)]
+    assert sorted(places_) == sorted([("src/a.py", 1), ("src/a.py", 5), *pytest_places])
+
+
+LINE = "x = eval(os.environ['X'])  # long"
+LONG = "x" * 300
+
+
+def fingerprint(output: str, line: str = LINE, path: str = "a.py", **more: Any) -> str:
+    """The fingerprint of the only finding of a command that fails with this output."""
+    run = ended(output, files=("a.py", "b.py"), **more)
+    contents = {"a.py": line, "b.py": line}
+    files = [added("a.py", f"{line}\n".encode())]
+    result = ask("command", *files, **run, read_path=lambda path: f"{contents[path]}\n".encode())
+    [finding] = fingerprinted(result.findings)
+    return finding.fingerprint
+
+
+E501 = "a.py:1:80: E501 line too long (84 > 79 characters)"
+
+
+def sarif(rule: str, text: str) -> str:
+    place = '{"artifactLocation": {"uri": "a.py"}, "region": {"startLine": 1}}'
+    found = f'{{"ruleId": "{rule}", "message": {{"text": "{text}"}}, "locations": [{{"physicalLocation": {place}}}]}}'
+    return f'{{"runs": [{{"results": [{found}]}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("accepted", "other"),
+    [
+        (E501, "a.py:1:5: S307 eval of untrusted input"),
+        (E501, E501.replace("E501", "W505")),
+        ("a.py:1: rule C0301", "a.py:1: rule C0302"),
+        ("a.py:1: CVE-2024-1111 in requests", "a.py:1: CVE-2024-2222 in requests"),
+        ("a.py:1: [301] not allowed", "a.py:1: [302] not allowed"),
+        (f"a.py:1: {LONG} a", f"a.py:1: {LONG} b"),  # longer than what is shown of a message
+        (sarif("no-eval", "Avoid this."), sarif("no-exec", "Avoid this.")),
+        ("b.py:1: E722 bare except", "b.py:1: E501 line too long"),  # of a file that the change does not touch
+        ("make: lint: unknown option\nmake: *** Error 1\n", "make: lint: missing tool\nmake: *** Error 1\n"),
+        ("a.py\n  1:1  error  Unexpected var  no-var\n", "a.py\n  1:1  error  Unexpected eval  no-eval\n"),
+        ("error[E0308]: mismatched types\n --> a.py:1:1\n", "error[E0382]: use of moved value\n --> a.py:1:1\n"),
+    ],
+)
+def test_another_remark_about_the_same_line_has_another_fingerprint(accepted: str, other: str) -> None:
+    assert fingerprint(accepted) != fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (E501, E501.replace(":80", ":5").replace("84", "85")),
+        ("a.py:1: redefinition of 'x' from line 3", "a.py:1: redefinition of 'x' from line 31"),
+        ("a.py:1: <object at 0x7f01> is bad", "a.py:1: <object at 0x7f99> is bad"),
+        ("a.py:1: took 1.25s", "a.py:1: took 300ms"),
+        ("a.py:1: /tmp/vibe-gate-command-x1/t: no", "a.py:1: /tmp/vibe-gate-command-y2/t: no"),
+        ("1 failed in 0.12s\n", "2 failed in 1.5s\n"),
+        ("12:01:59 lint: no such file", "08:30:00 lint: no such file"),
+    ],
+)
+def test_the_same_remark_keeps_its_fingerprint_whatever_it_counts_and_measures(before: str, after: str) -> None:
+    assert fingerprint(before) == fingerprint(after)
+
+
+def test_a_remark_about_another_line_has_another_fingerprint() -> None:
+    for output in ("a.py:1: bad", "b.py:1: bad", f"a.py:1: {LONG}"):
+        assert fingerprint(output) != fingerprint(output, "y = 2")
+        assert fingerprint(output, "x" * 500 + "a") != fingerprint(output, "x" * 500 + "b")
+
+
+def test_what_a_command_would_write_tells_its_findings_apart() -> None:
+    def rewritten(content: bytes) -> str:
+        return fingerprint("", code=0, changed=("a.py",), contents={"a.py": content})
+
+    assert rewritten(b"x = 1\n") == rewritten(b"x = 1\n")
+    assert rewritten(b"x = 1\n") != rewritten(b"x = 2\n")
 
 
 def test_a_command_check_without_a_command_is_an_error() -> None:

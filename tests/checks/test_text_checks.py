@@ -6,11 +6,9 @@ import pytest
 from checks.asked import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
-from msgspec.structs import replace
 
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import to_json
-from vibe_gate.judging.findings import fingerprinted
 
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
 TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
@@ -61,8 +59,6 @@ def test_a_private_key_over_several_lines_is_one_finding_at_its_first_line() -> 
     (finding,) = result.findings
     assert finding.evidence[0].quote == "-----BEGIN " + "PRIVATE KEY-----..."
     assert finding.message.startswith("Private key. Revoke it")
-    as_before = replace(finding, evidence=(replace(finding.evidence[0], quote="----..."),))
-    assert fingerprinted([finding]) == (replace(finding, fingerprint=fingerprinted([as_before])[0].fingerprint),)
 
 
 def test_allowed_values_and_excluded_files_are_no_secrets() -> None:

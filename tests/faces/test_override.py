@@ -343,6 +343,26 @@ def test_an_accepted_secret_lets_no_other_value_pass_that_is_shown_alike(gated):
     assert fail(gated, key) != fail(gated, key.replace("QC7", "QD7"))
 
 
+def test_an_accepted_remark_of_a_command_lets_no_other_remark_about_its_line_pass(gated):
+    lint = '["sh", "-c", "cat lint.out; test ! -s lint.out"]'
+    command = f'[[criterion]]\nid = "lint"\nkind = "check"\ncommand = {lint}\nmust = true\n'
+    gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + command)
+    gated.commit("Lint")
+    gated.write("lint.out", "src/pay.py:1:80: E501 line too long (84 > 79)\n")
+    [name] = fail(gated, CODE + "\n")
+    assert overridden(gated, name)["exit_code"] == 0
+    gated.write("lint.out", "src/pay.py:2:7: E501 line too long (90 > 79)\n")
+    gated.write("src/pay.py", "\n" + CODE)
+    gated.git("add", "-A")
+    assert gated.review("--staged")["exit_code"] == 0  # the line has moved
+    gated.write("lint.out", "src/pay.py:1:80: S307 eval of untrusted input\n")
+    [other] = fail(gated, CODE + "\n")
+    assert other != name
+    assert gated.run("suppress", name, "--reason", "long lines are fine").code == 0
+    gated.commit("Suppress it")
+    assert fail(gated, CODE + "\n\n") == [other]
+
+
 def test_an_override_of_a_finding_without_a_line_says_what_it_covers(gated):
     command = '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["false"]\nmust = true\n'
     gated.write(".vibe-gate/rubrics/tidy.toml", TIDY + command)

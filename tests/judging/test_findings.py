@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
@@ -35,7 +36,7 @@ def result(outcome: Outcome, *votes: Vote, must: bool = False, name: str = "c", 
         ("fail", [vote("fail", at(3)), vote("pass", at(5))], [("a.py", 3, "r")]),
         ("fail", [vote("fail", at(3)), vote("abstain", at(5))], [("a.py", 3, "r")]),
         # What several votes say of one place is said once, with the words of the first.
-        ("fail", [vote("fail", at(9)), vote("fail", at(3), at(9), reason="s")], [("a.py", 3, "s"), ("a.py", 9, "r")]),
+        ("fail", [vote("fail", at(9)), vote("fail", at(3), at(9), reason="s")], [("a.py", 9, "r"), ("a.py", 3, "s")]),
         ("fail", [vote("fail", at(3), at(3, path="b.py"))], [("a.py", 3, "r"), ("b.py", 3, "r")]),
         ("fail", [vote("fail", at(3), reason="")], [("a.py", 3, "The answer gives no reason.")]),
         # Without a place it is about the change.
@@ -88,7 +89,7 @@ def test_failures_come_first_then_what_stands_earlier():
     [
         ({"line": 7}, True),
         ({"level": "notice"}, True),
-        ({"message": "other words"}, True),  # where a line is quoted, the words are the model's
+        ({"message": "other words"}, True),  # whoever makes the finding says what tells it apart
         ({"quotes": ("x  =\t1",)}, True),
         ({"quotes": ("x = 2",)}, False),
         ({"quotes": ("x = 1", "y")}, False),
@@ -98,29 +99,58 @@ def test_failures_come_first_then_what_stands_earlier():
     ],
 )
 def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, kept):
-    def named(path="a.py", line=1, level="failure", criterion="c", message="m", quotes=("x = 1",), own=""):
+    def named(path="a.py", line=1, level="failure", criterion="c", message="m", quotes=("x = 1",), own="asked"):
         return fingerprinted([finding(path, line, level, criterion, message, *quotes, own=own)])[0].fingerprint
 
     assert (named(**changes) == named()) is kept
 
 
 FINGERPRINTS = [
-    (finding("a.py", 1, "failure", "c", "m", "x = 1"), "5992f15876d0bb28"),
-    (finding("a.py", 5, "failure", "c", "m", "x = 1"), "e98b427ca3575a3e"),
-    (finding("a.py", 5, "failure", "c", "says this"), "49f4b1d47db14ed4"),
-    (finding("", 0, "failure", "c", "says this"), "9688179033a63082"),
-    (finding("a.py", 5, "failure", "c", "m", "x = 1", "y  =\t2"), "0d5603addb23e10d"),
-    (finding("a.py", 5, "failure", "c", "m", "x = 1", own="deadbeef"), "82cb60d8711d7307"),
+    (finding("a.py", 1, "failure", "c", "m", "x = 1", own="why"), "91cdefe397151401"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1", own="why"), "98f6f60f34820cb8"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1"), "8d6c9e98f80acfdd"),
+    (finding("a.py", 5, "failure", "c", "says this"), "f35f948386201aec"),
+    (finding("", 0, "failure", "c", "says this"), "0874d0ee0b71fc62"),
+    (finding("a.py", 5, "failure", "c", "m", "x = 1", "y  =\t2"), "4c8b60ebf164c143"),
 ]
 
 
-def test_fingerprints_are_those_of_earlier_versions():
+def test_fingerprints_stay_as_they_are():
     """Waivers, rounds of a pull request and code scanning know findings by them. The second is told from the first."""
-    made = fingerprinted(one for one, _ in FINGERPRINTS)
-    assert [one.fingerprint for one in made] == [expected for _, expected in FINGERPRINTS]
-    assert [(one.path, one.line, one.message) for one in made] == [
-        (one.path, one.line, one.message) for one, _ in FINGERPRINTS
+    named = fingerprinted(finding for finding, _ in FINGERPRINTS)
+    assert [finding.fingerprint for finding in named] == [expected for _, expected in FINGERPRINTS]
+    assert [(finding.path, finding.line, finding.message) for finding in named] == [
+        (finding.path, finding.line, finding.message) for finding, _ in FINGERPRINTS
     ]
+
+
+JUDGED = Criterion(id="c", kind="judge", question="Is every error logged?")
+
+
+def judged_fingerprint(reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence):
+    failed = result("fail", vote("fail", *(evidence or (at(line),)), reason=reason))
+    [named] = fingerprinted(findings_of(criterion, failed))
+    return named.fingerprint
+
+
+def test_a_judged_finding_keeps_its_fingerprint_in_other_words():
+    assert judged_fingerprint() == judged_fingerprint("the same defect, worded anew")
+    moved = replace(at(3), line=90, end_line=91)
+    assert judged_fingerprint() == judged_fingerprint("r", JUDGED, 3, moved)
+
+
+def test_another_question_of_the_same_criterion_id_has_findings_of_its_own():
+    other = replace(JUDGED, question="Is no input passed to a shell?")
+    assert judged_fingerprint() != judged_fingerprint(criterion=other)
+    assert judged_fingerprint() == judged_fingerprint(criterion=replace(JUDGED, question="Is every  error\nlogged?"))
+
+
+def test_what_is_said_of_the_change_as_a_whole_is_told_apart_by_its_words():
+    def about_change(reason: str) -> str:
+        [named] = fingerprinted(findings_of(JUDGED, result("fail", reason=reason)))
+        return named.fingerprint
+
+    assert about_change("no test") != about_change("no documentation")
 
 
 def file(path: str) -> FileDiff:

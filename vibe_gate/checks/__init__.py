@@ -179,6 +179,7 @@ def run_checks(
                     suggest=suggest,
                     reach=reach,
                     gitleaks=gate.gitleaks,
+                    read_path=lambda path: repository.tree(change.after).read(path),
                 )
                 known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
             result = results[rubric.id, criterion.id] = _result(criterion, known[question])

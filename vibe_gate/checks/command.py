@@ -57,6 +57,8 @@ class Remark(Struct, frozen=True):
     path: str
     line: int
     message: str
+    rule: str = ""
+    """The name of the rule, if it is not part of the message."""
 
 
 def command(input: CheckInput, options: CommandOptions, files: Files) -> CheckResult:
@@ -91,34 +93,60 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     if not argv:
         return CheckResult("error", 'The check "command" needs a command = ["program", "argument"].')
     ended = input.run_command(argv, options.timeout_s, "after")
-    shown = shlex.join(argv)[:120]
+    command_line = shlex.join(argv)[:120]
     if ended.exit_code is None:
-        return CheckResult("error", f"{shown} gave no answer: {ended.failure}.")
+        return CheckResult("error", f"{command_line} gave no answer: {ended.failure}.")
     if ended.exit_code == 0 and not ended.changed:
-        return CheckResult("pass", f"{shown} exited with 0.")
+        return CheckResult("pass", f"{command_line} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""
-    message = f"{shown} changed this file; run it and commit the result."
-    changed = [Hit(message, paths.quote(path)) for path in ended.changed]
+    rewritten = list(_rewritten_files(input, files, ended, command_line))
     if ended.exit_code == 0:
-        return failed(input, f"{shown} changed {listed(ended.changed)}.{repair}", changed)
-    said = remarks(ended.output, options.output)
-    findings = list(_findings(input, files, said, ended))
+        reason = f"{command_line} changed {listed(ended.changed)}.{repair}"
+        return failed(input, reason, rewritten)
+    output_remarks = remarks(ended.output, options.output)
+    hits = list(_findings(input, files, output_remarks, ended))
     why = ""
-    if (
-        options.new_only and findings
-    ):  # a program that says nothing of any line may be missing, before the change as well
+    # A program that says nothing of any line may be missing, before the change as well.
+    if options.new_only and hits:
         added = {(line.file.shown_path, line.number) for line in added_lines(files)}
-        findings = [one for one in findings if (one.path, one.line) in added]
-        if not findings and not changed:
+        hits = [hit for hit in hits if (hit.path, hit.line) in added]
+        if not hits and not rewritten:
             new, why = _what_is_new(input, options, ended)
             if not why:
-                return CheckResult("pass", f"{shown} fails in the same way without this change.")
-            findings = list(_findings(input, files, [one for one in said if _key(one) in new], ended))
-    how = f"exited with {ended.exit_code}" if ended.exit_code > 0 else f"was ended by signal {-ended.exit_code}"
-    last = next((line.strip() for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
-    also = f" and changed {listed(ended.changed)}" if changed else ""
-    findings = findings + changed or [Hit(f"{shown} {how}:{why or ' ' + last}")]
-    return failed(input, f"{shown} {how}{also}.{why}{repair}", findings)
+                reason = f"{command_line} fails in the same way without this change."
+                return CheckResult("pass", reason)
+            new_remarks = [remark for remark in output_remarks if _key(remark) in new]
+            hits = list(_findings(input, files, new_remarks, ended))
+    ending = f"exited with {ended.exit_code}"
+    if ended.exit_code < 0:
+        ending = f"was ended by signal {-ended.exit_code}"
+    hits += rewritten
+    if not hits:
+        hits = [_whole_failure(f"{command_line} {ending}:", why, ended)]
+    also = f" and changed {listed(ended.changed)}" if rewritten else ""
+    return failed(input, f"{command_line} {ending}{also}.{why}{repair}", hits)
+
+
+def _whole_failure(beginning: str, why: str, ended: CommandRun) -> Hit:
+    """The finding of a failed command that says nothing about a line; other output is another finding."""
+    lines = [line.strip() for line in ended.output.splitlines() if line.strip()]
+    last = lines[-1] if lines else "no output"
+    output = "\n".join(_without_measures(line) for line in lines)
+    return Hit(f"{beginning}{why or ' ' + last}", fingerprint=f"{beginning}\n{output}")
+
+
+def _rewritten_files(input: CheckInput, files: Files, ended: CommandRun, command_line: str) -> Iterator[Hit]:
+    """A finding for each file that the command changed; another repair of a file is another finding."""
+    changed_files = {file.path: file for file in files}
+    message = f"{command_line} changed this file; run it and commit the result."
+    for path in ended.changed:
+        file, content = changed_files.get(path), ended.contents.get(path)
+        repaired = None
+        if file is not None and file.after is not None and content is not None:
+            repaired = repairs.of_file(file, input.read(file.after), content)
+        rows = [row for hunk in repaired.hunks for row in hunk.rows] if repaired else []
+        replaced = [text_of(row) for row in rows if row[:1] in (b"-", b"+")]
+        yield Hit(message, paths.quote(path), fingerprint="\n".join([message, *replaced]))
 
 
 _Said = tuple[str, str]
@@ -161,26 +189,51 @@ def _folded(text: str) -> str:
     return " ".join(_VARYING.sub("", text).rstrip(",").split())
 
 
+_MEASURE = expression(r"0x[0-9a-fA-F]+|vibe-gate-command-\w+|(?<![\w#\[.-])[0-9]+(?:[.,:][0-9]+)*(?:[mnu]?s)?(?![\w-])")
+"""Addresses, the name of TMPDIR, and numbers that stand alone: positions, counts, times.
+
+A number that is part of a name (E501, TS2304, CVE-2024-1, [301]) says which finding it is.
+"""
+
+
+def _without_measures(text: str) -> str:
+    return " ".join(_MEASURE.sub("N", text).split())
+
+
 def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:
-    """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change."""
-    # In a file that the command changed, its lines are numbered as they are now.
-    files = {file.path: file for file in changed if file.after and file.path not in ended.changed}
+    """A finding for each remark about a line of the tree; the line is evidence if its file is part of the change.
+
+    What the remark says is part of the fingerprint: another remark about the same line is another finding.
+    """
+    changed_files = {file.path: file for file in changed if file.after}
     contents: dict[str, list[str]] = {}
     for remark in said:
-        number, name = remark.line, paths.decode(remark.path.encode("utf-8", "replace"))
-        if name not in ended.files or not 0 < number <= MAX_LINE:
+        number, path = remark.line, paths.decode(remark.path.encode("utf-8", "replace"))
+        if path not in ended.files or not 0 < number <= MAX_LINE:
             continue
-        file = files.get(name)
-        if file is not None and name not in contents:
-            contents[name] = _lines(input, file)
-        lines = contents.get(name)
-        if lines is None or number <= len(lines):
-            quote = lines[number - 1] if lines else ""
-            yield Hit(remark.message, paths.quote(name), number, quote)
+        if path not in contents:
+            # In a file that the command changed, its lines are numbered as they are now.
+            is_rewritten = path in ended.changed
+            contents[path] = [] if is_rewritten else _lines_of(input, path, changed_files.get(path))
+        lines = contents[path]
+        if lines and number > len(lines):
+            continue
+        line = lines[number - 1] if lines else ""
+        distinction = [_without_measures(remark.rule), _without_measures(remark.message)]
+        if path in changed_files:
+            yield Hit(remark.message, paths.quote(path), number, line, fingerprint="\n".join(distinction))
+        else:
+            distinction.append(" ".join(line.split()))
+            yield Hit(remark.message, paths.quote(path), number, fingerprint="\n".join(distinction))
 
 
-def _lines(input: CheckInput, file: FileDiff) -> list[str]:
-    return [text_of(line) for line in input.read(file.after).split(b"\n")] if file.after else []
+def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
+    """The lines of a file after the change, changed or not; none of what is no regular file there."""
+    if file is not None and file.after is not None:
+        content: bytes | None = input.read(file.after)
+    else:
+        content = input.read_path(path)
+    return [] if content is None else [text_of(line) for line in content.split(b"\n")]
 
 
 _POINTER = expression(r"(?P<path>[^:\s][^:]{0,4095}):(?P<line>[0-9]{1,7})(?::[0-9]{1,7})?:?\s+(?P<message>\S.*)")
@@ -206,15 +259,17 @@ def remarks(output: str, form: OutputForm = "auto") -> list[Remark]:
     if form == "none":
         return []
     if form == "sarif" or (form == "auto" and output.lstrip().startswith("{")):
-        found = list(_sarif(output))
+        matches = list(_sarif(output))
     elif form == "auto":
-        found = [*_arrows(lines), *_stylish(lines), *_failures(lines)] or list(_pointers(lines))
+        pointers = _pointers(_outside_failures(lines))
+        matches = [*_arrows(lines), *_stylish(lines), *_failures(lines), *pointers]
     else:
-        found = list(_READERS[form](lines))
-    return list(dict.fromkeys(replace(remark, path=remark.path.removeprefix("./")) for remark in found))
+        matches = list(_READERS[form](lines))
+    relative = [replace(remark, path=remark.path.removeprefix("./")) for remark in matches]
+    return list(dict.fromkeys(relative))
 
 
-def _pointers(lines: list[str]) -> Iterator[Remark]:
+def _pointers(lines: Iterable[str]) -> Iterator[Remark]:
     for line in lines:
         match = _POINTER.fullmatch(line)
         if match and not match["message"].startswith("note:"):
@@ -256,6 +311,18 @@ def _failures(lines: list[str]) -> Iterator[Remark]:
             error = line[1:].strip()
 
 
+def _outside_failures(lines: list[str]) -> Iterator[str]:
+    """The lines without pytest's tracebacks, whose places are steps on the way to a failure."""
+    is_inside = False
+    for line in lines:
+        if line.startswith("====="):
+            is_inside = False
+        elif _TEST.fullmatch(line):
+            is_inside = True
+        if not is_inside:
+            yield line
+
+
 def _sarif(output: str) -> Iterator[Remark]:
     """Results with a place, of SARIF 2.1.0; of text that is no SARIF nothing."""
     try:
@@ -265,7 +332,8 @@ def _sarif(output: str) -> Iterator[Remark]:
                     physical = location["physicalLocation"]
                     path = unquote(str(physical["artifactLocation"]["uri"]).removeprefix("file://"))
                     line = physical.get("region", {}).get("startLine")
-                    yield Remark(path, line if isinstance(line, int) else 0, str(result["message"]["text"]))
+                    number = line if isinstance(line, int) else 0
+                    yield Remark(path, number, str(result["message"]["text"]), str(result.get("ruleId", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TypeVar
@@ -17,7 +18,7 @@ from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Criterion, Glob
-from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Outcome, short
+from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Level, Outcome, short
 
 if TYPE_CHECKING:
     from vibe_gate.domain.turn import TurnTodo
@@ -80,6 +81,7 @@ class CheckInput(Struct, frozen=True):
     leaves of one may not be known as a secret any more. `conduct` gives what agents did, in turns that the gate comes
     after and in captured sessions that wrote files of the change. `suggest`: repairs that cost time are wanted, too.
     `reach`: the globs that bring the rubric, if it is not for every change. `gitleaks`: the trusted `.gitleaks.toml`.
+    `read_path` gives the content of a regular file of the tree after the change, changed or not; None without one.
     """
 
     change: Change
@@ -92,6 +94,7 @@ class CheckInput(Struct, frozen=True):
     suggest: bool = False
     reach: tuple[str, ...] = ()
     gitleaks: bytes = b""
+    read_path: Callable[[str], bytes | None] = lambda path: None
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
@@ -229,8 +232,7 @@ def sentence(text: str, redact: Callable[[str], str] = str, most: int = MAX_REAS
 class Hit(Struct, frozen=True):
     """What a check objects to: at `line` of the file shown as `path` (0: the file, "": the change).
 
-    A `quote` is evidence. `fingerprint` tells hits apart that read alike. `repair` is what would be right there.
-    `is_notice`: it is told, and fails nothing.
+    A `quote` is evidence. `repair` is what would be right there. `is_notice`: it is told, and fails nothing.
     """
 
     message: str
@@ -239,6 +241,7 @@ class Hit(Struct, frozen=True):
     quote: str = ""
     side: Side = "after"
     fingerprint: str = ""
+    """What tells it apart from others at the same line; by default its message."""
     repair: FileDiff | None = None
     is_notice: bool = False
 
@@ -260,19 +263,28 @@ def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
 
 
 def _finding(input: CheckInput, hit: Hit) -> Finding:
-    path, line, quote = hit.path, hit.line, hit.quote
+    quote, distinction = hit.quote, hit.fingerprint or hit.message
     evidence: tuple[CheckedEvidence, ...] = ()
-    if quote and line:
+    if quote and hit.line:
         if len(quote) > MAX_SHOWN_QUOTE:
+            distinction += "\0" + " ".join(quote.split())  # the end of the line counts as well
             quote = input.redact(quote[: MAX_SHOWN_QUOTE + _AROUND_CUT])[:MAX_SHOWN_QUOTE]
-        held = CheckedEvidence(path=path, line=line, end_line=line, quote=quote, side=hit.side, standing="holds")
-        evidence = (held,)
+        quoted_line = CheckedEvidence(
+            path=hit.path, line=hit.line, end_line=hit.line, quote=quote, side=hit.side, standing="holds"
+        )
+        evidence = (quoted_line,)
+    level: Level = "failure" if input.criterion.must else "warning"
     return Finding(
-        path=path, line=line, end_line=line,
-        level="notice" if hit.is_notice else "failure" if input.criterion.must else "warning",
-        criterion=input.criterion.id, message=sentence(hit.message, input.redact), evidence=evidence,
-        fingerprint=hit.fingerprint,
-    )  # fmt: skip
+        path=hit.path,
+        line=hit.line,
+        end_line=hit.line,
+        level="notice" if hit.is_notice else level,
+        criterion=input.criterion.id,
+        message=sentence(hit.message, input.redact),
+        evidence=evidence,
+        # Only its digest: it may have more of a line than what is shown of it.
+        fingerprint=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
 
 
 MAX_SCANNED_LINE = 10_000

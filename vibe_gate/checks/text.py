@@ -196,9 +196,12 @@ def forbidden_pattern(input: CheckInput, options: PatternOptions, files: Files) 
     pattern = re.compile(options.pattern, re.IGNORECASE if options.ignore_case else 0)
     message = options.message or f"Matches the forbidden pattern {options.pattern}"
     lines = list(added_lines(files))
-    hits = (
-        line.hit(message, match.start()) for line in lines if (match := pattern.search(line.text[:MAX_SCANNED_LINE]))
-    )
+    hits = []
+    for line in lines:
+        match = pattern.search(line.text[:MAX_SCANNED_LINE])
+        if match:
+            # Another pattern with the same message is another question.
+            hits.append(replace(line.hit(message, match.start()), fingerprint=options.pattern))
     result = objections(input, hits, files, "forbidden line")
     long = sum(len(line.text) > MAX_SCANNED_LINE for line in lines)
     if not long:

@@ -167,12 +167,12 @@ class Vote(Struct, frozen=True, kw_only=True):
 class Finding(Struct, frozen=True, kw_only=True):
     """Something to show at a line. `line` 0: about the file as a whole.
 
-    `path` is as shown (`paths.quote`), "" for the change as a whole. A check may put into `fingerprint` what tells
-    findings apart that show the same; the whole of it is made when all are known. `rubrics`: ids of those that fail a
-    criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until when and why;
-    summaries of earlier versions have it only where the message begins. `second_look`: that of the votes behind it; if
-    it refutes them, the finding is a notice. `basis`: how a judge's finding is known (not of checks, nor in summaries
-    of earlier versions); `proof`: what came of its test.
+    `path` is as shown (`paths.quote`), "" for the change as a whole. Whoever makes a finding puts into `fingerprint`
+    what tells it apart from others at that line; the fingerprint itself is made when all are known. `rubrics`: ids of
+    those that fail a criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until
+    when and why; summaries of earlier versions have it only where the message begins. `second_look`: that of the votes
+    behind it; if it refutes them, the finding is a notice. `basis`: how a judge's finding is known (not of checks, nor
+    in summaries of earlier versions); `proof`: what came of its test.
     """
 
     path: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
@@ -31,7 +31,7 @@ _PREFIX = re.compile(r"[0-9a-f]{1,16}")
 class StoredFinding(Struct, frozen=True):
     """What was meant: its fingerprint, a sentence about it, and the run that has it; of a finding what it is about.
 
-    `sources`: of a finding, what `Summary.sources` says; `summary`: the run's.
+    `sources`: of a finding, what `Summary.sources` says; `summary`: the run's; `finding`: itself.
     """
 
     fingerprint: str
@@ -41,6 +41,7 @@ class StoredFinding(Struct, frozen=True):
     path: str = ""
     sources: tuple[FindingSource, ...] = ()
     summary: Summary | None = None
+    finding: Finding | None = None
 
 
 def person(repository: Repository, environ: Mapping[str, str], does: str) -> tuple[str, str]:
@@ -79,19 +80,36 @@ def is_fingerprint(name: str) -> bool:
 def finding_if_any(repository: Repository, name: str, now: datetime) -> StoredFinding | None:
     """As `stored_finding`; None if no run has it. UsageError if it is the beginning of several."""
     for entry, papers in sealed_runs(repository, now):
-        findings = [read(Finding, finding) for finding in papers.document["findings"]]
-        found = [finding for finding in findings if finding.fingerprint.startswith(name)]
-        names = sorted({finding.fingerprint for finding in found})
-        if len(names) > 1:
-            raise UsageError(f'"{name}" is ambiguous: {len(names)} findings match ({", ".join(names)}).')
-        if names:
-            one = found[0]
-            place = f"{one.path}:{one.line}" if one.line else one.path or "the change"
-            wide = "" if one.evidence else f" (It quotes no line: whatever {one.criterion} says there so is covered.)"
-            about = f"{one.criterion}, {place}: {one.message}{wide}"
-            summary = read(Summary, papers.document)
-            return StoredFinding(names[0], about, entry, one.criterion, one.path, summary.sources(one), summary)
+        findings = [read(Finding, document) for document in papers.document["findings"]]
+        matches = [finding for finding in findings if finding.fingerprint.startswith(name)]
+        fingerprints = sorted({finding.fingerprint for finding in matches})
+        if len(fingerprints) > 1:
+            raise UsageError(f'"{name}" is ambiguous: {len(fingerprints)} findings match ({", ".join(fingerprints)}).')
+        if not matches:
+            continue
+        finding, summary = matches[0], read(Summary, papers.document)
+        return StoredFinding(
+            fingerprint=fingerprints[0],
+            about=_about(finding),
+            entry=entry,
+            criterion=finding.criterion,
+            path=finding.path,
+            sources=summary.sources(finding),
+            summary=summary,
+            finding=finding,
+        )
     return None
+
+
+def _about(finding: Finding) -> str:
+    """The finding as a sentence; and what else has its fingerprint."""
+    place = f"{finding.path}:{finding.line}" if finding.line else finding.path or "the change"
+    text = f"{finding.criterion}, {place}: {finding.message}"
+    if not finding.evidence:
+        return f"{text} (It quotes no line: whatever {finding.criterion} says there so is covered.)"
+    if finding.basis is not UNSET:
+        return f"{text} (Covers what this question finds at this line, in whatever words.)"
+    return text
 
 
 def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.escape import expression
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     FINGERPRINT_DIGITS,
@@ -53,29 +52,40 @@ def raised_by(
 
 def findings_of(criterion: Criterion, result: CriterionResult) -> list[Finding]:
     """What a judge criterion that failed, or was refuted, points at: every piece of evidence that stands, or else the
-    change."""
+    change.
+
+    The question is part of the fingerprint, so that no other question's finding has it. The reason is not: a model
+    words the same defect anew each time.
+    """
     if criterion.kind != "judge" or not (result.outcome == "fail" or result.decided_by == "refuted"):
         return []
-    found = [
-        Finding(
-            path=evidence.path,
-            line=evidence.line,
-            end_line=evidence.end_line,
-            level="failure" if criterion.must else "warning",
-            criterion=criterion.id,
-            message=vote.reason or "The answer gives no reason.",
-            evidence=(evidence,),
-            second_look=vote.second_look,
-            basis=_basis(vote),
-            proof=vote.proof,
-        )
-        for vote in sorted(result.votes, key=rank)
-        if vote.outcome == "fail"
-        for evidence in vote.evidence
-        if evidence.standing != "void"
-    ]
-    once = list({(f.path, f.line, f.end_line): f for f in reversed(found)}.values())[::-1]
-    return once or [replace(whole_change(result), basis="inferred")]
+    question = " ".join((criterion.question or "").split())
+    findings: dict[tuple[str, int, int], Finding] = {}
+    for vote in sorted(result.votes, key=rank):
+        if vote.outcome != "fail":
+            continue
+        for evidence in vote.evidence:
+            place = evidence.path, evidence.line, evidence.end_line
+            if evidence.standing == "void" or place in findings:
+                continue
+            findings[place] = Finding(
+                path=evidence.path,
+                line=evidence.line,
+                end_line=evidence.end_line,
+                level="failure" if criterion.must else "warning",
+                criterion=criterion.id,
+                message=vote.reason or "The answer gives no reason.",
+                evidence=(evidence,),
+                fingerprint=question,
+                second_look=vote.second_look,
+                basis=_basis(vote),
+                proof=vote.proof,
+            )
+    if findings:
+        return list(findings.values())
+    about_change = whole_change(result)
+    distinction = f"{question}\0{about_change.message}"
+    return [replace(about_change, basis="inferred", fingerprint=distinction)]
 
 
 def _basis(vote: Vote) -> Basis:
@@ -88,27 +98,27 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (order[finding.level], finding.path, finding.line))
 
 
-_PRIVATE_KEY = expression(r"-----BEGIN [A-Z0-9 ]{0,60}-----\.\.\.")
-"""How a private key is quoted; fingerprints are made of what earlier versions quoted."""
-
-
 def fingerprinted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with fingerprints that hold across rebases.
 
-    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what the check put there,
-    never of line numbers; equal ones are told apart by their order.
+    A fingerprint is made of criterion, path, the quoted text (its white space folded) and what tells the finding apart
+    from others at that line, never of line numbers; equal ones are told apart by their order.
     """
-    seen: Counter[str] = Counter()
-    made = []
+    counts: Counter[str] = Counter()
+    result = []
     for finding in findings:
-        quotes = " ".join(evidence.quote for evidence in finding.evidence) or finding.message
-        quotes = _PRIVATE_KEY.sub("----...", quotes)
-        own = (finding.fingerprint,) if finding.fingerprint else ()
-        basis = "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), *own))
-        seen[basis] += 1
-        digest = hashlib.sha256(f"{basis}\0{seen[basis]}".encode()).hexdigest()[:FINGERPRINT_DIGITS]
-        made.append(replace(finding, fingerprint=digest))
-    return tuple(made)
+        basis = _fingerprint_basis(finding)
+        counts[basis] += 1
+        numbered_basis = f"{basis}\0{counts[basis]}".encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(numbered_basis).hexdigest()[:FINGERPRINT_DIGITS]
+        result.append(replace(finding, fingerprint=digest))
+    return tuple(result)
+
+
+def _fingerprint_basis(finding: Finding) -> str:
+    quotes = " ".join(evidence.quote for evidence in finding.evidence)
+    distinction = finding.fingerprint or finding.message
+    return "\0".join((finding.criterion, finding.path, " ".join(quotes.split()), distinction))
 
 
 def told_apart(
