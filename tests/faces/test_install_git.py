@@ -199,9 +199,11 @@ def test_where_a_framework_looks_after_hooks_the_lines_for_its_file_are_said(her
     was = files(here.path / ".git" / "hooks")
     done = gate(here, "install", "git")
     assert done.code == 2
-    assert f"{tool} owns the hook pre-commit here" in done.text
+    assert f"{tool} manages the hooks here, and does not run vibe-gate at pre-commit, " in done.text
     assert "id: vibe-gate" in done.text
-    assert files(here.path / ".git" / "hooks") == was
+    written = files(here.path / ".git" / "hooks")
+    assert written.keys() - was.keys() == {"reference-transaction"}
+    assert {name: written[name] for name in was} == was
 
 
 OWN = """\
@@ -247,8 +249,8 @@ def test_husky_gets_a_line_of_its_own(here):
     here.git("config", "core.hooksPath", ".husky/_")
     done = gate(here, "install", "git")
     assert done.code == 2
-    assert ".husky/pre-commit" in done.text
-    assert list((here.path / ".husky" / "_").iterdir()) == []
+    assert ">>.husky/$hook" in done.text
+    assert [file.name for file in (here.path / ".husky" / "_").iterdir()] == ["reference-transaction"]
 
 
 def test_a_vibe_gate_that_moved_stops_the_commit_and_says_how_to_go_on(here):

@@ -30,7 +30,7 @@ AGENT_VARIABLES = frozenset({
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CONFIG = re.compile(r"GIT_CONFIG_(COUNT|PARAMETERS|GLOBAL|SYSTEM|KEY_\d+|VALUE_\d+)\Z")
-_HOOK_PATH = re.compile(r"/\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?/?\Z", re.DOTALL)
+_HOOK_PATH = re.compile(r"/(\.git(/hook[^/]*(/.*)?|/config(\.worktree)?)?|\.husky/_(/.*)?)/?\Z", re.DOTALL)
 _WRAPPERS = frozenset({
     "sudo", "env", "command", "exec", "nice", "nohup", "time", "timeout", "xargs", "builtin", "setsid", "stdbuf",
     "!", "{", "then", "do", "else", "if", "while", "until", "coproc",
@@ -255,7 +255,7 @@ def _is_hook_file(word: str, program: str, cwd: str, elsewhere: Elsewhere) -> bo
     if match is None:
         return False
     removes = program in ("rm", "mv", "chmod", "find")
-    if not removes and "/.git/" not in path:
+    if not removes and "/.git/" not in path and "/.husky/_/" not in path:
         return False
     repository = path[: match.start()] or "/"
     return not _is_free(_path_if_known(repository, cwd), elsewhere)

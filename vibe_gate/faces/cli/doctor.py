@@ -29,6 +29,7 @@ from vibe_gate.faces.agent_hook.agents import AGENTS
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
+from vibe_gate.faces.git_hook.frameworks import TRANSACTION, Framework, InstalledHooks, find_hooks
 from vibe_gate.faces.git_hook.install import outdated
 from vibe_gate.gate.loading import FOLDER, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
@@ -158,13 +159,34 @@ def _definitions(repository: Repository) -> Point:
 
 
 def _hooks(repository: Repository) -> Point:
+    hooks = find_hooks(repository.root, repository.hooks_folder())
+    if hooks.framework is not None:
+        return _framework_hooks(hooks, hooks.framework)
     old = outdated(repository)
+    if old is None and hooks.running:
+        return Point("hooks", "ok", f"your own hooks run vibe-gate at {', '.join(hooks.running)}")
     if old is None:
         return Point("hooks", "ok", "not installed (`vibe-gate install git` adds them)")
     if old:
         advice = "Run `vibe-gate install git` again."
         return Point("hooks", "warning", f"outdated: {', '.join(old)}", advice)
     return Point("hooks", "ok", "installed and up to date")
+
+
+def _framework_hooks(hooks: InstalledHooks, framework: Framework) -> Point:
+    """Whether a framework runs vibe-gate at all hooks, and git refuses an agent's way around them."""
+    advice = "`vibe-gate install git` prints what to add."
+    if not hooks.running:
+        return Point("hooks", "ok", f"{framework} manages them, and does not run vibe-gate", advice)
+    is_guarded = any(file.owner == "vibe-gate" for file in hooks.files if file.name == TRANSACTION)
+    missing = (*hooks.missing, *(() if is_guarded else (TRANSACTION,)))
+    if not missing:
+        return Point("hooks", "ok", f"vibe-gate runs at each of them; {framework} manages them")
+    places = f"{', '.join(hooks.running)}; not at {', '.join(missing)}"
+    text = f"{framework} manages them; vibe-gate runs at {places}"
+    if missing == (TRANSACTION,):
+        advice = "`vibe-gate install git` adds it."
+    return Point("hooks", "warning", text, advice)
 
 
 def _agent_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:

@@ -10,17 +10,17 @@ from pathlib import Path
 from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
-from vibe_gate.errors import PASS, GateError, UsageError
+from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.exclude import exclude, take_back
 from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.command import Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
-from vibe_gate.faces.git_hook.install import TRANSACTION
+from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.git import Repository, open_repository
 
-GIT = "git's own hooks, for repositories without a hook framework; those that are there are kept and run first."
+GIT = "git's own hooks; those that are there are kept and run first. Beside a framework: what to add to its settings."
 
 CAPTURED = "{0}: capture its sessions, and refuse commits that go around the gate."
 
@@ -58,11 +58,12 @@ def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mappin
         elif agent.local == agent.shared:
             _take_back(repository, agent)
         try:  # what the guard cannot see, git refuses
-            emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,))) + "\n")
+            emit("\n".join(git_hooks.install(repository, __version__, (TRANSACTION,)).lines) + "\n")
         except GateError as error:
             complain(f"git's {TRANSACTION} hook was not installed: {error}")
         if not git_hooks.has_gate(repository):
-            complain("No gate at commits yet: run `vibe-gate install git`, or use pre-commit or prek.")
+            complain("No gate at commits yet: run `vibe-gate install git`. If a framework manages the hooks,")
+            complain("it prints what to add to the framework's settings.")
     return PASS
 
 
@@ -114,8 +115,8 @@ def _uninstall_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mapp
         _drop(_settings(repository, agent, args), repository.root)
         if not args.shared or agent.local == agent.shared:
             _take_back(repository, agent)
-        ours = git_hooks.owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
-        if ours and not git_hooks.has_gate(repository):
+        ours = owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
+        if ours and not git_hooks.is_written_whole(repository):
             emit("\n".join(git_hooks.uninstall(repository, (TRANSACTION,))) + "\n")
     return PASS
 
@@ -152,9 +153,12 @@ def _settings(repository: Repository, agent: HookedAgent, args: argparse.Namespa
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
-        lines = git_hooks.install(repository, __version__)
-        lines += git_hooks.trace(repository) if args.trace else []
+        installation = git_hooks.install(repository, __version__)
+        lines = [*installation.lines, *(git_hooks.trace(repository) if args.trace else ())]
     emit("\n".join(lines) + "\n")
+    if installation.advice:
+        complain(installation.advice)
+        return USAGE
     return PASS
 
 

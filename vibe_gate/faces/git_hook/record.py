@@ -20,13 +20,12 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook
+from vibe_gate.faces.git_hook.frameworks import names_gate
 from vibe_gate.git import Repository, Updates, open_repository
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.let_through import changes_let_through, trees_before
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vibe_gate.git import NewCommit
 
 MAX_TRACED = 100
@@ -34,8 +33,6 @@ MAX_TRACED = 100
 
 MAX_NAMED = 5
 """Commits that a refusal names."""
-
-_FRAMEWORK_FILES = (".pre-commit-config.yaml", "prek.toml", "lefthook.yml", ".husky/pre-commit")
 
 ADVICE = """\
 vibe-gate: Make the commit with `git commit` and without --no-verify, so that the pre-commit hook reviews it.
@@ -179,11 +176,7 @@ def _is_gated(updates: Updates, records: list[Record]) -> bool:
     """Whether this repository's commits are reviewed: a hook names vibe-gate, or one has recorded a commit here."""
     if any(record.stage in ("pre-commit", "commit-msg", "pre-merge-commit") for record in records):
         return True
-    root = updates.common_dir.parent
-    return any(
-        b"vibe-gate" in _bytes(file)
-        for file in (updates.hooks / "pre-commit", *(root / name for name in _FRAMEWORK_FILES))
-    )
+    return names_gate(updates.common_dir.parent, updates.hooks)
 
 
 def _is_reviewed(hook: Hook, commit: NewCommit) -> bool:
@@ -223,9 +216,3 @@ def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     with suppress(Exception):  # the failure is already reported
         _note_made(hook, Updates(hook.start, hook.environ), commits, f"not checked: {error}"[:2000])
     return PASS
-
-
-def _bytes(file: Path) -> bytes:
-    with suppress(OSError):
-        return file.read_bytes()
-    return b""

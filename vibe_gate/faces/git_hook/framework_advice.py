@@ -1,0 +1,109 @@
+"""What a person adds to a framework's settings, so that its hooks run vibe-gate."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.faces.git_hook.frameworks import (
+    REVIEWING,
+    TRANSACTION,
+    Framework,
+    InstalledHooks,
+    husky_script,
+    keeps_unused_hooks,
+)
+
+CONFIG = """\
+  - repo: https://github.com/vibe-gate/vibe-gate
+    rev: v{version}
+    hooks: [{{id: vibe-gate}}, {{id: vibe-gate-msg}}, {{id: vibe-gate-push}}, {{id: vibe-gate-record}}]"""
+
+_PRE_COMMIT = """\
+Add this to .pre-commit-config.yaml under `repos:`, if it is not there:
+{config}
+then run:
+  {framework} install {types}"""
+
+_HUSKY = """\
+Run this in {root}, then commit {scripts}:
+  for hook in {names}; do
+    printf '\\nvibe-gate hook %s -- "$@"\\n' $hook >>{scripts}/$hook
+  done"""
+
+_LEFTHOOK_COMMANDS: Mapping[str, str] = {
+    "commit-msg": '{run: "vibe-gate hook commit-msg -- {1}"}',
+    "pre-push": '{run: "vibe-gate hook pre-push -- {0}", use_stdin: true}',
+    "post-rewrite": '{run: "vibe-gate hook post-rewrite -- {0}", use_stdin: true}',
+}
+"""What lefthook runs at hooks that get arguments, or git's lines on their input. At the others: the plain command."""
+
+_UNUSED = f'"preserveUnused": ["{TRANSACTION}"]'
+
+KEEP_UNUSED = (
+    f"simple-git-hooks deletes {TRANSACTION} whenever it runs, unless its settings in package.json have {_UNUSED}."
+)
+
+
+def advise_framework(hooks: InstalledHooks, root: Path, folder: Path, version: str) -> str:
+    """What to add for the hooks that do not run vibe-gate; "" if nothing is missing."""
+    if hooks.framework is None or not hooks.missing:
+        return ""
+    first = f"{hooks.framework} manages the hooks here, and does not run vibe-gate at {', '.join(hooks.missing)}."
+    return f"{first} {_ADVISERS[hooks.framework](hooks, root, folder, version)}"
+
+
+def settings_with_gate(hooks: InstalledHooks, root: Path, folder: Path) -> str:
+    """The files whose lines make the framework run vibe-gate."""
+    match hooks.framework:
+        case "pre-commit" | "prek":
+            return ".pre-commit-config.yaml"
+        case "lefthook":
+            return "lefthook.yml"
+        case "simple-git-hooks":
+            return "the settings of simple-git-hooks (package.json)"
+    scripts = [husky_script(folder, name) for name in hooks.running]
+    return ", ".join(safe(_relative(script, root)) for script in scripts)
+
+
+def _advise_pre_commit(hooks: InstalledHooks, _root: Path, _folder: Path, version: str) -> str:
+    types = " ".join(f"-t {name}" for name in REVIEWING)
+    return _PRE_COMMIT.format(config=CONFIG.format(version=version), framework=hooks.framework, types=types)
+
+
+def _advise_husky(hooks: InstalledHooks, root: Path, folder: Path, _version: str) -> str:
+    scripts = _relative(husky_script(folder, "pre-commit").parent, root)
+    names = " ".join(hooks.missing)
+    return _HUSKY.format(root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names)
+
+
+def _advise_lefthook(hooks: InstalledHooks, _root: Path, _folder: Path, _version: str) -> str:
+    lines = ["Add this to lefthook.yml, then run `lefthook install`:"]
+    for name in hooks.missing:
+        command = _LEFTHOOK_COMMANDS.get(name, f"{{run: vibe-gate hook {name}}}")
+        lines += [f"{name}:", "  commands:", f"    vibe-gate: {command}"]
+    return "\n".join(lines)
+
+
+def _advise_simple(hooks: InstalledHooks, root: Path, _folder: Path, _version: str) -> str:
+    entries = [f'    "{name}": "vibe-gate hook {name} -- \\"$@\\""' for name in hooks.missing]
+    if not keeps_unused_hooks(root):
+        entries.append(f"    {_UNUSED}")
+    body = ",\n".join(entries)
+    first = "Add this to package.json (to a command that is there, with `&&`), then run `npx simple-git-hooks`:"
+    return f'{first}\n  "simple-git-hooks": {{\n{body}\n  }}'
+
+
+_ADVISERS: dict[Framework, Callable[[InstalledHooks, Path, Path, str], str]] = {
+    "pre-commit": _advise_pre_commit,
+    "prek": _advise_pre_commit,
+    "husky": _advise_husky,
+    "lefthook": _advise_lefthook,
+    "simple-git-hooks": _advise_simple,
+}
+
+
+def _relative(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
