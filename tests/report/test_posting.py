@@ -281,11 +281,39 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     assert "lacks `issues: write` or `pull-requests: write`;" in say(github, environ, [finding(2)]).downgrades[-1]
 
 
+@pytest.mark.parametrize("off", [(1,), (5,), (9,), (2, 3), (1, 5, 9), (1, 2, 3, 4, 5, 6, 7, 8)])
+def test_a_line_outside_githubs_own_diff_costs_that_comment_alone(github, environ, off):
+    for line in off:
+        del github.pulls[7].anchors["src/a.py", "RIGHT", line]
+    posted = say(github, environ, [finding(n) for n in range(1, 10)])
+    within = {n for n in range(1, 10) if n not in off}
+    assert {one.line for one in github.review_comments} == within
+    assert {one["start_line"] for one in github.check_runs[0].annotations} == set(off)
+    assert len(github.reviews) <= len(off) * 4
+    [sentence] = posted.downgrades
+    assert sentence.startswith("GitHub takes no comment")
+    assert all(f"src/a.py:{line}" in sentence for line in off[:5])
+    assert say(github, environ, [finding(n) for n in range(1, 10)]).at_lines >= {f"{n:016x}" for n in within}
+    assert len(github.review_comments) == len(within)
+
+
+def test_a_file_that_is_not_in_githubs_diff_costs_its_comments_alone(github, environ):
+    other = "diff --git a/b.py b/b.py\n--- a/b.py\n+++ b/b.py\n@@ -1 +1,2 @@\n b = 1\n+b = 2\n"
+    findings = [finding(1), finding(2), finding(2, path="b.py")]
+    findings[2] = replace(findings[2], fingerprint="f" * 16)
+    github.pulls[7].head_sha = HEADS[0]
+    told = replace(report(findings, HEADS[0]), patch=PATCH + other)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
+        posted = post(Posting(head=HEADS[0], number=7, review_comments=True), forge, told)
+    assert [(one.path, one.line) for one in github.review_comments] == [("src/a.py", 1), ("src/a.py", 2)]
+    assert "GitHub takes no comment at b.py:2, so it stands here only" in posted.downgrades[0]
+
+
 def test_a_refused_line_leaves_the_finding_in_the_comment(github, environ):
     github.fail("POST", REVIEWS, 422, times=None)
     posted = say(github, environ, [finding(1)])
     assert github.review_comments == []
-    assert "The comments at lines were refused" in ours(github)[0]
+    assert "GitHub takes no comment at `src/a.py:1`, so it stands here only" in ours(github)[0]
     assert "Line 1 is untidy" in ours(github)[0]
     assert len(posted.downgrades) == 1
     assert github.writes == 2

@@ -8,12 +8,13 @@ in the job's own summary. Nothing is said twice, and nothing is written that sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import ForgeError
@@ -47,6 +48,9 @@ THREADS_REFUSED = (
     "fixed, accepted or open again, and the next run tries again."
 )
 """GitHub asks for the right to push, as public reports say; its answer names no permission."""
+
+MAX_REFUSED = 5
+"""Places that GitHub refuses and that are named one by one."""
 
 
 def check_name(name: str) -> str:
@@ -216,17 +220,43 @@ class _Poster:
         except ForgeError as error:
             self._downgrade("Comments at lines could not be read, so none were written", error)
             return
-        said = {suggestion_of(one.body) for one in ours}
-        wanted = [one for one in self._posting.suggestions if one.fingerprint not in said]
+        suggested = {suggestion_of(comment.body) for comment in ours}
+        suggestions = self._posting.suggestions
+        wanted = [comment for comment in suggestions if comment.fingerprint not in suggested]
         if self._posting.review_comments:
-            wanted = merged(self._about_findings(number, [one for one in ours if finding_of(one.body)]), wanted)
-        if wanted:
+            about_findings = [comment for comment in ours if finding_of(comment.body)]
+            wanted = merged(self._about_findings(number, about_findings), wanted)
+        standing = self._review_lines(number, wanted)
+        self._posted.at_lines |= {comment.fingerprint for comment in standing}
+
+    def _review_lines(self, number: int, wanted: list[LineComment]) -> list[LineComment]:
+        """Post the comments, in one review if GitHub takes them all; those that stand.
+
+        GitHub refuses a review as a whole if one place is not in its own diff, and does not say which. So a refused
+        review is posted again in halves, until what is refused is single comments.
+        """
+        standing: list[LineComment] = []
+        refused: list[LineComment] = []
+        left = [wanted] if wanted else []
+        while left:
+            comments = left.pop(0)
             try:
-                self._forge.review(number, self._posting.head, tuple(wanted))
+                self._forge.review(number, self._posting.head, tuple(comments))
             except ForgeError as error:
-                self._downgrade("The comments at lines were refused, so their findings stand here only", error)
-                wanted = []
-        self._posted.at_lines |= {one.fingerprint for one in wanted}
+                if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                    self._downgrade("The comments at lines were refused, so their findings stand here only", error)
+                    break
+                reason = error
+                half = len(comments) // 2
+                if half:
+                    left = [comments[:half], comments[half:], *left]
+                else:
+                    refused += comments
+                continue
+            standing += comments
+        if refused:
+            self._downgrade(_refused_places(refused), reason)
+        return standing
 
     def _about_findings(self, number: int, own: list[Comment]) -> list[LineComment]:
         """The new comments; those that stand are brought up to date."""
@@ -301,6 +331,16 @@ class _Poster:
         elif error.permission:
             why = f"the token lacks `{error.permission}`; add it to the job's `permissions`."
         self._posted.downgrades.append(f"{what}: {why}")
+
+
+def _refused_places(comments: Sequence[LineComment]) -> str:
+    """Which comments at lines GitHub did not take, and where that is said instead."""
+    places = [f"{paths.quote(comment.path)}:{comment.line}" for comment in comments[:MAX_REFUSED]]
+    more = f" and {len(comments) - MAX_REFUSED} more" if len(comments) > MAX_REFUSED else ""
+    named = f"{', '.join(places)}{more}"
+    if len(comments) == 1:
+        return f"GitHub takes no comment at {named}, so it stands here only"
+    return f"GitHub takes no comments at {named}, so they stand here only"
 
 
 def _settled(body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None) -> str:
