@@ -17,7 +17,7 @@ from vibe_gate.report.annotations import commands, finding_of
 from vibe_gate.report.links import Links
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import first_round, identity
+from vibe_gate.report.round import ReportedFinding, first_round, identity
 
 BASE = "b" * 40
 HEADS = [digit * 40 for digit in "a123456789"]
@@ -72,15 +72,26 @@ def report(findings: Sequence[Finding], head: str, name: str = "") -> Report:
     return Report(made, (), first_round(made.findings, head), links, PATCH, number=7, name=name)
 
 
+class Since:
+    """Commits that changed every line, or those that `lines` says."""
+
+    def __init__(self, *lines: int) -> None:
+        self.lines = lines
+
+    def brings(self, finding: Finding) -> bool:
+        return not self.lines or finding.line in self.lines
+
+    def replaces(self, seen: ReportedFinding) -> bool:
+        return not self.lines or any(first in self.lines for _, first, _ in seen.places)
+
+
 def say(
     github: LoopbackGitHub, environ, findings: Sequence[Finding], head: str = HEADS[0], *, name: str = "",
-    touched=None, lines: bool = True, **wanted: object,
+    since=None, lines: bool = True, **wanted: object,
 ) -> Posted:  # fmt: skip
     """One job's posting at this head, which is the pull request's newest."""
     github.pulls[7].head_sha = head
-    posting = Posting(
-        head=head, number=7, review_comments=lines, touched=touched or (lambda earlier: lambda finding: True)
-    )
+    posting = Posting(head=head, number=7, review_comments=lines, since=since or (lambda earlier: Since()))
     with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
         return post(replace(posting, **wanted), forge, report(findings, head, name))
 
@@ -225,7 +236,7 @@ def test_rounds_say_what_is_fixed_open_new_and_back(github, environ):
 
 def test_where_the_last_round_cannot_be_seen_every_line_counts_and_the_comment_says_so(github, environ):
     say(github, environ, [finding(1)])
-    posted = say(github, environ, [finding(1), finding(5, level="warning")], HEADS[1], touched=lambda head: None)
+    posted = say(github, environ, [finding(1), finding(5, level="warning")], HEADS[1], since=lambda head: None)
     assert [one.line for one in posted.report.round.new] == [5]
     assert "cannot be seen any more" in posted.downgrades[0]
     assert "cannot be seen any more" in ours(github)[0]
@@ -279,6 +290,25 @@ def test_a_permission_that_the_token_lacks_is_named_as_github_names_it_in_what_c
     assert told in ours(github)[0]
     github.lacking = {"issues=write", "pull_requests=write"}
     assert "lacks `issues: write` or `pull-requests: write`;" in say(github, environ, [finding(2)]).downgrades[-1]
+
+
+def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_lines_change(github, environ):
+    say(github, environ, [finding(1), finding(2)])
+    first, second = github.review_comments
+    bodies = (first.body, second.body)
+    say(github, environ, [], HEADS[1], since=lambda earlier: Since(2))
+    assert (first.body, first.resolved) == (bodies[0], False)
+    assert (second.body.split("\n")[1][:9], second.resolved) == ("**Fixed**", True)
+    assert "Round 2: 0 new, 0 still open, 1 fixed, 1 not raised again." in ours(github)[0]
+    assert "<summary>Not raised again, on lines that did not change (1)</summary>" in ours(github)[0]
+    say(github, environ, [finding(1)], HEADS[2], since=lambda earlier: Since(3))
+    assert "(back)" not in ours(github)[0]
+    assert len(github.review_comments) == 2, "the same thread goes on"
+    asked = []
+    say(github, environ, [], HEADS[3], since=lambda earlier: asked.append(earlier) or Since(3))
+    say(github, environ, [], HEADS[4], since=lambda earlier: asked.append(earlier) or Since(1))
+    assert asked[-1] == HEADS[2], "where it was found last"
+    assert first.resolved
 
 
 @pytest.mark.parametrize("off", [(1,), (5,), (9,), (2, 3), (1, 5, 9), (1, 2, 3, 4, 5, 6, 7, 8)])

@@ -90,6 +90,26 @@ def test_what_nobody_could_look_for_is_not_fixed():
     assert names(follow(told, [found("2")], C).open) == "2"
 
 
+def test_what_is_gone_although_its_lines_did_not_change_was_fixed_by_nobody():
+    first = first_round([found("1"), found("2", line=8)], A)
+    told = follow(first, [], replaced=lambda seen: seen.line == 8)
+    assert (names(told.fixed), names(told.unraised), told.unanswered) == ("2", "1", ())
+    assert load(dump(told.state)) == told.state
+    third = follow(told, [found("1")], C, replaced=lambda seen: False)
+    assert (names(third.open), third.new, third.reappeared) == ("1", (), frozenset()), "it is not called back"
+    assert third.state.findings[0].last == ""
+
+
+def test_what_was_not_raised_again_is_compared_with_where_it_was_found_last():
+    second = follow(first_round([found("1")], A), [found("1", line=9, end_line=11)])
+    third = follow(second, [], C, replaced=lambda seen: False)
+    (seen,) = third.unraised
+    assert (seen.since, seen.last, seen.places) == (A, B, (("src/a.py", 9, 11),))
+    asked = []
+    follow(third, [], "d" * 40, replaced=lambda seen: asked.append((seen.last, seen.places)) or True)
+    assert asked == [(B, (("src/a.py", 9, 11),))]
+
+
 def refuted(name: str) -> Finding:
     return found(name, "notice", second_look=SecondLook(outcome="refuted", said="refuted", reason="a guard"))
 

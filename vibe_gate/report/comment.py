@@ -351,12 +351,15 @@ def _where(finding: Finding, links: Links | None) -> str:
 
 
 def _fixed(report: Report) -> Iterator[Block]:
-    """What was said before and is gone, and since which commit; what this run could not look for."""
-    told = report.round
-    unknown = "Not found again, but this run could not tell whether it is gone"
-    for title, group in (("Fixed", told.fixed), (unknown, told.unanswered)):
-        told_before = _list(group, lambda seen: _seen(seen, report.links))
-        yield Block(fold(f"{title} ({len(group):,})", told_before) if group else "", 4, "earlier findings")
+    """What was said before and is gone, and since which commit; what nobody fixed; what this run could not look for."""
+    groups = {
+        "Fixed": report.round.fixed,
+        "Not raised again, on lines that did not change": report.round.unraised,
+        "Not found again, but this run could not tell whether it is gone": report.round.unanswered,
+    }
+    for title, group in groups.items():
+        rows = _list(group, lambda seen: _seen(seen, report.links))
+        yield Block(fold(f"{title} ({len(group):,})", rows) if group else "", 4, "earlier findings")
 
 
 def _seen(seen: ReportedFinding, links: Links | None) -> str:

@@ -34,10 +34,11 @@ from vibe_gate.report.annotations import (
     with_pending,
 )
 from vibe_gate.report.comment import comment, marker, state_of
+from vibe_gate.report.lines_since import LinesSince
 from vibe_gate.report.links import Links
 from vibe_gate.report.no_verdict import NoVerdict, no_verdict_check, no_verdict_comment
 from vibe_gate.report.report import Report
-from vibe_gate.report.round import RoundState, answered_by, identity, next_round
+from vibe_gate.report.round import ReportedFinding, RoundState, answered_by, identity, next_round
 from vibe_gate.report.suggestions import merged, suggestion_of
 
 CHECK_NAME = "vibe-gate"
@@ -58,14 +59,11 @@ def check_name(name: str) -> str:
     return f"{CHECK_NAME} ({name})" if name else CHECK_NAME
 
 
-Touched = Callable[[Finding], bool]
-
-
 class Posting(Struct, frozen=True):
     """What is wanted at the commit `head` and, where there is one, the pull request `number`.
 
-    `suggestions` are suggested changes, posted once. `touched` tells of an earlier head which findings stand on lines
-    that changed since then; None where that cannot be told any more. `limits` are sentences about what is known
+    `suggestions` are suggested changes, posted once. `since` tells of an earlier head which lines changed since then;
+    None where that cannot be told any more. `limits` are sentences about what is known
     beforehand to be missing. `begun` is the check run that the job began; None: a new one is made. `record` is kept in
     the check run for later jobs.
     """
@@ -76,7 +74,7 @@ class Posting(Struct, frozen=True):
     check_run: bool = True
     review_comments: bool = False
     suggestions: tuple[LineComment, ...] = ()
-    touched: Callable[[str], Touched | None] = lambda head: None
+    since: Callable[[str], LinesSince | None] = lambda head: None
     limits: tuple[str, ...] = ()
     begun: BegunCheckRun | None = None
     record: str = ""
@@ -189,29 +187,37 @@ class _Poster:
         previous = state_of(sticky.body) if sticky is not None else None
         if previous is None:
             return
-        touched = self._touched(previous)
-        made = next_round(
-            previous,
-            report.summary.findings,
-            self._posting.head,
-            touched,
-            blocking=lambda finding: finding.level == "failure",
-            answered=answered_by(report.summary, previous),
+        self._posted.report = replace(
+            report,
+            round=next_round(
+                previous,
+                report.summary.findings,
+                self._posting.head,
+                self._touched(previous),
+                blocking=lambda finding: finding.level == "failure",
+                answered=answered_by(report.summary, previous),
+                replaced=self._is_replaced,
+            ),
         )
-        self._posted.report = replace(report, round=made)
 
-    def _touched(self, previous: RoundState) -> Touched:
+    def _touched(self, previous: RoundState) -> Callable[[Finding], bool]:
+        """Whether a finding stands on lines that changed since the last round."""
         if previous.head == self._posting.head:
             return lambda finding: False
-        touched = self._posting.touched(previous.head)
-        if touched is None:
-            last = previous.head[: sentences.SHORT_ID]
-            self._posted.downgrades.append(
-                f"The commit of the last round, {last}, cannot be seen any more, so every line counts as changed since "
-                "then."
-            )
-            return lambda finding: True
-        return touched
+        lines = self._posting.since(previous.head)
+        if lines is not None:
+            return lines.brings
+        last = previous.head[: sentences.SHORT_ID]
+        self._posted.downgrades.append(
+            f"The commit of the last round, {last}, cannot be seen any more, so every line counts as new, and nothing "
+            "is called fixed."
+        )
+        return lambda finding: True
+
+    def _is_replaced(self, seen: ReportedFinding) -> bool:
+        """Whether lines of what was said before changed since it was found last."""
+        lines = self._posting.since(seen.last)
+        return lines is not None and lines.replaces(seen)
 
     def _lines(self, number: int) -> None:
         """Comments at lines: new ones in one review; those whose finding is fixed or accepted say so."""
@@ -222,14 +228,14 @@ class _Poster:
             return
         suggested = {suggestion_of(comment.body) for comment in ours}
         suggestions = self._posting.suggestions
-        wanted = [comment for comment in suggestions if comment.fingerprint not in suggested]
+        comments = [comment for comment in suggestions if comment.fingerprint not in suggested]
         if self._posting.review_comments:
             about_findings = [comment for comment in ours if finding_of(comment.body)]
-            wanted = merged(self._about_findings(number, about_findings), wanted)
-        standing = self._review_lines(number, wanted)
+            comments = merged(self._about_findings(number, about_findings), comments)
+        standing = self._review_lines(number, comments)
         self._posted.at_lines |= {comment.fingerprint for comment in standing}
 
-    def _review_lines(self, number: int, wanted: list[LineComment]) -> list[LineComment]:
+    def _review_lines(self, number: int, comments: list[LineComment]) -> list[LineComment]:
         """Post the comments, in one review if GitHub takes them all; those that stand.
 
         GitHub refuses a review as a whole if one place is not in its own diff, and does not say which. So a refused
@@ -237,23 +243,23 @@ class _Poster:
         """
         standing: list[LineComment] = []
         refused: list[LineComment] = []
-        left = [wanted] if wanted else []
-        while left:
-            comments = left.pop(0)
+        batches = [comments] if comments else []
+        while batches:
+            batch = batches.pop(0)
             try:
-                self._forge.review(number, self._posting.head, tuple(comments))
+                self._forge.review(number, self._posting.head, tuple(batch))
             except ForgeError as error:
                 if error.status != HTTPStatus.UNPROCESSABLE_ENTITY:
                     self._downgrade("The comments at lines were refused, so their findings stand here only", error)
                     break
                 reason = error
-                half = len(comments) // 2
+                half = len(batch) // 2
                 if half:
-                    left = [comments[:half], comments[half:], *left]
+                    batches = [batch[:half], batch[half:], *batches]
                 else:
-                    refused += comments
+                    refused += batch
                 continue
-            standing += comments
+            standing += batch
         if refused:
             self._downgrade(_refused_places(refused), reason)
         return standing
@@ -336,11 +342,10 @@ class _Poster:
 def _refused_places(comments: Sequence[LineComment]) -> str:
     """Which comments at lines GitHub did not take, and where that is said instead."""
     places = [f"{paths.quote(comment.path)}:{comment.line}" for comment in comments[:MAX_REFUSED]]
-    more = f" and {len(comments) - MAX_REFUSED} more" if len(comments) > MAX_REFUSED else ""
-    named = f"{', '.join(places)}{more}"
     if len(comments) == 1:
-        return f"GitHub takes no comment at {named}, so it stands here only"
-    return f"GitHub takes no comments at {named}, so they stand here only"
+        return f"GitHub takes no comment at {places[0]}, so it stands here only"
+    rest = f" and {len(comments) - MAX_REFUSED} more" if len(comments) > MAX_REFUSED else ""
+    return f"GitHub takes no comments at {', '.join(places)}{rest}, so they stand here only"
 
 
 def _settled(body: str, fixed: Mapping[str, str], here: Mapping[str, Finding], links: Links | None) -> str:

@@ -2,7 +2,8 @@
 
     new      not said before, or said to be fixed and back
     open     said before, still there
-    fixed    said before, gone: at which commit
+    fixed    said before, gone, and its lines changed: at which commit
+    unraised said before, not found again, and its lines did not change: nobody fixed it
     held     new, but no blocker and on lines that did not change since the last round: counted, not said
 
 The state of a round travels in a comment, so `load` takes whatever stands there for
@@ -18,7 +19,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct
@@ -45,6 +46,9 @@ MAX_EXPLAINED = 4_000
 MAX_VOTES = 9
 """Votes of one finding; a rubric asks for fewer."""
 
+MAX_PLACES = 4
+"""Places of one finding that are kept: where it is shown, and the first lines that it quotes elsewhere."""
+
 MAX_SOURCES = 10
 """Rubrics of one finding; gates have fewer that share a criterion's id."""
 
@@ -70,6 +74,17 @@ class ReportedVote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reason: Annotated[str, Meta(max_length=MAX_REASON)]
 
 
+class ReportedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where a finding stood at the head at which it was found last."""
+
+    path: Annotated[str, Meta(max_length=4096)] = ""
+    """As the finding has it."""
+    line: Annotated[int, Meta(ge=0, le=_MAX_LINE)] = 0
+    """The first line; 0: the file as a whole."""
+    end: Annotated[int, Meta(ge=0, le=_MAX_LINE)] = 0
+    """The last line; 0: the first one."""
+
+
 class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A finding as it was said; `since` is the head commit of that round, `fixed` the one at which it was gone.
 
@@ -91,6 +106,16 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     refuted: bool = False
     second_look: Annotated[str, Meta(max_length=_MAX_QUOTE)] = ""
     found_by: Annotated[tuple[FindingSource, ...], Meta(max_length=MAX_SOURCES)] = ()
+    last: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?(?!\n)$")] = ""
+    """The head at which it was found last; "": the state's own."""
+    at: Annotated[tuple[ReportedPlace, ...], Meta(max_length=MAX_PLACES)] = ()
+    """Where it stood then; (): at `path` and `line`."""
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """Where it stood when it was found last: path, first and last line, 0 of a file as a whole."""
+        own = self.at or (ReportedPlace(path=self.path, line=self.line),)
+        return tuple((place.path or self.path, place.line, max(place.line, place.end)) for place in own)
 
 
 class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -107,9 +132,9 @@ class Round(Struct, frozen=True):
     """What is to be said of a run, given what was said before.
 
     `reappeared`: fingerprints among `new` that were called fixed before. `unanswered` was said before and not found
-    this time, but this run could not tell, or it is about the same commit: nothing was fixed. `open_before`: what was
-    said before of those in `open`. `run`: the workflow's run that reviewed this head first, as later ones may ask no
-    model; 0 if none did.
+    this time, but this run could not tell, or it is about the same commit: nothing was fixed. `unraised` was said
+    before and not found this time, although its lines did not change. `open_before`: what was said before of those in
+    `open`. `run`: the workflow's run that reviewed this head first, as later ones may ask no model; 0 if none did.
     """
 
     number: int
@@ -120,15 +145,16 @@ class Round(Struct, frozen=True):
     held: tuple[Finding, ...] = ()
     reappeared: frozenset[str] = frozenset()
     unanswered: tuple[ReportedFinding, ...] = ()
+    unraised: tuple[ReportedFinding, ...] = ()
     open_before: tuple[ReportedFinding, ...] = ()
     run: int = 0
 
     @property
     def state(self) -> RoundState:
         """What the next round has to know."""
-        said = [_seen(finding, self.head) for finding in self.new]
-        known = (*said, *self.open_before, *self.unanswered, *self.fixed)
-        return RoundState(number=self.number, head=self.head, findings=known[:MAX_SEEN])
+        new = [_seen(finding, self.head) for finding in self.new]
+        findings = (*new, *self.open_before, *self.unraised, *self.unanswered, *self.fixed)
+        return RoundState(number=self.number, head=self.head, findings=findings[:MAX_SEEN])
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -145,10 +171,16 @@ class RoundCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     accepted: Count = 0
     refuted: Count = 0
     unanswered: Count = 0
+    unraised: Count = 0
 
     def __str__(self) -> str:
         parts = [f"{self.new:,} new", f"{self.open:,} still open", f"{self.fixed:,} fixed"]
-        rare = {ACCEPTED: self.accepted, REFUTED: self.refuted, "not found again": self.unanswered}
+        rare = {
+            ACCEPTED: self.accepted,
+            REFUTED: self.refuted,
+            "not raised again": self.unraised,
+            "not found again": self.unanswered,
+        }
         return ", ".join([*parts, *(f"{number:,} {words.lower()}" for words, number in rare.items() if number)])
 
 
@@ -189,13 +221,14 @@ def counts(told: Round) -> RoundCounts:
         accepted=of[ACCEPTED],
         refuted=of[REFUTED],
         unanswered=len(told.unanswered),
+        unraised=len(told.unraised),
     )
 
 
 def is_further(told: Round) -> bool:
     """Whether there is something to say of what became of what was said before."""
     is_later = told.number > 1 and bool(told.new or told.open or _fixed_now(told))
-    return is_later or bool(told.held or told.unanswered)
+    return is_later or bool(told.held or told.unanswered or told.unraised)
 
 
 def as_told(told: Round, after: str = "") -> RoundTold:
@@ -206,7 +239,7 @@ def as_told(told: Round, after: str = "") -> RoundTold:
         counts=counts(told),
         new=tuple(_seen(one, told.head) for one in told.new if not settled(one))[:MAX_SEEN],
         fixed=_fixed_now(told),
-        unanswered=told.unanswered,
+        unanswered=(*told.unraised, *told.unanswered),
         back=tuple(sorted(told.reappeared)),
     )
 
@@ -228,41 +261,88 @@ def next_round(
     blocking: Callable[[Finding], bool],
     *,
     answered: Callable[[ReportedFinding], bool] = lambda _: True,
+    replaced: Callable[[ReportedFinding], bool] = lambda _: True,
 ) -> Round:
     """What is new, open, fixed and held.
 
     `touched`: whether the finding's lines changed since `previous.head`; `blocking`:
     whether it stops the change; `answered`: whether this run could tell if what was
-    said before is still there (`answered_by`). `head` is the full commit id.
+    said before is still there (`answered_by`); `replaced`: whether lines of what was said
+    before changed since it was found last. `head` is the full commit id.
     """
     known = {seen.fingerprint: seen for seen in previous.findings} if previous else {}
-    here = {identity(finding): finding for finding in findings if not queries.is_approval(finding)}  # which can lapse
-    still = {
-        name
-        for name, seen in known.items()
-        if not seen.fixed and name in here and (here[name].is_refuted or not seen.refuted)
+    current = {
+        identity(finding): finding
+        for finding in findings
+        if not queries.is_approval(finding)  # which can lapse
     }
-    # What was refuted is not there to be fixed.
-    gone = [seen for name, seen in known.items() if not (seen.fixed or seen.refuted) and name not in here]
-    fresh = {name: finding for name, finding in here.items() if name not in still}
-    said = {name: found for name, found in fresh.items() if previous is None or blocking(found) or touched(found)}
+    persisting = {name for name, seen in known.items() if _persists(seen, current.get(name))}
+    fresh = {name: finding for name, finding in current.items() if name not in persisting}
+    reportable = {
+        name: finding for name, finding in fresh.items() if previous is None or blocking(finding) or touched(finding)
+    }
     same = previous is not None and previous.head == head
-    unanswered = tuple(seen for seen in gone if same or not answered(seen))
-    missing = [seen for seen in gone if seen not in unanswered]
+    missing = _missing(known, current, previous.head if previous else head)
+    unanswered = tuple(seen for seen in missing if same or not answered(seen))
+    decided = [seen for seen in missing if seen not in unanswered]
+    unraised = tuple(seen for seen in decided if not replaced(seen))
     return Round(
         number=min(previous.number + (not same), MAX_NUMBER) if previous else 1,
         head=head,
-        new=tuple(said.values()),
-        open=tuple(found for name, found in here.items() if name in still),
+        new=tuple(reportable.values()),
+        open=tuple(finding for name, finding in current.items() if name in persisting),
         fixed=(
-            *(replace(seen, fixed=head) for seen in missing),
-            *(seen for name, seen in known.items() if seen.fixed and name not in here),
+            *(replace(seen, fixed=head) for seen in decided if seen not in unraised),
+            *(seen for name, seen in known.items() if seen.fixed and name not in current),
         ),
-        held=tuple(found for name, found in fresh.items() if name not in said),
-        reappeared=frozenset(said.keys() & known.keys()),
+        held=tuple(finding for name, finding in fresh.items() if name not in reportable),
+        reappeared=frozenset(reportable.keys() & known.keys()),
         unanswered=unanswered,
-        open_before=tuple(replace(known[name], refuted=here[name].is_refuted) for name in here if name in still),
+        unraised=unraised,
+        open_before=tuple(_seen_again(known[name], current[name]) for name in current if name in persisting),
         run=previous.run if previous is not None and same else 0,
+    )
+
+
+def _persists(seen: ReportedFinding, finding: Finding | None) -> bool:
+    """Whether what was said before is still there, and not for the first time since it was fixed or refuted."""
+    if finding is None or seen.fixed:
+        return False
+    return finding.is_refuted or not seen.refuted
+
+
+def _missing(known: Mapping[str, ReportedFinding], current: Collection[str], last: str) -> list[ReportedFinding]:
+    """What was said before and is not found any more; what was refuted is not there to be fixed."""
+    return [
+        replace(seen, last=seen.last or last)
+        for name, seen in known.items()
+        if not (seen.fixed or seen.refuted or name in current)
+    ]
+
+
+def _seen_again(seen: ReportedFinding, finding: Finding) -> ReportedFinding:
+    """What was said before, at the lines where it stands now."""
+    return replace(seen, refuted=finding.is_refuted, last="", at=_places(finding))
+
+
+def _places(finding: Finding) -> tuple[ReportedPlace, ...]:
+    """Where the finding stands: where it is shown, and the lines that it quotes elsewhere.
+
+    A line that the change removed is in no head, so of these the file counts.
+    """
+    is_removed = queries.is_removed(finding)
+    shown = (finding.path, 0 if is_removed else finding.line, 0 if is_removed else finding.end_line)
+    places = [shown]
+    for line in finding.evidence:
+        if line.side == "after" and not (line.path == shown[0] and shown[1] <= line.line <= shown[2]):
+            places.append((line.path, line.line, line.end_line))
+    return tuple(
+        ReportedPlace(
+            path="" if path == finding.path else path[:4096],
+            line=min(first, _MAX_LINE),
+            end=min(last, _MAX_LINE) if last > first else 0,
+        )
+        for path, first, last in list(dict.fromkeys(places))[:MAX_PLACES]
     )
 
 
@@ -383,4 +463,5 @@ def _seen(finding: Finding, head: str) -> ReportedFinding:
         message=finding.message,
         since=head,
         refuted=finding.is_refuted,
+        at=_places(finding),
     )

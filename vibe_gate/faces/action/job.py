@@ -44,7 +44,7 @@ from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
 from vibe_gate.faces.action.issues import ClosedIssues
 from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
-from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
+from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
 from vibe_gate.faces.run_page import page_of
@@ -457,7 +457,7 @@ def _posting(job: _Job, offered: Suggestions, record: str) -> Posting:
         check_run=job.inputs.check_run,
         review_comments=job.inputs.review_comments,
         suggestions=offered.comments,
-        touched=touched_since(job.runner.start, job.environ, job.compared.head, job.credentials),
+        since=lines_since(job.runner.start, job.environ, job.compared.head, job.credentials),
         limits=tuple([FORK, *limits] if job.trigger.fork else limits),
         begun=job.check.begun,
         record=record,

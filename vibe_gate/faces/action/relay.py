@@ -11,7 +11,7 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, Inte
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
-from vibe_gate.faces.action.report_inputs import touched_since
+from vibe_gate.faces.action.report_inputs import lines_since
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
@@ -96,7 +96,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         number=pull.number,
         comment=inputs.comment,
         check_run=inputs.check_run,
-        touched=touched_since(runner.start, runner.environ, trigger.head, credentials),
+        since=lines_since(runner.start, runner.environ, trigger.head, credentials),
     )
     remark = (
         f"A job that the pull request controls claims {claim.outcome}; that is not verified. "

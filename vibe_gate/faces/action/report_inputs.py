@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import GateError
 from vibe_gate.git import Credentials, open_repository
-from vibe_gate.report.anchors import Anchors, anchors
+from vibe_gate.report.lines_since import LinesBetween, lines_between
 
 MAX_PATCH = 16 << 20
 """Bytes of a change that comments quote: GitHub shows far less."""
@@ -17,33 +17,24 @@ MAX_PATCH = 16 << 20
 PATCH = "change.patch"
 
 
-def touched_since(
+def lines_since(
     start: Path, environ: Mapping[str, str], head: str, credentials: Credentials
-) -> Callable[[str], Callable[[Finding], bool] | None]:
-    """For an earlier head: which findings stand on lines that changed until `head`; None if one cannot be had."""
+) -> Callable[[str], LinesBetween | None]:
+    """For an earlier head: what changed until `head`; None if one of the two cannot be had."""
 
-    def of(earlier: str) -> Callable[[Finding], bool] | None:
+    @cache
+    def changed_since(earlier: str) -> LinesBetween | None:
         try:
             with open_repository(start, environ) as repository:
                 both = (earlier, head)  # the job that posts for a fork has checked out neither
                 if repository.fetch(both, lambda: all(map(repository.has, both)), credentials):
                     return None
                 change = repository.change(Selection("range", earlier, head))
-                between = anchors(repository.patch(change))
-                names = {file.shown_path for file in change.files}
+                return lines_between(repository.patch(change), change.files)
         except GateError:
             return None
-        return lambda finding: _touches(between, names, finding)
 
-    return of
-
-
-def _touches(between: Anchors, names: set[str], finding: Finding) -> bool:
-    if not finding.path:
-        return bool(names)
-    if not finding.line or not between.names(finding.path):  # about a file as a whole, or one without lines
-        return finding.path in names
-    return between.touches(finding.path, finding.line, max(finding.line, finding.end_line))
+    return changed_since
 
 
 def stored_patch(bundle: Path | None) -> str:

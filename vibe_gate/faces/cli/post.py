@@ -13,7 +13,7 @@ from vibe_gate.domain.upkeep import WRONG
 from vibe_gate.errors import INCONCLUSIVE, PASS, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.job import run as run_job
 from vibe_gate.faces.action.relay import relay
-from vibe_gate.faces.action.report_inputs import stored_patch, touched_since
+from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.destination import Destination, destination
@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             number=_pull(forge, args.pr, head).number,
             check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
             review_comments=args.review_comments,
-            touched=touched_since(runner.start, environ, head, Credentials(to.server_url, to.token)),
+            since=lines_since(runner.start, environ, head, Credentials(to.server_url, to.token)),
         )
         posted = post(posting, forge, report)
     for sentence in posted.downgrades:
