@@ -109,13 +109,31 @@ def _commands() -> str:
 
 def _arguments(parser: argparse.ArgumentParser) -> str:
     """The usage of a command, and what each of its arguments means."""
-    usage = parser.format_usage().removeprefix("usage: ").replace(" [-h]", "").replace("\n" + " " * 7, "\n")
+    usage = _wrap_usage(parser.format_usage().removeprefix("usage: ").replace(" [-h]", ""))
     rows = [
         (_named(action), (action.help or "").strip())
         for action in parser._actions
         if not isinstance(action, argparse._HelpAction) and action.help != argparse.SUPPRESS
     ]
     return f"```text\n{usage}```\n" + ("\n" + _table(("argument", "meaning"), rows) if rows else "")
+
+
+def _wrap_usage(usage: str) -> str:
+    """The usage in lines of at most 76 characters that break between its parts only.
+
+    argparse breaks lines elsewhere in each version of Python.
+    """
+    parts = re.findall(r"\[(?:[^][]|\[[^][]*\])*\](?: \.\.\.)?|\S+", " ".join(usage.split()))
+    is_name = [not part.startswith(("[", "-")) and part.islower() for part in parts]
+    words = is_name.index(False) if False in is_name else len(parts)
+    indent = " " * (len(" ".join(parts[:words])) + 1)
+    lines = [" ".join(parts[:words])]
+    for part in parts[words:]:
+        if len(lines[-1]) + 1 + len(part) > 76:
+            lines.append(indent + part)
+        else:
+            lines[-1] += f" {part}"
+    return "\n".join(lines) + "\n"
 
 
 def _named(action: argparse.Action) -> str:

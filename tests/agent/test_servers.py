@@ -40,8 +40,8 @@ def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import nosuch", "1) did not start. Details: docs: Traceback (most recent call last): | "
-         "File \"<string>\", line 1, in <module> | ModuleNotFoundError: No module named 'nosuch'"),
+        ("import sys; sys.exit('Traceback:\\n  File \"a.py\", line 1\\nNo module named docs')",
+         "1) did not start. Details: docs: Traceback: | File \"a.py\", line 1 | No module named docs"),
         ("pass", "0) did not start."),
         (f"import sys; print('{LONG}\\nend', file=sys.stderr)", "0) did not start. Details: docs: end"),
     ],

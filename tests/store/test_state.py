@@ -447,3 +447,20 @@ def test_a_full_disk_stops_nothing_and_loses_nothing_from_before(tmp_path, state
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     use(state)
     assert (state.hook_records.all(), state.problem) == ([SEEN], "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT nothing FROM hook_records", ()),
+        ("SELECT line FROM no_such_table", ()),
+        ("SELEKT line FROM hook_records", ()),
+        ("SELECT line FROM hook_records WHERE tree = ?", ()),
+        ("SELECT line FROM hook_records WHERE tree = ?", ("a", "b")),
+    ],
+)
+def test_a_wrong_query_of_a_whole_file_raises_and_is_no_empty_answer(state, sql, values):
+    state.hook_records.append(SEEN)
+    with pytest.raises(sqlite3.Error):
+        state.file.read(sql, *values)
+    assert state.hook_records.all() == [SEEN]

@@ -275,17 +275,17 @@ class StateFile:
         )
 
     def _note(self, error: OSError | sqlite3.Error) -> None:
-        """After a failure the file is only read."""
+        """After a failure the file is only read. sqlite3.Error: the statement is wrong, not the file."""
         if self._connection is not None and self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-        if isinstance(error, sqlite3.Error) and not hasattr(error, "sqlite_errorcode"):
-            raise error  # a mistake of ours: SQLite never saw it
+        is_refused_statement = isinstance(error, sqlite3.Error) and _is_refused_statement(error)
+        if is_refused_statement and (self._connection is None or _has_its_tables(self._connection)):
+            raise error
         self._unwritten = True
-        why = str(getattr(error, "strerror", None) or error)
-        is_incomplete = isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_ERROR
-        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_incomplete else ""
-        self.problem = f"{self.path} cannot be used ({why}); nothing of this run is kept there.{advice}"
+        reason = str(getattr(error, "strerror", None) or error)
+        advice = f" It is damaged: delete {self.path}* to begin a new one." if is_refused_statement else ""
+        self.problem = f"{self.path} cannot be used ({reason}); nothing of this run is kept there.{advice}"
 
 
 def _make_line_key(connection: sqlite3.Connection) -> None:
@@ -306,6 +306,23 @@ def _damage(error: BaseException) -> str:
         return "a text in it is not UTF-8"  # of its schema, or of a row
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
     return str(error) if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) else ""
+
+
+def _is_refused_statement(error: sqlite3.Error) -> bool:
+    """Whether Python's module or SQLite refused the statement itself, before the file was read or written."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # the module's own errors carry no code
+    return code & 0xFF == sqlite3.SQLITE_ERROR
+
+
+def _has_its_tables(connection: sqlite3.Connection) -> bool:
+    """Whether every table of `_TABLES` is in the file, in the form in which it was created."""
+    try:
+        rows = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    except sqlite3.Error:
+        return False
+    present_statements = {sql for (sql,) in rows}
+    wanted_statements = {statement.strip() for statement in _TABLES.split(";") if statement.strip()}
+    return wanted_statements <= present_statements
 
 
 def _warn(sentence: str) -> None:
@@ -458,8 +475,10 @@ class HookRecords(_Table):
 
     def about(self, name: str) -> list[Record]:
         """The records that name this tree or commit id."""
-        sql = "SELECT line FROM hook_records WHERE commit_id = ?1 OR tree = ?1 OR old = ?1 ORDER BY id"
-        return self._select(sql, name) if name else []
+        if not name:
+            return []
+        sql = "SELECT line FROM hook_records WHERE commit_id = ? OR tree = ? OR old = ? ORDER BY id"
+        return self._select(sql, name, name, name)
 
     def _select(self, sql: str, *values: str) -> list[Record]:
         return list(_parsed(Record.from_line, self._file.read(sql, *values)))
