@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import subprocess
 import zlib
 from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, FileDiff, HunkLine, Selection
-from vibe_gate.errors import IntegrityError, RevisionError
+from vibe_gate.domain.change import EMPTY_TREE, LARGEST_READ, FileDiff, HunkLine, Selection
+from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import open_repository
+from vibe_gate.git.diff import _failure
+from vibe_gate.git.program import Finished
 
 MAX_HUNK_BYTES = 1_000_000
 
@@ -224,3 +228,88 @@ def test_a_tree_with_a_name_twice_is_refused(work: Work) -> None:
     tree = work.git("hash-object", "-w", "--literally", "-t", "tree", "--stdin", given=content)
     with pytest.raises(IntegrityError, match="not well formed"):
         work.files(EMPTY_TREE, tree)
+
+
+# Files that are not read
+
+
+@pytest.fixture
+def little_memory(tmp_path: Path, environ: dict[str, str]) -> dict[str, str]:
+    """An environment whose git has less memory than the largest file that is read."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "git"
+    program.write_text(f'#!/bin/sh\nulimit -v {LARGEST_READ // 1024 - 5000}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    return {**environ, "PATH": f"{programs}:{environ['PATH']}"}
+
+
+def write_large(path: Path, end: bytes) -> None:
+    """A file just above the limit; all but its end takes no room on the disk."""
+    with path.open("wb") as file:
+        file.truncate(LARGEST_READ)
+        file.seek(0, 2)
+        file.write(end)
+
+
+@pytest.mark.slow
+def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_memory(
+    work: Work, little_memory: dict[str, str]
+) -> None:
+    (work.root / "small.bin").write_bytes(b"\0one")
+    for name in ("edited", "deleted", "moved"):
+        write_large(work.root / name, name.encode())
+    work.git("add", ".")
+    first = work.git("write-tree")
+    write_large(work.root / "edited", b"edited again")
+    write_large(work.root / "added", b"a secret ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5")
+    (work.root / "deleted").unlink()
+    (work.root / "moved").rename(work.root / "moved away")
+    (work.root / "small.bin").write_bytes(b"\0two")
+    work.git("add", "-A")
+    ends = [work.git("commit-tree", "-m", "x", tree) for tree in (first, work.git("write-tree"))]
+
+    with open_repository(work.root, little_memory) as repository:
+        change = repository.change(Selection("range", *ends))
+        patch = repository.patch(change).decode()
+        added = change.file("added")
+        digest = repository.digest(added.after) if added and added.after else ""
+
+    assert {file.path: (file.change_type, file.is_read, file.hunks == ()) for file in change.files} == {
+        "added": ("added", False, True),
+        "deleted": ("deleted", False, True),
+        "edited": ("modified", False, True),
+        "moved away": ("renamed", False, True),
+        "small.bin": ("modified", True, False),
+    }
+    assert digest == hashlib.sha256((work.root / "added").read_bytes()).hexdigest()
+    assert added and added.after and f"new file mode 100644\nindex {'0' * 40}..{added.after.blob}\n" in patch
+    assert "rename from moved\nrename to moved away\n" in patch
+    assert "diff --git a/small.bin b/small.bin" in patch and patch.count("GIT binary patch") == 1
+    shown = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
+    assert change.range_patch_id == work.git("patch-id", "--stable", given=shown.encode() + b"\n").split()[0]
+
+
+@pytest.mark.slow
+def test_a_content_above_the_limit_is_not_read_as_a_whole(work: Work) -> None:
+    write_large(work.root / "dump", b".")
+    work.git("add", "dump")
+    tree = work.git("write-tree")
+    with open_repository(work.root, work.environ) as repository:
+        with pytest.raises(InfrastructureError, match=r"has 100,000,001 bytes; at most 100,000,000"):
+            repository.tree(tree).read("dump")
+        assert repository.tree(tree).list("") == ["dump"]
+
+
+def test_git_without_memory_is_no_damage() -> None:
+    for code, complaint in [
+        (128, "fatal: Out of memory, malloc failed (tried to allocate 18446744071617265998 bytes)"),
+        (128, "error: mmap failed: Cannot allocate memory"),
+        (-9, ""),
+    ]:
+        assert failure_of(code, complaint).exit_code == 3
+    assert failure_of(128, "error: inflate: data stream error (incorrect header check)").exit_code == 5
+
+
+def failure_of(code: int, complaint: str) -> GateError:
+    return _failure(Finished(code, b"", complaint))

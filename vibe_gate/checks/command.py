@@ -80,7 +80,7 @@ def _fixed(input: CheckInput, options: CommandOptions, files: Files) -> Iterator
     contents = input.run_command(argv, options.timeout_s, "after").contents
     for file in files:
         after = contents.get(file.path)
-        if file.after is None or after is None:
+        if file.after is None or after is None or not file.is_read:
             continue
         text = after.decode("utf-8", "replace")
         repaired = repairs.of_file(file, input.read(file.after), after)
@@ -228,11 +228,13 @@ def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: 
 
 
 def _lines_of(input: CheckInput, path: str, file: FileDiff | None) -> list[str]:
-    """The lines of a file after the change, changed or not; none of what is no regular file there."""
-    if file is not None and file.after is not None:
-        content: bytes | None = input.read(file.after)
-    else:
+    """The lines of a file after the change, changed or not; none of what is no regular file there, or too large."""
+    if file is None or file.after is None:
         content = input.read_path(path)
+    elif file.is_read:
+        content = input.read(file.after)
+    else:
+        content = None
     return [] if content is None else [text_of(line) for line in content.split(b"\n")]
 
 

@@ -107,10 +107,12 @@ class CheckInput(Struct, frozen=True):
 
     def with_moved_in(self, files: Files, excluded: tuple[str, ...]) -> Files:
         """The files; of one that comes from where a check of text does not look, all lines are added ones."""
-        return tuple(
-            file.as_new(self.read(file.after)) if file.after and self._moves_in(file, excluded) else file
-            for file in files
-        )
+        return tuple(self._with_all_lines(file) if self._moves_in(file, excluded) else file for file in files)
+
+    def _with_all_lines(self, file: FileDiff) -> FileDiff:
+        if file.after is None or not file.is_read:
+            return file
+        return file.as_new(self.read(file.after))
 
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
         if file.old_path is None:
@@ -154,8 +156,11 @@ class Check(Struct, Generic[Options], frozen=True):
     def answer(self, input: CheckInput, options: Options, files: Files) -> CheckResult:
         """What the function says; the reason is safe to show, and says where the findings may not be all."""
         result = self.function(input, options, files)
-        cut = _CUT if len(result.findings) == MAX_FINDINGS else ""
-        reason = sentence(result.reason, input.redact, MAX_REASON - len(cut)) + cut
+        unread_names = [file.shown_path for file in files if not file.is_read]
+        limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
+        if self.of_text and unread_names and result.outcome != "not_applicable":
+            limits += f" Too large to read: {listed(unread_names, 3)}."
+        reason = sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
         return replace(result, reason=reason)
 
 

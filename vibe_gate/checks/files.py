@@ -131,7 +131,9 @@ def no_binary(input: CheckInput, options: Excluding, files: Files) -> Iterator[H
     for file in files:
         if not (file.binary and file.after is not None and _has_new_content(file)):
             continue
-        if b"\0" in input.read(file.after)[:NUL_WINDOW]:
+        if not file.is_read:
+            yield Hit("This file is too large to be read as text.", file.shown_path)
+        elif b"\0" in input.read(file.after)[:NUL_WINDOW]:
             yield Hit("This file's content is binary (a NUL byte near its start).", file.shown_path)
 
 
@@ -153,7 +155,7 @@ def no_escaping_symlinks(input: CheckInput, options: Excluding, files: Files) ->
     """No symbolic link leads out of the tree or into git's own folder."""
     for file in files:
         if file.after is not None and file.after.mode == SYMLINK_MODE:
-            target = paths.decode(input.read(file.after))
+            target = paths.decode(input.read(file.after)) if file.is_read else ""
             if why := _escape(file.path, target):
                 shown = paths.quote(input.redact(target)[:200])
                 yield Hit(f"This link {why}: {shown}", file.shown_path, 1, shown)

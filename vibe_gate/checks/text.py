@@ -67,7 +67,8 @@ def no_secrets(input: CheckInput, options: SecretOptions, files: Files) -> Check
     found = _secrets(files, any_of(options.allow), allowed)
     result = objections(input, _without(notices, found), files, "secret")
     result = noted(input, result, notices)
-    large = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
+    unread = [file for file in files if file.binary and file.after is not None and not file.hunks and file.after.size]
+    large = [file for file in unread if file.is_read]  # of the others each check of text says so
     not_scanned = f"{counted(len(large), 'large binary file')} not scanned. " if large else ""  # first: a list is cut
     return replace(result, reason=not_scanned + result.reason + allowed.sentences())
 

@@ -21,6 +21,12 @@ EXECUTABLE_MODE = 0o100755
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
+LARGEST_CONTENT = 10_000_000
+"""Bytes: of larger files a bundle has the hash and the size only."""
+
+LARGEST_READ = 100_000_000
+"""Bytes: larger files are hashed and named, and neither compared nor read into memory. GitHub takes none of them."""
+
 CASES = ".vibe-gate/cases"
 """The folder of labelled cases."""
 
@@ -138,7 +144,7 @@ class FileDiff(Struct, frozen=True):
     """One path that differs. `path` is that of the after side (of the before side if deleted).
 
     A file that git calls binary carries hunks, too, so that nothing hides from a judge behind an attribute or a NUL;
-    only one of more than `MAX_HUNK_BYTES` has none.
+    only one of more than `MAX_HUNK_BYTES` has none, and one that is not read.
     """
 
     path: str
@@ -165,6 +171,11 @@ class FileDiff(Struct, frozen=True):
     def names(self) -> tuple[str, ...]:
         """The path before and the one after; one if they are the same."""
         return tuple(dict.fromkeys((self.old_name, self.path)))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether both sides are small enough to be read; else the file is hashed and named only."""
+        return all(version.size <= LARGEST_READ for version in (self.before, self.after) if version)
 
     @property
     def is_case(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from threading import Timer
@@ -23,6 +23,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.change import (
     CASES,
     EMPTY_TREE,
+    LARGEST_READ,
     SUBMODULE_MODE,
     Change,
     ChangeKind,
@@ -34,7 +35,7 @@ from vibe_gate.domain.change import (
     Selection,
 )
 from vibe_gate.domain.escape import expression
-from vibe_gate.errors import GateError, IntegrityError, RevisionError
+from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git.hooks import HookQueries
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Finished, finish
@@ -50,8 +51,10 @@ RENAMES = ("-M", "-l0")
 """Renames are found however many there are; git's own limit is 1,000 x 1,000 files."""
 
 _DIFF = ("diff-tree", "--stdin", "-r", "-z", "--raw", "-p", "--full-index", *RENAMES)
+_NAMES = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
 _PATCHES = ("diff-tree", "--stdin", "--root", "-r", "-p", "--full-index", *RENAMES)
 _ID = expression(r"\b[0-9a-f]{40}\b")
+_NO_MEMORY = expression(r"[Oo]ut of memory|[Cc]annot allocate memory|mmap failed")
 _DAMAGE = expression(r"corrupt|is empty|inflate|mismatch|malformed|garbage|truncated|too-short|empty filename")
 _TYPES: dict[str, ChangeType] = {
     "A": "added", "M": "modified", "D": "deleted", "R": "renamed", "T": "type_changed",
@@ -112,23 +115,83 @@ def compare(objects: Objects, pairs: Sequence[Trees]) -> dict[Trees, Diff]:
     differing = [pair for pair in diffs if pair.before != pair.after]
     if not differing:
         return diffs
-    asked = "".join(f"{pair.before} {pair.after}\n" for pair in differing)
-    done = objects.bare.run(*_DIFF, stdin=asked.encode())
-    if done.code:
-        raise _failure(done)
+    names = _run_on(objects, differing, *_NAMES)
+    named_rows = dict(_rows_of(names, differing))
+    blobs = {blob for rows in named_rows.values() for row in rows for blob in row.blobs}
+    sizes = objects.known_sizes(blobs)
+    large_blobs = {blob for blob, size in sizes.items() if size > LARGEST_READ}
+    readable = {pair: pair for pair in differing}
+    stand_ins: dict[str, str] = {}
+    if large_blobs:
+        stand_ins = _write_stand_ins(objects, large_blobs)
+        readable = {pair: _readable_trees(objects, pair, named_rows[pair], stand_ins) for pair in differing}
+    done = _run_on(objects, list(readable.values()), *_DIFF)
     output = _Output(done.out)
     listed: dict[Trees, tuple[list[_RawEntry], bytes]] = {}
     for pair, following in zip(differing, [*differing[1:], None], strict=True):
-        if not output.skip_header(pair):
+        if not output.skip_header(readable[pair]):
             raise _failure(done)
-        listed[pair] = output.rows(), output.patch(following)
+        rows, patch = output.rows(), output.patch(readable[following] if following else None)
+        listed[pair] = [row.with_blobs(stand_ins) for row in rows], _with_blobs(patch, stand_ins)
     numbered = b"".join(b"commit %040x\n%s" % (at, patch) for at, (_, patch) in enumerate(listed.values()))
     hashing = objects.bare.start("patch-id", "--stable", reads=True)
-    sizes = objects.sizes(side for rows, _ in listed.values() for row in rows for side in row.blobs)
     ids = _patch_ids(hashing, numbered)
+    if len(sizes) < len(blobs):
+        sizes = objects.sizes(blobs)  # says which is missing
     for at, (pair, (rows, patch)) in enumerate(listed.items()):
         diffs[pair] = Diff(_files(objects, rows, patch, sizes), patch, ids.get(f"{at:040x}", ""))
     return diffs
+
+
+def _run_on(objects: Objects, pairs: Sequence[Trees], *command: str) -> Finished:
+    """Run a `diff-tree --stdin` on the pairs."""
+    lines = "".join(f"{pair.before} {pair.after}\n" for pair in pairs)
+    done = objects.bare.run(*command, stdin=lines.encode())
+    if done.code:
+        raise _failure(done)
+    return done
+
+
+def _rows_of(done: Finished, pairs: Sequence[Trees]) -> Iterator[tuple[Trees, list[_RawEntry]]]:
+    """The rows that `_NAMES` prints of each pair."""
+    output = _Output(done.out)
+    for pair in pairs:
+        if not output.skip_header(pair):
+            raise _failure(done)
+        yield pair, output.rows()
+
+
+# Of an added file git reads all of the content, only to say that it is binary. So large contents are compared by
+# small ones that stand for them, and their ids are put back into what git prints.
+
+
+def _write_stand_ins(objects: Objects, blobs: Iterable[str]) -> dict[str, str]:
+    """The ids of these blobs by those of the small ones that stand for them."""
+    from vibe_gate.git.libgit2 import Merging  # large files are rare, and loading it takes as long as a diff
+
+    merging = Merging(objects)
+    return {merging.stand_in(blob): blob for blob in blobs}
+
+
+def _readable_trees(objects: Objects, pair: Trees, rows: Sequence[_RawEntry], stand_ins: Mapping[str, str]) -> Trees:
+    """The two trees with small contents in place of those that are not read."""
+    from vibe_gate.git.libgit2 import Merging
+
+    stand_in_of = {blob: stand_in for stand_in, blob in stand_ins.items()}
+    sides: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for row in rows:
+        for side, blob in zip(sides, row.ids, strict=True):
+            if blob in stand_in_of:
+                side[paths.decode(row.path)] = stand_in_of[blob]
+    merging = Merging(objects)
+    return Trees(merging.tree_with(pair.before, sides[0]), merging.tree_with(pair.after, sides[1]))
+
+
+def _with_blobs(patch: bytes, stand_ins: Mapping[str, str]) -> bytes:
+    """A patch with the ids of the blobs themselves."""
+    for stand_in, blob in stand_ins.items():
+        patch = patch.replace(stand_in.encode(), blob.encode())
+    return patch
 
 
 def _patch_ids(hashing: subprocess.Popen[bytes], patches_of_commits: bytes) -> dict[str, str]:
@@ -150,6 +213,11 @@ class _RawEntry(Struct, frozen=True):
         """The ids of its contents; a submodule has none here."""
         sides = zip(self.modes, self.ids, strict=True)
         return [name for mode, name in sides if mode not in (_NO_MODE, "160000")]
+
+    def with_blobs(self, stand_ins: Mapping[str, str]) -> _RawEntry:
+        """The row with the ids of the blobs themselves."""
+        before, after = self.ids
+        return replace(self, ids=(stand_ins.get(before, before), stand_ins.get(after, after)))
 
     def versions(self, sizes: dict[str, int]) -> list[FileVersion | None]:
         """Both sides; a submodule's size is 0."""
@@ -253,9 +321,16 @@ def contents_of(objects: Objects, versions: Iterable[FileVersion]) -> Iterator[b
             yield b"Subproject commit %s\n" % each.blob.encode() if submodule else found[each.blob]
 
 
+def _needs_memory(done: Finished) -> bool:
+    """Whether git ran out of memory, or was ended by a signal, as the kernel does then."""
+    return done.code < 0 or (done.code > 0 and _NO_MEMORY.search(done.err) is not None)
+
+
 def _failure(done: Finished) -> GateError:
     """The error for what git could not compare: an object that is missing, or that is not what it should be."""
     said = " ".join(done.err.split())
+    if _needs_memory(done):
+        return InfrastructureError("git ran out of memory while it compared the files of this change.")
     name = _ID.search(said)
     if name is None or _DAMAGE.search(said):
         return IntegrityError(f"Objects of this change are damaged; run `git fsck` ({paths.quote(said)}).")
@@ -322,19 +397,35 @@ class ChangeQueries(HookQueries):
         """Content of one side of a file; of a submodule the line that git's diffs show for it."""
         return content_of(self._objects, version)
 
+    def digest(self, version: FileVersion) -> str:
+        """The sha-256 of one side of a file that may be too large for `read`, in hex."""
+        return self._objects.digest(version.blob, version.size)
+
     def read_all(self, versions: Iterable[FileVersion]) -> Iterator[bytes]:
         """What `read` gives of each, in order."""
         return contents_of(self._objects, versions)
 
     def patch(self, change: Change) -> bytes:
-        """The change as a patch that `git apply --index` accepts, binary files included."""
+        """The change as a patch that `git apply --index` accepts, binary files included.
+
+        A file that is not read is only named: to apply its section, git must have its content already.
+        """
         if not any(file.binary for file in change.files):
             return self._text_patch(change)
-        command = ("diff-tree", "-r", "-p", "--binary", "--full-index", *RENAMES, change.before, change.after)
-        done = self._objects.bare.run(*command)
+        unread_files = [file for file in change.files if not file.is_read]
+        unread_paths = {path for file in unread_files for path in file.names}
+        before = self._tree_without(change.before, unread_paths)
+        after = self._tree_without(change.after, unread_paths)
+        done = self._objects.bare.run("diff-tree", "-r", "-p", "--binary", "--full-index", *RENAMES, before, after)
         if done.code:
             raise _failure(done)
-        return done.out
+        if not unread_files:
+            return done.out
+        sections = patches.by_path(self._text_patch(change))
+        return done.out + b"".join(sections.get(file.path, b"") for file in unread_files)
+
+    def _tree_without(self, tree: str, file_paths: set[str]) -> str:
+        return self._merging.tree_without(tree, file_paths) if file_paths else tree
 
     def file_patch(self, change: Change, file: FileDiff) -> str:
         """One file's section of the patch, to be shown by `escape.show_block`; binary files are only named."""
@@ -350,9 +441,12 @@ class ChangeQueries(HookQueries):
         if not attributes.exists():
             rows = [f"*.{end} diff={name}\n" for name, ends in _LANGUAGES.items() for end in ends.split()]
             attributes.write_text("".join(rows))
+        unread_paths = {path for file in change.files if not file.is_read for path in file.names}
+        before = self._tree_without(change.before, unread_paths)
+        after = self._tree_without(change.after, unread_paths)
         done = self._objects.bare.run(
             "-c", f"core.attributesFile={attributes}", "-c", f"diff.script.xfuncname={_SCRIPT}", "diff-tree", "-r",
-            "-p", "-W", f"-U{LINES_AROUND}", "--full-index", *RENAMES, change.before, change.after,
+            "-p", "-W", f"-U{LINES_AROUND}", "--full-index", *RENAMES, before, after,
         )  # fmt: skip
         return {path: patches.hunks(section) for path, section in patches.by_path(done.out).items()}
 

@@ -7,7 +7,7 @@ takes longer than most commands need altogether, so this module is imported wher
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +15,7 @@ import pygit2
 from msgspec import Struct
 from pygit2.enums import CheckoutStrategy, ConfigLevel, DiffOption, FileMode, MergeFavor, ObjectType
 
-from vibe_gate.domain.change import Hunk, HunkLine, Origin
+from vibe_gate.domain.change import EMPTY_TREE, Hunk, HunkLine, Origin
 from vibe_gate.git.objects import Objects, alternates_entry
 
 _CONTEXT_LINES = 3  # git's default
@@ -76,6 +76,31 @@ class Merging:
             return self._repository.merge_trees(base, before, other, favor=_FAVORS[option])
 
         return self._tree(merge)
+
+    def tree_without(self, tree: str, file_paths: Collection[str]) -> str:
+        """The tree without these files, as far as it has them."""
+        index = self._index_of(tree)
+        for path in file_paths:
+            if path in index:
+                index.remove(path)
+        return str(index.write_tree(self._repository))
+
+    def tree_with(self, tree: str, blobs: Mapping[str, str]) -> str:
+        """The tree with other contents at these paths, where it has files."""
+        index = self._index_of(tree)
+        for path, blob in blobs.items():
+            index.add(pygit2.IndexEntry(path, pygit2.Oid(hex=blob), index[path].mode))
+        return str(index.write_tree(self._repository))
+
+    def stand_in(self, blob: str) -> str:
+        """A small binary blob that is written for this one, and for no other."""
+        return str(self._repository.create_blob(b"\0" + bytes.fromhex(blob)))
+
+    def _index_of(self, tree: str) -> pygit2.Index:
+        index = pygit2.Index()
+        if tree != EMPTY_TREE:  # which git knows without having it
+            index.read_tree(self._repository[tree].peel(pygit2.Tree))
+        return index
 
     def _tree(self, merge: Callable[[], pygit2.Index]) -> str:
         try:

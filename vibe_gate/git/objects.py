@@ -22,14 +22,16 @@ from msgspec import Struct
 
 from vibe_gate import scratch
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
+from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, SYMLINK_MODE, TREE_MODE
 from vibe_gate.errors import InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git.program import Program
 
 _ID_BYTES = 20
 _REMEMBERED = 10_000  # commits: their tree, parents and people are asked for one by one
 _ASKED_AT_ONCE = 64  # ids fit into the pipe, so that git reads them all before anybody reads its answers
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+_PIECE = 1 << 20  # bytes of a large content that are in memory together
+_CONFIG = f"[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tbigFileThreshold = {LARGEST_READ}\n"
+"""Git calls a file above `bigFileThreshold` binary without reading it."""
 
 
 class Object(Struct, frozen=True):
@@ -87,19 +89,36 @@ class Objects:
     def read(self, name: str) -> Object:
         """An object by its full id.
 
-        InfrastructureError if it is missing, IntegrityError if what is stored under its id is something else.
+        InfrastructureError if it is missing or larger than LARGEST_READ, IntegrityError if what is stored under its id
+        is something else.
         """
         found = self.find(name)
         if found is None:
             raise _missing(name)
         return found
 
+    def digest(self, blob: str, size: int) -> str:
+        """The sha-256 of a blob of `size` bytes, in hex; its content is read in pieces. Raises what `read` does."""
+        process = self.bare.start("cat-file", "blob", blob)
+        assert process.stdout is not None
+        sha1 = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+        sha256 = hashlib.sha256()
+        while piece := process.stdout.read(_PIECE):
+            sha1.update(piece)
+            sha256.update(piece)
+        process.communicate()
+        if process.returncode:
+            raise _missing(blob)
+        if sha1.hexdigest() != blob:
+            raise _damaged(blob)
+        return sha256.hexdigest()
+
     def find(self, revision: str) -> Object | None:
         """What a revision names, by git's own grammar; None if it names nothing. It holds no newline."""
         if known := self._commits.get(revision.removesuffix("^{commit}")):
             return known
         with self._lock:
-            found = _answer(self._ask([revision]), revision)
+            found = self._answer(self._ask([revision]), revision)
         return found and self._checked(found)
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -110,7 +129,7 @@ class Objects:
             for start in range(0, len(names), _ASKED_AT_ONCE):
                 some = names[start : start + _ASKED_AT_ONCE]
                 out = self._ask(some)
-                found |= {name: _answer(out, name) for name in some}
+                found |= {name: self._answer(out, name) for name in some}
         for name, one in found.items():
             if one is None:
                 raise _missing(name)
@@ -119,20 +138,26 @@ class Objects:
 
     def sizes(self, names: Iterable[str]) -> dict[str, int]:
         """Sizes of objects in bytes, by id. RevisionError if one is missing."""
-        asked = dict.fromkeys(names)
-        done = self.bare.run("cat-file", "--batch-check=%(objectname) %(objectsize)",
-                             stdin="".join(f"{name}\n" for name in asked).encode())  # fmt: skip
-        sizes = dict(line.split(" ", 1) for line in done.line.split("\n") if line)
-        if gone := next((name for name in asked if not sizes.get(name, "").isdecimal()), None):
-            raise RevisionError(f"Object {gone} is missing here; fetch it first.")
-        return {name: int(size) for name, size in sizes.items()}
+        ids = dict.fromkeys(names)
+        sizes = self.known_sizes(ids)
+        missing = next((name for name in ids if name not in sizes), None)
+        if missing:
+            raise RevisionError(f"Object {missing} is missing here; fetch it first.")
+        return sizes
+
+    def known_sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """Sizes of objects in bytes, by id, without those that are missing or damaged."""
+        lines = "".join(f"{name}\n" for name in dict.fromkeys(names))
+        done = self.bare.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=lines.encode())
+        pairs = [line.split(" ", 1) for line in done.line.split("\n") if line]
+        return {name: int(size) for name, size in pairs if size.isdecimal()}
 
     def _checked(self, found: Object) -> Object:
         """The object; IntegrityError if it is not what its id says: git believes a file by its name."""
         digest = hashlib.sha1(b"%s %d\0" % (found.kind.encode(), len(found.data)), usedforsecurity=False)
         digest.update(found.data)
         if digest.hexdigest() != found.id:
-            raise IntegrityError(f"The object {found.id} is damaged; run `git fsck`.")
+            raise _damaged(found.id)
         if found.kind == "commit" and len(self._commits) < _REMEMBERED:
             self._commits[found.id] = found
         return found
@@ -149,6 +174,22 @@ class Objects:
             reader.stdin.flush()
         return reader.stdout
 
+    def _answer(self, out: IO[bytes], name: str) -> Object | None:
+        """What git says next, about this name: id, kind and size, then the content; None if there is no such object."""
+        line = out.readline()
+        if not line:  # git ended: that says nothing about the object
+            raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
+        fields = line.split()
+        if len(fields) != 3 or line.endswith((b" missing\n", b" ambiguous\n")):
+            return None
+        object_id, kind, size = fields[0].decode("ascii"), fields[1].decode("ascii"), int(fields[2])
+        if size > LARGEST_READ:
+            self._stop()  # its content comes next, and is not read
+            raise InfrastructureError(
+                f"the {kind} {object_id} has {size:,} bytes; at most {LARGEST_READ:,} are read into memory."
+            )
+        return Object(object_id, kind, out.read(size + 1)[:-1])
+
     def _stop(self) -> None:
         if self._reader is not None:
             self._reader.kill()
@@ -156,19 +197,12 @@ class Objects:
             self._reader = None
 
 
-def _answer(out: IO[bytes], name: str) -> Object | None:
-    """What git says next, about this name: id, kind and size, then the content; None if there is no such object."""
-    line = out.readline()
-    if not line:  # git ended: that says nothing about the object
-        raise InfrastructureError(f"git could not be asked for the object {name}: run `git fsck`.")
-    fields = line.split()
-    if len(fields) != 3 or line.endswith((b" missing\n", b" ambiguous\n")):
-        return None
-    return Object(fields[0].decode("ascii"), fields[1].decode("ascii"), out.read(int(fields[2]) + 1)[:-1])
-
-
 def _missing(name: str) -> InfrastructureError:
     return InfrastructureError(f"the object {name} is missing or damaged in this repository: run `git fsck`.")
+
+
+def _damaged(name: str) -> IntegrityError:
+    return IntegrityError(f"The object {name} is damaged; run `git fsck`.")
 
 
 def _alternates(value: str) -> list[str]:

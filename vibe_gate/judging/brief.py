@@ -413,7 +413,8 @@ def _without_text(file: FileDiff) -> list[Unreviewed]:
         return []
     if not any(version.size for version in versions):
         return []
-    return [Unreviewed(path=file.shown_path, line=0, end_line=0, reason="binary content without a text form")]
+    reason = "binary content without a text form" if file.is_read else "too large to be read"
+    return [Unreviewed(path=file.shown_path, line=0, end_line=0, reason=reason)]
 
 
 class _BriefRow(Struct, frozen=True):

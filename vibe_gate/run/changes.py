@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile, TurnGit
 
 if TYPE_CHECKING:
@@ -41,8 +41,14 @@ class TurnChanges:
         return TurnChange(before=self.before, after=self.after, patch=patch, git=states, files=files)
 
     def _file(self, file: FileDiff, record: TurnRecord) -> TurnFile:
+        repository = self._workspace.repository
+
         def content(side: Side, version: FileVersion | None) -> Content | None:
-            return record.content(side, self._workspace.repository.read(version)) if version else None
+            if version is None:
+                return None
+            if version.size > LARGEST_CONTENT:
+                return Content(sha256=repository.digest(version), size=version.size)
+            return record.content(side, repository.read(version))
 
         return TurnFile(
             path=file.shown_path,

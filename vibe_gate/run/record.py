@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from vibe_gate import scratch
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.change import Change, FileVersion, Side
+from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileVersion, Side
 from vibe_gate.domain.context import Facts, RunContext, World
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.receipt import Waiver
@@ -81,9 +81,12 @@ def keep_contents(repository: Repository, change: Change, run: RunContext, *, na
             sides.append(("before", file.before, paths.quote(file.old_name) if named else ""))
         if file.after is not None:
             sides.append(("after", file.after, file.shown_path if named else ""))
-    contents = repository.read_all(version for _, version, _ in sides)
-    for (side, _, path), content in zip(sides, contents, strict=True):
-        run.record.content(side, content, path)
+    contents = repository.read_all(version for _, version, _ in sides if version.size <= LARGEST_CONTENT)
+    for side, version, path in sides:
+        if version.size > LARGEST_CONTENT:
+            run.record.large_content(side, repository.digest(version), version.size, path)
+        else:
+            run.record.content(side, next(contents), path)
     run.record.patch(repository.patch(change))
 
 

@@ -188,7 +188,7 @@ def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
         with suppress(GateError):  # in another repository, or in a clone that is gone: who wrote it is not known then
             change, before = repository.between(before, result.after), result.after
             for file in change.files:
-                if file.after is not None:
+                if file.after is not None and file.is_read:
                     old, new = (_text(repository, one) for one in (file.before, file.after))
                     path = str(repository.root / file.path)
                     yield captured.AppliedWrite(result.agent, result.session_id, path, old, new, file.after.blob)

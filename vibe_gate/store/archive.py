@@ -18,13 +18,14 @@ from typing import BinaryIO
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_run_id
+from vibe_gate.domain.change import LARGEST_CONTENT
 from vibe_gate.domain.upkeep import WRONG, Imported, Problem
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, store_folder
 from vibe_gate.store.bundle import digest, parse_events
 from vibe_gate.store.checking import Audit, verify
-from vibe_gate.store.contents import GZIP_OVERHEAD, LARGEST_CONTENT
+from vibe_gate.store.contents import GZIP_OVERHEAD
 from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
 from vibe_gate.store.names import part_of, walk

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vibe_gate.domain import receipt
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.change import LARGEST_CONTENT
 from vibe_gate.domain.document import read
 from vibe_gate.domain.upkeep import Problem, ProblemKind, ProblemState, Verified
 from vibe_gate.errors import StorageError
@@ -27,7 +28,7 @@ from vibe_gate.store.bundle import (
     seal_fault,
     state_of,
 )
-from vibe_gate.store.contents import LARGEST_CONTENT, content_fault
+from vibe_gate.store.contents import content_fault
 from vibe_gate.store.folder import TEMPORARY, Folder
 from vibe_gate.store.log import lines
 from vibe_gate.store.names import Entry, part_of, walk

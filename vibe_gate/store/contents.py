@@ -16,14 +16,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from vibe_gate.domain.change import Side
+from vibe_gate.domain.change import LARGEST_CONTENT, Side
 from vibe_gate.store.folder import Folder
 
 COMPRESS_ABOVE = 10_240
 """Bytes: larger contents are gzipped (the seed's 10 KiB, of bytes and not of characters)."""
-
-LARGEST_CONTENT = 10_000_000
-"""Bytes: of larger files a bundle has the hash and the size only."""
 
 GZIP_OVERHEAD = 1 << 14
 """Bytes by which a gzip of incompressible bytes may be larger than they are, for 10 MB of them."""

@@ -16,14 +16,14 @@ from msgspec import Struct
 
 from vibe_gate.domain import patch as patches
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import ChangeType, Hunk, Side
+from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType, Hunk, Side
 from vibe_gate.domain.escape import listed
 from vibe_gate.domain.summary import ChangedFile
 from vibe_gate.domain.turn import Content, TurnFile
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import BundleLocation, corrupt, unreadable
-from vibe_gate.store.contents import LARGEST_CONTENT, digest_of, read_content
+from vibe_gate.store.contents import digest_of, read_content
 from vibe_gate.store.turn_summary import FileStats, count
 
 _SUFFIXES = (".txt", ".txt.gz", ".bin", ".bin.gz")

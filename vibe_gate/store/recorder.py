@@ -20,7 +20,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import digests, parse_events, require_possible
-from vibe_gate.store.contents import Contents, CountingRedactor, digest_of, redacted_patch, tally
+from vibe_gate.store.contents import Contents, CountingRedactor, Kept, digest_of, redacted_patch, tally
 from vibe_gate.store.folder import Folder, make_durable
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, Log, encode_line, lines
 from vibe_gate.store.recording import RecordingStatus, never_fails
@@ -120,11 +120,13 @@ class RunRecorder:
         size limit (nothing is stored then), or None if the run is not recorded.
         """
         kept = parts.contents.keep(side, data)
-        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
-        self._prepare(parts, "artifact.written", None, about)
-        if len(self._prepared) >= _LINES_AT_ONCE:
-            self._flush(parts)
+        self._prepare_content(parts, side, kept, path)
         return kept.sha256
+
+    @never_fails
+    def large_content(self, parts: RunParts, side: Side, sha256: str, size: int, path: str = "") -> None:
+        """Name one side of a changed file that is above the size limit; `path` as of `content`."""
+        self._prepare_content(parts, side, Kept(sha256, size, ""), path)
 
     @never_fails
     def describe(self, parts: RunParts, /, **known: Mapping[str, str]) -> None:
@@ -204,6 +206,12 @@ class RunRecorder:
         parts.log.append(*prepared)
 
     _flushed = never_fails(_flush)
+
+    def _prepare_content(self, parts: RunParts, side: Side, kept: Kept, path: str) -> None:
+        about = {"artifact": kept.name, "sha256": kept.sha256, "size": kept.size, "side": side, "path": path}
+        self._prepare(parts, "artifact.written", None, about)
+        if len(self._prepared) >= _LINES_AT_ONCE:
+            self._flush(parts)
 
     def _prepare(self, parts: RunParts, type: EventType, node_id: str | None, data: Mapping[str, Any]) -> None:
         ts = iso(parts.clock())

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from vibe_gate.domain.bundles import RunEntry
-from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.change import LARGEST_CONTENT, ChangeType
 from vibe_gate.domain.document import parse_object, read
 from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.summary import Summary
@@ -33,7 +33,7 @@ from vibe_gate.store.bundle import (
     sealed_summary,
     turns_of,
 )
-from vibe_gate.store.contents import LARGEST_CONTENT, TextRedactor, digest_of
+from vibe_gate.store.contents import TextRedactor, digest_of
 from vibe_gate.store.files import Files
 from vibe_gate.store.log import Log
 from vibe_gate.store.session import Message, Timeline, Tools, calls_of, messages_of

@@ -145,6 +145,8 @@ def bug(error: Exception) -> str:
         return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return f"nothing can be written ({error.strerror}): free space, also in the temporary directory."
+    if isinstance(error, MemoryError):
+        return "out of memory; nothing was decided."
     if os.environ.get("VIBE_GATE_TRACEBACK") == "1":
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
