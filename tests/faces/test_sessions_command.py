@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from command import vibe_gate
 from sessions.test_sessions import FIRST, opened, sessions_in, talk, tree
+
+from vibe_gate.store import open_state
 
 OLDER = {
     "metadata": {
@@ -30,7 +33,9 @@ OLDER = {
 @pytest.fixture
 def ask(repo, environ):
     """Runs `vibe-gate sessions ...` in a repository with one session of three turns."""
-    mirror = opened(sessions_in(repo), repo / "workspace", agent="fixer", model="claude-sonnet-5", run="r1")
+    begun = open_state(repo / ".git").begun
+    sessions = sessions_in(repo, begun=begun)
+    mirror = opened(sessions, repo / "workspace", agent="fixer", model="claude-sonnet-5", run="r1")
     talk(mirror, repo / "workspace", turns=3)
     mirror.close()
 
@@ -134,6 +139,21 @@ def test_sessions_that_the_repository_brought_are_not_used(ask, repo):
 
     git(repo, "add", "-f", ".vibe-artifacts/sessions")
     assert "git tracks" in ask("list", code=3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("resume", FIRST, "Go on."), ("fork", FIRST), ("rewind", FIRST, "--to", "1"), ("continue", "Go on.")],
+)
+def test_no_agent_goes_on_with_a_session_that_was_copied_here_until_a_person_takes_it_over(ask, repo, words):
+    name = only_id(ask)
+    shutil.rmtree(repo / ".git/vibe-gate")
+    said = " ".join(ask(*words, code=2 if words[0] == "continue" else 5).split())
+    assert ("No session began in this clone" if words[0] == "continue" else "did not begin in this clone") in said
+    assert only_id(ask) == name and "you: Do 1." in ask("show", FIRST)
+    assert f"{name}  taken over" in ask("migrate", name)
+    assert f"{name}  was of this clone already" in ask("migrate", name)
+    assert "a copy of" in ask("fork", FIRST)
 
 
 def test_help_teaches(repo, environ):

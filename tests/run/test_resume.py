@@ -16,6 +16,11 @@ from test_workflows import FIX
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, says, writes
 
+from vibe_gate.domain.begun_run import BegunRun, resume_request
+from vibe_gate.domain.bundles import RunEntry
+from vibe_gate.errors import IntegrityError, UsageError
+from vibe_gate.run.resume import kept_run
+
 THREE = """\
 from vibe_gate import workflow
 
@@ -99,7 +104,7 @@ def test_killed_at_any_request_it_goes_on_to_the_same_end(repo, workflow, points
     verified = vibe_gate("bundles", "verify", cwd=repo.path, environ=repo.environ)
     assert verified.code == 0, verified.out
     again = vibe_gate("resume", cwd=repo.path, environ=repo.environ)
-    assert (again.code, "there is nothing to resume" in again.err) == (2, True)
+    assert (again.code, "No run to resume" in again.err) == (2, True)
 
 
 @pytest.mark.slow
@@ -157,14 +162,18 @@ def edits(about: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "mode", {**about, "mode": "lax"}
 
 
-@pytest.mark.slow
-def test_a_run_json_that_was_edited_is_refused_with_the_name_of_what_is_wrong(repo):
+def test_a_record_of_a_begun_run_that_is_damaged_is_refused_with_the_name_of_what_is_wrong(repo):
     assert repo.run("--agent", "fixer", "--prompt", "Go.", "--interactive").code == 3
     (path,) = repo.path.glob(".vibe-artifacts/*/*/run.json")
-    for name, about in edits(json.loads(path.read_text())):
-        path.write_text(json.dumps(about))
-        done = vibe_gate("resume", "--auto", cwd=repo.path, environ=repo.environ)
-        assert (done.code, f"its run.json is wrong ({name}" in " ".join(done.err.split())) == (2, True), done.err
+    entry = RunEntry(path.parent.name, path.parent.parent.name, "incomplete")
+    about = json.loads(path.read_text())
+    assert kept_run(entry, about, BegunRun("", resume_request(about))).prompt == "Go."
+    for name, edited in edits(about):
+        with pytest.raises(UsageError) as refused:
+            kept_run(entry, edited, BegunRun("", resume_request(edited)))
+        assert f"its record in state.db is wrong ({name}" in str(refused.value)
+    with pytest.raises(IntegrityError):
+        kept_run(entry, about, BegunRun("", "not JSON"))
 
 
 def test_a_change_of_the_files_stops_it_and_is_named(repo):

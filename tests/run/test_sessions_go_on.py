@@ -100,7 +100,10 @@ def test_three_turns_rewound_to_two_forked_and_resumed_in_another_clone_with_ano
         repo.git("clone", "-q", str(repo.path), str(clone.path))
         shutil.copytree(repo.path / ".vibe-artifacts/sessions", clone.path / ".vibe-artifacts/sessions")
         (clone.path / ".vibe-artifacts/.gitignore").write_text("*\n")
-        done = clone.sessions("resume", rewound["session_id"][:12], "Turn 8.", model=model)
+        name = rewound["session_id"][:12]
+        assert clone.sessions("resume", name, "Turn 8.", model=model).code == 5
+        assert clone.sessions("migrate", name).code == 0
+        done = clone.sessions("resume", name, "Turn 8.", model=model)
         assert done.code == 0, done.out + done.err
         assert "not in this clone" not in done.out + done.err
         there = clone.all()[0]
@@ -153,7 +156,8 @@ def test_of_two_who_go_on_with_a_session_at_once_the_second_is_told_who_the_firs
             assert second.code == 3 and f"in use by process {first.pid}" in second.out.splitlines()[0]
             first.send_signal(signal.SIGINT)
             first.wait(60)
-            refused = vibe_gate("resume", cwd=repo.path, environ=environ)
+            ended = max(path.parent.name for path in repo.path.glob(".vibe-artifacts/*/*/summary.json"))
+            refused = vibe_gate("resume", ended, cwd=repo.path, environ=environ)
             assert refused.code == 2 and "nothing to resume" in refused.err
     (session,) = repo.all()
     assert session["turns"][0]["status"] == "done"

@@ -23,10 +23,10 @@ ID = "6f1c2d3e-0a1b-4c2d-8e3f-{0:012d}"
 FIRST = ID.format(1)
 
 
-def sessions_in(root: Path, redact=Hush(), index=None, clock=None) -> Sessions:  # noqa: B008
+def sessions_in(root: Path, redact=Hush(), index=None, clock=None, begun=None) -> Sessions:  # noqa: B008
     root.mkdir(exist_ok=True)
     clock = clock or Clock()
-    return Sessions(open_store(root, redact, clock).sessions(), redact.value, clock, index)
+    return Sessions(open_store(root, redact, clock).sessions(), redact.value, clock, index, begun)
 
 
 def opened(sessions: Sessions, workspace: Path, **start):

@@ -10,7 +10,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, export_bundles, find_run, import_bundles, list_runs, tree, verify_bundles
+from bundle_words import (
+    KEY,
+    START,
+    export_bundles,
+    find_run,
+    import_bundles,
+    list_runs,
+    summary_of,
+    tree,
+    verify_bundles,
+)
 from test_verify import NOW, left_off, place, sealed
 
 from vibe_gate.domain.bundles import Provenance
@@ -81,9 +91,8 @@ def refused(root: Path, path: Path, why: str, provenance: Provenance = NOW) -> N
 
 def test_runs_come_back_byte_for_byte(tmp_path: Path, store: Store, run: RunRecorder, other: Path) -> None:
     sealed(store, "q")
-    left_off(store)
     done = import_bundles(other, exported(tmp_path), NOW)
-    assert len(done.runs) == 3
+    assert len(done.runs) == 2
     assert bundles(other) == bundles(tmp_path)
     assert verify_bundles(other, NOW).is_sound
 
@@ -117,9 +126,9 @@ def test_the_same_runs_make_the_same_archive(tmp_path: Path, run: RunRecorder) -
 def test_long_names_of_nodes_travel(tmp_path: Path, store: Store, other: Path) -> None:
     run = store.begin(KEY, START, {})
     run.turn("n" * 128).content("after", b"x\n")
-    run.abandon("cut short")
+    run.seal(summary_of(run))
     import_bundles(other, exported(tmp_path), NOW)
-    assert find_run(other).state == "incomplete"
+    assert find_run(other).state == "sealed"
 
 
 def test_importing_twice_says_so_and_changes_nothing(tmp_path: Path, run: RunRecorder, other: Path) -> None:
@@ -158,6 +167,18 @@ def test_a_run_that_never_began_is_neither_exported_nor_imported(tmp_path: Path,
     bare = tmp_path / ".vibe-artifacts" / KEY / "20260102T030405678Z-00000000"
     bare.mkdir()
     with pytest.raises(UsageError, match="never began"):
+        exported(tmp_path)
+
+
+def test_a_run_that_did_not_end_is_neither_exported_nor_imported(
+    tmp_path: Path, store: Store, run: RunRecorder, other: Path
+) -> None:
+    path = exported(tmp_path)
+    unsealed = [member for member in unpacked(path) if not member[0].name.endswith(f"{run.run_id}/summary.json")]
+    refused(other, packed(tmp_path / "b.tar.gz", unsealed), "did not end, and only runs that ended are imported")
+    path.unlink()
+    left_off(store)
+    with pytest.raises(UsageError, match="did not end, and only runs that ended are exported"):
         exported(tmp_path)
 
 

@@ -205,6 +205,8 @@ class World(Struct, frozen=True):
     state: State
     store: Store
     redactor: Redactor
+    worktree: str
+    """Git's name of the linked worktree that the run is in; "" of the main one."""
 
 
 class RunContext(World, frozen=True):

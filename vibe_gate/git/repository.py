@@ -200,6 +200,12 @@ class Repository(ChangeQueries):
 
     # Configuration and other working trees
 
+    @property
+    def worktree(self) -> str:
+        """Git's name of this linked worktree; "" of the main one."""
+        is_linked = self._place.git_dir.parent == self.common_dir / "worktrees"
+        return self._place.git_dir.name if is_linked else ""
+
     def capture_roots(self) -> tuple[Path, ...]:
         """The tops of the working trees, this one's first, in whose stores captured sessions may lie.
 

@@ -21,15 +21,19 @@ from vibe_gate.sessions import SessionMeta, Sessions
 def sessions_of(run: RunContext, root: Path) -> Sessions:
     """The sessions of the repository at `root`. StorageError if nothing can be written there."""
     index = run.state.run_index(root / STORE / "sessions")
-    return Sessions(run.store.sessions(), run.redactor.value, run.clock, index)
+    return Sessions(run.store.sessions(), run.redactor.value, run.clock, index, run.state.begun)
 
 
 def session_before(run: RunContext, root: Path, name: str) -> tuple[Sessions, SessionMeta]:
-    """All sessions, and the one that is named, as it was before this run. UsageError, StorageError."""
-    kept = sessions_of(run, root)
-    meta = kept.find(name)
-    own = run.record.run_id
-    return kept, replace(meta, turns=tuple(turn for turn in meta.turns if turn.run != own))
+    """All sessions, and the one that is named, as it was before this run. UsageError, StorageError.
+
+    IntegrityError: it did not begin in this clone.
+    """
+    sessions = sessions_of(run, root)
+    meta = sessions.find(name)
+    sessions.require_begun(meta)
+    earlier_turns = [turn for turn in meta.turns if turn.run != run.record.run_id]
+    return sessions, replace(meta, turns=tuple(earlier_turns))
 
 
 class KeptConversation:

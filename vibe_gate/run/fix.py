@@ -136,9 +136,13 @@ def _call(call: captured.CapturedToolCall) -> str:
 
 
 def _own(repository: Repository, change: Change, run: RunContext, of: str) -> Iterator[Material]:
-    """The sessions of our own agents whose turns left the reviewed files, or are part of the run that is fixed."""
+    """The sessions of our own agents whose turns left the reviewed files, or are part of the run that is fixed.
+
+    Those that did not begin in this clone are left out.
+    """
     bundles = Bundles(repository.root, Provenance(run.clock(), repository.tracked(STORE)))
-    for meta in sessions_of(run, repository.root).all():
+    sessions = sessions_of(run, repository.root)
+    for meta in filter(sessions.is_begun, sessions.all()):
         last = [at for at, turn in enumerate(meta.turns, 1) if turn.after == change.after or (of and turn.run == of)]
         logs = []
         for turn in meta.turns[: last[-1]] if last else ():

@@ -200,8 +200,12 @@ class Home(Struct, frozen=True):
             return delivery.result
         _import(self.root, Provenance(self.now(), self.tracked), delivery.archive)
         match delivery.result:
-            case object(bundle=str(bundle), usd=float(usd)):
-                self.state.spending.add(usd, bundle.rpartition("/")[2], self.now())
+            case object(bundle=str(bundle)) as result:
+                run_id = bundle.rpartition("/")[2]
+                self.state.begun.note_run(run_id)  # a worker began it for this clone
+                usd = getattr(result, "usd", None)
+                if isinstance(usd, float):
+                    self.state.spending.add(usd, run_id, self.now())
             case _:
                 pass
         return delivery.result

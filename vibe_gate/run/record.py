@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from vibe_gate import scratch
 from vibe_gate.domain import paths, unredacted_fields
+from vibe_gate.domain.begun_run import resume_request
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileVersion, Side
 from vibe_gate.domain.context import Facts, RunContext, World
@@ -34,7 +35,8 @@ def world_around(
     """The world of a run in this repository; `state` if its shared state is open already."""
     redactor = Redactor(environ)
     store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
-    return World(environ, clock, state or open_state(repository.common_dir), store, redactor)
+    shared_state = state or open_state(repository.common_dir)
+    return World(environ, clock, shared_state, store, redactor, repository.worktree)
 
 
 def open_run(
@@ -49,6 +51,7 @@ def open_run(
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
         record = world.store.begin(key, world.clock(), about(facts, more))
+        world.state.begun.note_run(record.run_id, world.worktree, resume_request(record.about() or {}))
     return RunContext(**asdict(world), record=record, deadline=deadline)
 
 

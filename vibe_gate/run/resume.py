@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from vibe_gate.domain.begun_run import RESUMED_FIELDS, BegunRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.context import ReviewRequest
-from vibe_gate.domain.document import Named, first_mistake, read
+from vibe_gate.domain.document import Named, first_mistake, parse_object, read
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.wire import end_kind
-from vibe_gate.errors import InfrastructureError, UsageError
+from vibe_gate.errors import InfrastructureError, IntegrityError, UsageError
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
 from vibe_gate.store import RunResult, read_bundle
@@ -29,7 +31,7 @@ OWN = ("agent", "session", "model", "reviewing", "apply", "fix")
 
 
 class KeptRequest(Struct, frozen=True, kw_only=True):
-    """What run.json keeps of a RunRequest, so that it can be made again."""
+    """What is kept of a RunRequest, so that it can be made again."""
 
     selection: Selection
     base: str | None
@@ -64,7 +66,7 @@ class KeptTrees(Struct, frozen=True, kw_only=True):
 
 
 class KeptRun(Struct, frozen=True, kw_only=True):
-    """What the run's folder and its run.json say that `resume` goes by; the file can have been edited since."""
+    """What `resume` goes by: what the clone noted of the run when it began."""
 
     run_id: str
     key: str
@@ -87,19 +89,42 @@ class KeptRun(Struct, frozen=True, kw_only=True):
             raise InfrastructureError(f"Run {self.run_id} began with other definitions: {names[0][0]} differs.")
 
 
-def resumed(run: RunEntry, about: dict[str, Any]) -> KeptRun:
-    """The run to go on with, by its run.json. UsageError: it is not a workflow's, or cannot be gone on with."""
-    if "request" not in about:
+def kept_run(run: RunEntry, about: Mapping[str, Any], begun: BegunRun | None) -> KeptRun:
+    """The run to go on with. Nothing of its run.json (`about`) is believed: `begun` is what this clone noted.
+
+    IntegrityError: it did not begin in this clone, or its run.json was changed. UsageError: it is not a workflow's.
+    """
+    if begun is None:
+        raise IntegrityError(
+            f"Run {run.run_id} is not resumed: it did not begin in this clone (it was imported or copied), and its "
+            "prompt would run with your key. Begin a run of your own: `vibe-gate run`."
+        )
+    if not begun.request:
         raise UsageError(f"Run {run.run_id} cannot be resumed: only what `vibe-gate run` began can. Begin it again.")
+    noted = _noted(begun)
+    changed = [name for name in RESUMED_FIELDS if about.get(name) != noted.get(name)]
+    if changed or run.key != noted.get("key"):
+        names = ", ".join(changed) or "key"
+        raise IntegrityError(
+            f"Run {run.run_id} is not resumed: its run.json was changed since it began ({names}). Begin a new run."
+        )
     try:
-        kept = read(KeptRun, about | {"run_id": run.run_id, "key": run.key})
+        kept = read(KeptRun, noted)
         kept.request.require_model()
         return kept
     except ValueError as error:
         why = show_text(first_mistake(error))
         raise UsageError(
-            f"Run {run.run_id} cannot be resumed: its run.json is wrong ({why}). Begin it again."
+            f"Run {run.run_id} cannot be resumed: its record in state.db is wrong ({why}). Begin it again."
         ) from None
+
+
+def _noted(begun: BegunRun) -> dict[str, Any]:
+    """What was noted, {} if the row is damaged."""
+    try:
+        return parse_object(begun.request.encode())
+    except ValueError:
+        return {}
 
 
 async def given_again(

@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from vibe_gate.domain.escape import counted, show_text
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.sessions.entries import Redact
 from vibe_gate.sessions.meta import MAX_META_BYTES, META, NAME, SessionMeta, parse_meta
 from vibe_gate.sessions.writer import MAX_BYTES, SessionFiles, SessionWriter, lock, redacted, storing
@@ -27,18 +27,32 @@ class Index(Protocol):
     def update(self, keys: Mapping[str, tuple[int, str]], gone: Iterable[str]) -> None: ...  # noqa: D102
 
 
+class BegunSessions(Protocol):
+    """Which sessions began in this clone, kept outside of their folders."""
+
+    def note_session(self, session: str) -> None: ...  # noqa: D102
+    def has_session(self, session: str) -> bool: ...  # noqa: D102
+
+
 class SessionFolder:
     """The sessions below one folder. Safe for several processes at once."""
 
     def __init__(
-        self, folder: SessionFiles, redact: Redact, clock: Callable[[], datetime], index: Index | None = None
+        self,
+        folder: SessionFiles,
+        redact: Redact,
+        clock: Callable[[], datetime],
+        index: Index | None = None,
+        begun: BegunSessions | None = None,
     ) -> None:
+        """`begun`: None of a folder outside of a repository, where no agent works."""
         self.folder = folder
         self.redact = redact
         self.clock = clock
         self.damaged: list[str] = []
         """Folders whose meta.json could not be read, by the last `all`."""
         self._index = index
+        self._begun = begun
         self._names: dict[tuple[str, str], str] = {}
 
     def all(self) -> list[SessionMeta]:
@@ -67,11 +81,28 @@ class SessionFolder:
         return [meta for _, meta in sorted(found, key=lambda one: (-one[0], one[1].created_at, one[1].id))]
 
     def newest(self) -> SessionMeta:
-        """The session of this repository that was used last. UsageError if there is none. StorageError."""
+        """The session of this clone that was used last. UsageError if there is none. StorageError."""
         for meta in self.all():
-            if not meta.project:
+            if not meta.project and self.is_begun(meta):
                 return meta
-        raise UsageError("There is no session yet. Begin one with `vibe-gate run --agent ID --prompt TEXT`.")
+        raise UsageError("No session began in this clone. Begin one with `vibe-gate run --agent ID --prompt TEXT`.")
+
+    def is_begun(self, meta: SessionMeta) -> bool:
+        """Whether the session began in this clone, or was taken over by a person."""
+        return self._begun is None or self._begun.has_session(_key(meta))
+
+    def require_begun(self, meta: SessionMeta) -> None:
+        """IntegrityError: the session was brought here, so an agent would go on with the words of somebody else."""
+        if not self.is_begun(meta):
+            raise IntegrityError(
+                f"{meta.id} did not begin in this clone, so no agent goes on with it. Read it (`vibe-gate sessions "
+                f"show {meta.id}`); if it is yours, take it over: `vibe-gate sessions migrate {meta.id}`."
+            )
+
+    def take_over(self, meta: SessionMeta) -> None:
+        """Note that a person wants a session of another clone here."""
+        if self._begun is not None:
+            self._begun.note_session(_key(meta))
 
     def find(self, text: str) -> SessionMeta:
         """The session with this id, or the one whose id begins so. UsageError. StorageError."""
@@ -126,4 +157,9 @@ class SessionFolder:
                     continue
                 held = SessionWriter(meta.id, folder, redacted(meta, self.redact))
                 self._names[meta.session_id, meta.project] = meta.id
+                self.take_over(meta)
                 return held
+
+
+def _key(meta: SessionMeta) -> str:
+    return f"{meta.project}/{meta.session_id}"

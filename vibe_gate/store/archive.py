@@ -74,10 +74,13 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
         if running := next((problem.place for problem in problems if problem.state == "running"), None):
             raise UsageError(f"{paths.quote(running)} is still running; export it when it has ended.")
         unbegun = next((run.place for run in chosen if not _has_begun(store.below(run.place))), None)
+        unsealed = next((run.place for run in chosen if not store.below(run.place).has(names.SUMMARY)), None)
     except OSError as error:
         raise StorageError(f"{shown} was not written: {error}.") from error
     if unbegun is not None:
         raise UsageError(f"{unbegun} never began: there is nothing of it to export.")
+    if unsealed is not None:
+        raise UsageError(f"{unsealed} did not end, and only runs that ended are exported; tar packs its folder.")
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("xb") as file:
@@ -187,6 +190,8 @@ def _unpack(file: BinaryIO, stage: Folder) -> list[RunEntry]:
     for (key, run_id), held in found.items():
         if not {names.RUN, names.EVENTS} <= held or not _has_begun(stage.below(f"{key}/{run_id}")):
             raise _refused(f"the run {key}/{run_id} has no {names.RUN}, or no {names.EVENTS} that begins")
+        if names.SUMMARY not in held:
+            raise _refused(f"the run {key}/{run_id} did not end, and only runs that ended are imported")
     return [RunEntry(run_id, key, "incomplete") for key, run_id in sorted(found)]
 
 

@@ -129,6 +129,11 @@ class RunRecorder:
         self._prepare_content(parts, side, Kept(sha256, size, ""), path)
 
     @never_fails
+    def about(self, parts: RunParts) -> dict[str, Any]:
+        """What run.json says; None if the run is not recorded."""
+        return parse_object(parts.folder.read(names.RUN))
+
+    @never_fails
     def describe(self, parts: RunParts, /, **known: Mapping[str, str]) -> None:
         """Add to objects of run.json what became known since the run began."""
         more = {name: dict(values) for name, values in known.items() if values}

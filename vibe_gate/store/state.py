@@ -10,6 +10,7 @@
     captured_blobs, captured_times   what captured sessions wrote, and when; the second is made with its first row
     applied_writes   what our own agents wrote, by `--apply`; made with the first
     line_key       the key of the digests of lines that captured sessions wrote; made with the first
+    begun          which runs and sessions began in this clone (begun.py); made with the first
 
 A file that is locked, read-only, on a full disk or written by another version is left as it is, and `State.problem`
 says that this process writes nothing there. Only records and overrides that are not written raise. A damaged file is
@@ -39,6 +40,7 @@ from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import ON_FORGE, Label, newest
 from vibe_gate.domain.provenance import Mark, Record
 from vibe_gate.errors import StorageError
+from vibe_gate.store.begun import BegunHere
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock, locked
 from vibe_gate.store.names import stamp
@@ -106,6 +108,7 @@ class State:
         self.labels = Labels(self.file)
         self.answers = AnswerCache(self.file)
         self.spending = DaySpending(self.file)
+        self.begun = BegunHere(self.file)
         self.shared: SharedStore | None = None
 
     def share(self, shared: SharedStore) -> None:

@@ -36,6 +36,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return relay(runner, Path(args.from_artifact))
     runs = StoredRuns(environ)
     meant = runs.own(args.run)
+    if args.run is None:
+        runs.require_begun(meant, "post")
     if meant.entry.replay_of:
         raise UsageError(f"Run {meant.entry.run_id} is a replay of {meant.entry.replay_of}; replays are not posted.")
     result = _sealed(runs, meant)

@@ -13,25 +13,42 @@ from vibe_gate.faces.cli.output import complain
 from vibe_gate.faces.cli.request import add_wire
 from vibe_gate.faces.cli.run import carried_out, present_and_share
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
-from vibe_gate.run.resume import KeptRun, resumed
+from vibe_gate.run.resume import KeptRun, kept_run
 from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    meant = runs.own(args.run)
-    if args.run is None:
-        others = sum(run.state == "incomplete" and run != meant.entry for run in runs.bundles.runs())
-        more = f"; {counted(others, 'older run')} did not end (vibe-gate bundles list)" if others else ""
-        complain(f"note: the newest run, {meant.entry.run_id}{more}")
+    meant = runs.own(args.run or _newest_unfinished(runs))
     result = runs.read(meant)
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
-    request = _request(args, resumed(meant.entry, result.about))
-    done = carried_out(request, runs.root, environ, answers=_answers(args, result))
+    kept = kept_run(meant.entry, result.about, runs.begun.get(meant.entry.run_id))
+    done = carried_out(_request(args, kept), runs.root, environ, answers=_answers(args, result))
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
+
+
+def _newest_unfinished(runs: StoredRuns) -> str:
+    """The newest run that can be gone on with here; a note says which, and how many others there are. UsageError."""
+    with runs.repository() as repository:
+        worktree = "" if repository is None else repository.worktree
+    unfinished = [entry.run_id for entry in runs.bundles.runs() if entry.state in ("running", "incomplete")]
+    begun = [run_id for run_id in unfinished if run_id in runs.begun]
+    resumable = []
+    for run_id in begun:
+        run = runs.begun[run_id]
+        if run.request and run.worktree == worktree:
+            resumable.append(run_id)
+    if not resumable:
+        others = len(unfinished) - len(begun)
+        foreign = f" {counted(others, 'unfinished run')} did not begin in this clone." if others else ""
+        raise UsageError(f"No run to resume: every `vibe-gate run` of this working tree has ended.{foreign}")
+    newest, older = resumable[0], len(resumable) - 1
+    more = f"; {counted(older, 'older run')} did not end (vibe-gate bundles list)" if older else ""
+    complain(f"note: the newest run to resume, {newest}{more}")
+    return newest
 
 
 def _request(args: argparse.Namespace, run: KeptRun) -> RunRequest:

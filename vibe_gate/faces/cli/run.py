@@ -91,9 +91,7 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.words or args.staged or args.agent is not None or args.prompt is not None:
         raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
     here = StoredRuns(environ)
-    # A repair that was broken off (no key, Ctrl-C) is newer than the run that it was to repair.
-    ended = (entry.run_id for entry in here.bundles.runs() if entry.state not in _NO_END)
-    runs, meant = here.opened(args.fix or next(ended, None))
+    runs, meant = here.opened(args.fix or _newest_ended(here))
     run_id = meant.entry.run_id
     complain(f"note: run {run_id} ({meant.matched if args.fix else 'the newest that ended'})")
     if not (stored := runs.read(meant)).complete:
@@ -104,6 +102,14 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     done = carried_out(replace(_request(args, environ), fix=run_id), runs.root, environ)
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
+
+
+def _newest_ended(runs: StoredRuns) -> str:
+    """The newest run that began in this clone and ended: a repair that was broken off is newer. UsageError."""
+    for entry in runs.bundles.runs():
+        if entry.state not in _NO_END and entry.run_id in runs.begun:
+            return entry.run_id
+    raise UsageError("No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`.")
 
 
 def present_and_share(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:

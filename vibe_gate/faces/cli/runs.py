@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import nearest, paths
+from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed
@@ -84,6 +85,21 @@ class StoredRuns:
             index = open_state(repository.common_dir).run_index(self.root / STORE)
             return Bundles(self.root, Provenance(now(), repository.tracked(STORE)), index)
 
+    @cached_property
+    def begun(self) -> Mapping[str, BegunRun]:
+        """The runs that began in this clone, by id; none of a store without a repository. GateError."""
+        with self.repository() as repository:
+            return {} if repository is None else open_state(repository.common_dir).begun.runs()
+
+    def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
+        """The same runs, those that began in this clone before those that were brought here. GateError."""
+        return sorted(found, key=lambda entry: entry.run_id not in self.begun)
+
+    def require_begun(self, meant: Named, command: str) -> None:
+        """UsageError: the run is only the newest that was brought here, and `command` uses such a run by name alone."""
+        if meant.entry.run_id not in self.begun:
+            raise UsageError(f"No run began in this clone. Name the run: `vibe-gate {command} {meant.entry.run_id}`.")
+
     def entries(self, references: Sequence[str]) -> list[RunEntry] | None:
         """The named runs, each once; None if none was named. UsageError."""
         return list(dict.fromkeys(self.named(reference).entry for reference in references)) or None
@@ -93,7 +109,7 @@ class StoredRuns:
         every, known = self.bundles.runs(), self.bundles.provenance
         found = [entry for entry in every if entry.state != "foreign"]
         if reference is None and found:
-            return Named(found[0], "newest")
+            return Named(self.begun_first(found)[0], "newest")
         by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
         if reference and not by_id and reference[:1].isdigit():  # a replay is meant by its id alone
             by_id = self.bundles.find(replays=True, prefix=reference)
@@ -109,7 +125,7 @@ class StoredRuns:
             raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
         by_key = [entry for entry in found if entry.key == reference]
         if by_key:
-            return _best(by_key, "tree" if reference.startswith("tree-") else "commit")
+            return self._best(by_key, "tree" if reference.startswith("tree-") else "commit")
         return self._by_revision(found, reference)
 
     def own(self, reference: str | None) -> Named:
@@ -145,6 +161,12 @@ class StoredRuns:
         """The run, lazily. GateError."""
         return read_bundle(self.root / meant.entry.bundle)
 
+    def _best(self, found: Sequence[RunEntry], matched: str) -> Named:
+        """The newest sealed run of them, of this clone if there is one."""
+        runs = self.begun_first(found)
+        sealed_runs = [entry for entry in runs if entry.state == "sealed"]
+        return Named((sealed_runs or runs)[0], matched, len(found) - 1)
+
     def _by_revision(self, found: list[RunEntry], reference: str) -> Named:
         unknown = f"No run found for {paths.quote(reference)}"
         with self.repository() as repository:
@@ -157,7 +179,7 @@ class StoredRuns:
         for match in MATCHES:
             like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
             if like:
-                return _best(like, match.replace("_", " ").replace("patch id", "patch-id"))
+                return self._best(like, match.replace("_", " ").replace("patch id", "patch-id"))
         raise UsageError(f"{unknown}; {_LIST}")
 
 
@@ -215,8 +237,3 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
     own = change.patch_id
     # A squash merge is one commit with the change of a whole range.
     return {"commit": change.head_commit, "tree": change.after, "patch_id": own, "range_patch_id": own}
-
-
-def _best(found: list[RunEntry], matched: str) -> Named:
-    best = next((entry for entry in found if entry.state == "sealed"), found[0])
-    return Named(best, matched, len(found) - 1)

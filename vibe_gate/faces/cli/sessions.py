@@ -38,7 +38,8 @@ def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
             return
         store = open_store(runs.root, redact, now, lambda: repository.tracked(STORE))
         with open_state(repository.common_dir) as state:
-            yield Sessions(store.sessions(), redact.value, now, state.run_index(runs.root / STORE / "sessions"))
+            index = state.run_index(runs.root / STORE / "sessions")
+            yield Sessions(store.sessions(), redact.value, now, index, state.begun)
 
 
 def _document(meta: SessionMeta) -> dict[str, Any]:
@@ -128,6 +129,7 @@ def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     newest = args.subcommand == "rewind"
     with _opened(environ) as sessions:
         source = _own(sessions, args, environ)
+        sessions.require_begun(source)
         turn = args.turn if args.turn is not None else len(source.turns)
         made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
     what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
@@ -158,15 +160,27 @@ def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
+        if not Path(args.file).exists() and sessions.matching(args.file):
+            return _take_over(args, sessions)
         meta, count, is_new = asyncio.run(sessions.migrate(Path(args.file)))
     what = f"{counted(count, 'message')} of {args.file}"
     said = f"{meta.id}  {what} taken over" if is_new else f"{meta.id}  has the {what} already"
     return emit_result(args, {**_document(meta), "messages": count, "new": is_new}, [said])
 
 
+def _take_over(args: argparse.Namespace, sessions: Sessions) -> int:
+    """A session that was copied here from another clone."""
+    meta = sessions.find(args.file)
+    is_new = not sessions.is_begun(meta)
+    sessions.take_over(meta)
+    text = f"{meta.id}  {'taken over' if is_new else 'was of this clone already'}"
+    return emit_result(args, {**_document(meta), "new": is_new}, [text])
+
+
 def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
         meta = sessions.newest() if args.subcommand == "continue" else _own(sessions, args, environ)
+        sessions.require_begun(meta)
     args.session, args.agent = meta.id, args.agent or meta.agent
     if not args.agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
@@ -217,8 +231,13 @@ examples:
         ),
         "delete": Command("delete a session for good", (ID, JSON), _delete),
         "migrate": Command(
-            "take over a session of the older form, one JSON file; twice is once",
-            (argument("file", metavar="FILE", help='{"metadata": {...}, "messages": [...]}'), JSON),
+            "take over a session: one of the older form, a JSON file, or one that was copied from another clone",
+            (
+                argument(
+                    "file", metavar="FILE|ID", help='{"metadata": {...}, "messages": [...]}, or a copied session\'s id'
+                ),
+                JSON,
+            ),
             _migrate,
         ),
     },

@@ -48,6 +48,10 @@ class TeamRuns(StoredRuns):
 
             return standing_store(repository, self._environ, now).runs(self.root, Provenance(now()))
 
+    def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
+        """The runs as they are: where each began makes no difference to a team."""
+        return list(found)
+
     def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
         """As of StoredRuns, the run fetched. IntegrityError: it is foreign, or was altered."""
         meant = self.own(reference)
