@@ -78,7 +78,8 @@ def test_a_source_file_without_tests_may_go_in_a_language_with_tests_beside_code
 )
 def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
     def lines(size: int) -> bytes:
-        return b"it" * (size // 2) + b"\n" + b"@Test " * (size // 6) + b"\n" + b" " * size
+        marked = b"@skip\ndef test_a(x):\n    pytest.skip('\\\"\\\"')\nit.skip('a', (x) => {\n" * (size // 50)
+        return b"it" * (size // 2) + b"\n" + b"@Test " * (size // 6) + b"\n" + b" " * size + b"\n" + marked
 
     def read(both: tuple[FileDiff, FileDiff]) -> None:
         ask("no-deleted-tests", both[0])
@@ -94,36 +95,126 @@ def test_a_huge_test_file_is_read_in_linear_time(path: str) -> None:
 # no-skipped-tests
 
 
+PY = "class TestA:\n    def test_b(self):\n        use()\n\n\ndef test_c(x):\n    use()\n"
+JS = "describe('a', () => {\n  it('b', () => {\n    use()\n  })\n})\n"
+JAVA = "class ATest {\n  @Test\n  void a() {\n    use();\n  }\n}\n"
+GO = 'func TestA(t *testing.T) {\n\tuse()\n\tt.Run("b", func(t *testing.T) {\n\t\tuse()\n\t})\n}\n'
+RUST = "mod tests {\n    #[test]\n    fn a() {}\n}\n"
+CASES = "@pytest.mark.parametrize('x', [\n    1,\n    (2, 3),\n])\ndef test_c(x):\n    use()\n"
+
+
 @pytest.mark.parametrize(
-    ("path", "line"),
+    ("path", "before", "old", "new", "lines"),
     [
-        ("test_a.py", "@pytest.mark.skip"),
-        ("test_a.py", "    pytest.skip('later')"),
-        ("test_a.py", "@unittest.skip('x')"),
-        ("test_a.py", "@unittest.expectedFailure"),
-        ("test_a.py", "        self.skipTest('x')"),
-        ("test_a.py", "raise unittest.SkipTest"),
-        ("tests/test_a.py", "__test__ = False"),
-        ("a.test.ts", "it.skip('x', () => {})"),
-        ("a.test.ts", "describe.only('x', () => {})"),
-        ("a.test.ts", "xit('x', () => {})"),
-        ("a.spec.js", "  test.todo('x')"),
-        ("a.spec.js", "    this.skip()"),
-        ("a.spec.js", "test.each.skip; describe.skip.each([1])('x')"),
-        ("ATest.java", "  @Ignore"),
-        ("ATest.java", '  @Disabled("x") @Test void a() {'),
-        ("ATest.java", "  assumeTrue(false);"),
-        ("a_test.go", '\tt.Skip("x")'),
-        ("src/lib.rs", "    #[ignore]"),
-        ("src/lib.rs", '#[cfg_attr(feature = "x", ignore)]'),
-        ("ATests.cs", '[Fact(Skip = "x")]'),
-        ("a_spec.rb", "  xit 'x' do"),
-        ("a_test.cc", "TEST(Sum, DISABLED_Adds) {"),
+        ("test_a.py", PY, "def test_c", "@pytest.mark.skip\ndef test_c", [6]),
+        ("test_a.py", PY, "def test_c", "@pytest.mark.skipif(\n    WIN,\n    reason=')',\n)\ndef test_c", [6]),
+        ("test_a.py", PY, "def test_c", "@pytest.mark.xfail(reason='x')\n@other\ndef test_c", [6]),
+        ("test_a.py", PY, "class", "@unittest.skip('x')\nclass", [1]),
+        ("test_a.py", PY, "class", "pytestmark = pytest.mark.skip\n\n\nclass", [1]),
+        ("test_a.py", PY, "class", "pytestmark = [\n    pytest.mark.skip,\n]\n\n\nclass", [2]),
+        ("test_a.py", PY, "class", "if WIN:\n    pytest.skip('x', allow_module_level=True)\n\n\nclass", [2]),
+        ("test_a.py", PY, "    def test_b", "    __test__ = False\n\n    def test_b", [2]),
+        ("test_a.py", PY, "    def test_b", "    def setUp(self):\n        self.skipTest('x')\n\n    def test_b", [3]),
+        (
+            "test_a.py", PY, "class",
+            "@pytest.fixture(autouse=True)\ndef slow():\n    pytest.skip('x')\n\n\nclass", [3],
+        ),
+        ("test_a.py", PY, "def test_c", "off = pytest.mark.skip\n\n\n@off\ndef test_c", [9]),
+        ("test_a.py", PY, "(x):\n    use()", "(x):\n    if WIN:\n        pytest.skip('x')\n    use()", [8]),
+        ("test_a.py", PY, "(self):\n        use()", "(self):\n        raise unittest.SkipTest", [3]),
+        ("test_a.py", "def helper():\n    use()\n\n\n" + PY, "use()", "pytest.skip('x')", [2]),
+        # The test never runs now: its condition has become a constant, or has gone.
+        ("test_a.py", f"@pytest.mark.skipif(WIN, reason='x')\n{PY[:1]}" + PY[1:], "WIN", "True", [1]),
+        ("test_a.py", "@pytest.mark.skipif(WIN)\ndef test_a(): ...\n", "skipif(WIN)", "skip", [1]),
+        # A second test of that name does not stand for the first.
+        ("test_a.py", PY + "class TestD:\n    def test_b(self): ...\n", "    def", "    @skip\n    def", [2]),
+        ("test_a.py", CASES, "    1,", "    pytest.param(1, marks=pytest.mark.skip),", [2]),
+        ("test_a.py", CASES, "    (2, 3),",
+         "    pytest.param(\n        2, 3,\n        marks=pytest.mark.xfail,\n    ),", [5]),
+        ("a.test.ts", JS, "it('b'", "it.skip('b'", [2]),
+        ("a.test.ts", JS, "it('b'", "xit('b'", [2]),
+        ("a.test.ts", JS, "it('b'", "test.todo('b'", [2]),
+        ("a.test.ts", JS, "it('b'", "it.skipIf(isWindows)('b'", [2]),
+        ("a.test.ts", JS, "it('b'", "(isWindows ? it.skip : it)('b'", [2]),
+        ("a.test.ts", JS, "describe('a'", "describe.skip('a'", [1]),
+        ("a.spec.js", JS, "    use()", "    this.skip()", [3]),
+        ("a.spec.js", JS, "  it(", "  beforeEach(function () {\n    this.skip()\n  })\n  it(", [3]),
+        ("a.test.ts", JS, "  it('b'", "  it.only('c', f)\n  it('b'", [2]),
+        ("a.test.ts", JS, "describe('a'", "describe.only('a'", [1]),
+        ("ATest.java", JAVA, "  @Test", "  @Disabled(\"x\")\n  @Test", [2]),
+        ("ATest.java", JAVA, "  @Test", "  @Test @Ignore", [2]),
+        ("ATest.java", JAVA, "class", "@DisabledOnOs(OS.MAC)\nclass", [1]),
+        ("ATest.java", JAVA, "    use();", "    assumeTrue(false);", [4]),
+        ("a_test.go", GO, "\tuse()\n\tt.Run", '\tt.Skip("x")\n\tt.Run', [2]),
+        ("a_test.go", GO, "\t\tuse()", "\t\tt.SkipNow()", [4]),
+        ("a_test.go", GO, "func", "//go:build ignore\n\nfunc", [1]),
+        ("src/lib.rs", RUST, "    #[test]", "    #[test]\n    #[ignore]", [3]),
+        ("src/lib.rs", RUST, "    #[test]", '    #[cfg_attr(feature = "x", ignore)]\n    #[test]', [2]),
+        ("ATests.cs", "class A {\n  [Fact]\n  public void B() {}\n}\n", "[Fact]", '[Fact(Skip = "x")]', [2]),
+        ("a_spec.rb", "describe A do\n  it 'x' do\n", "it 'x'", "xit 'x'", [2]),
+        ("a_test.cc", "TEST(Sum, Adds) {\n}\n", "Adds", "DISABLED_Adds", [1]),
+        ("a_test.exs", 'test "a" do\n', "test", "@tag :skip\ntest", [1]),
     ],
-)
-def test_an_added_line_that_switches_a_test_off_is_found(path: str, line: str) -> None:
-    before = b"\n\n"
-    assert places(ask("no-skipped-tests", file_change(path, before, before + line.encode() + b"\n"))) == [(path, 3)]
+)  # fmt: skip
+def test_a_test_that_ran_before_and_does_not_now_is_found(path: str, before: str, old: str, new: str, lines) -> None:
+    assert old in before
+    file = file_change(path, before.encode(), before.replace(old, new, 1).encode())
+    assert places(ask("no-skipped-tests", file)) == [(path, line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "old", "new"),
+    [
+        # New tests, whatever their condition.
+        ("test_a.py", PY, "def test_c", "@pytest.mark.skipif(WIN, reason='x')\ndef test_n(): ...\n\n\ndef test_c"),
+        ("test_a.py", PY, "class", "@pytest.mark.skip\nclass TestN:\n    def test_n(self): ...\n\n\nclass"),
+        ("test_a.py", PY, "def test_c", "def test_n():\n    if WIN:\n        pytest.skip('x')\n\n\ndef test_c"),
+        ("test_a.py", PY, "def test_c", "@pytest.fixture\ndef tool():\n    pytest.skip('x')\n\n\ndef test_c"),
+        ("test_a.py", PY, "def test_c", "needs_tool = pytest.mark.skipif(\n    WIN,\n)\n\n\ndef test_c"),
+        ("test_a.py", CASES, "    1,", "    1,\n    pytest.param(7, marks=pytest.mark.xfail),"),
+        ("test_a.py", CASES, "    1,", "    1,\n    param(\n        7,\n        marks=pytest.mark.skip,\n    ),"),
+        ("test_a.py", "", "", "@pytest.mark.skipif(WIN, reason='x')\ndef test_n(): ...\n"),
+        ("a.test.ts", JS, "  it('b'", "  it.skipIf(isWindows)('n', f)\n  it('b'"),
+        ("a.test.ts", JS, "  it('b'", "  it.todo('n')\n  it('b'"),
+        ("a_test.go", GO, "\tuse()\n", '\tuse()\n\tt.Run("n", func(t *testing.T) {\n\t\tt.Skip("x")\n\t})\n'),
+        ("ATest.java", JAVA, "  @Test", "  @DisabledOnOs(OS.MAC)\n  @Test\n  void n() {}\n\n  @Test"),
+        ("src/lib.rs", RUST, "    #[test]", "    #[ignore]\n    #[test]\n    fn n() {}\n    #[test]"),
+        # Conditions that were there, reworded or moved.
+        ("test_a.py", f"@pytest.mark.skipif(WIN, reason='x')\n{PY}", "'x'", "'not on Windows'"),
+        ("test_a.py", f"@pytest.mark.skipif(WIN, reason='x')\n{PY}", "WIN", "WIN or MAC"),
+        ("test_a.py", "@mark.skipif(WIN)\n@mark.parametrize('x', [\n'(',\n])\ndef test_a(x): ...\n", "@mark.p",
+         "@mark.skipif(\n    MAC,\n)\n@mark.p"),
+        ("test_a.py", f"{PY}\n\n@skip\ndef test_d(): ...\n", "class", "@skip\ndef test_d(): ...\n\n\nclass"),
+        ("a.test.ts", JS.replace("it('b'", "it.skip('b'"), "it.skip", "xit"),
+        ("a.test.ts", JS.replace("it('b'", "it.only('b'"), "it.only('b', ", "it.only('b', async "),
+        # Text that only shows such tests.
+        ("test_a.py", PY, "def test_c", 'CODE = """\n@pytest.mark.skip\ndef test_c(): ...\n"""\n\n\ndef test_c'),
+    ],
+)  # fmt: skip
+def test_a_new_test_or_a_condition_that_was_there_is_no_disabled_test(
+    path: str, before: str, old: str, new: str
+) -> None:
+    assert old in before
+    after = before.replace("\n\n@skip\ndef test_d(): ...\n", "") if "test_d" in before else before
+    change = file_change(path, before.encode(), after.replace(old, new, 1).encode())
+    assert places(ask("no-skipped-tests", change)) == []
+    if not before:
+        assert places(ask("no-skipped-tests", added(path, new.encode()))) == []
+
+
+def test_a_test_that_moves_to_another_file_and_is_skipped_there_is_found() -> None:
+    gone = file_change("test_a.py", PY.encode(), b"")
+    new = added("test_b.py", PY.replace("def test_c", "@pytest.mark.skip\ndef test_c").encode())
+    assert places(ask("no-skipped-tests", gone, new)) == [("test_b.py", 6)]
+
+
+def test_a_finding_names_the_tests_that_are_disabled() -> None:
+    def message(old: str, new: str) -> str:
+        file = file_change("test_a.py", PY.encode(), PY.replace(old, new, 1).encode())
+        return ask("no-skipped-tests", file).findings[0].message
+
+    assert message("def test_c", "@skip\ndef test_c") == "Disables the test test_c (@skip)."
+    assert message("class", "pytestmark = mark.skip\nclass") == "Disables 2 tests (mark.skip): test_b and more."
 
 
 @pytest.mark.parametrize(
@@ -146,14 +237,16 @@ def test_what_only_mentions_skipping_is_left_alone(path: str, line: str) -> None
 
 @pytest.mark.slow
 def test_a_file_full_of_skips_is_counted_and_the_first_thousand_shown() -> None:
-    result = ask("no-skipped-tests", added("ATest.java", b"@Ignore\n" * 100_000))
+    result = ask("no-skipped-tests", file_change("ATest.java", b"\n", b"@Ignore\n" * 100_000))
     assert len(result.findings) == 1_000
     assert result.reason == "100,000 disabled tests: ATest.java. Only the first 1,000 are findings here."
 
 
 def test_a_skip_for_a_reason_that_the_rubric_allows_is_fine() -> None:
-    file = added("test_a.py", b"@pytest.mark.skipif(os.name == 'nt', reason='x')\n@pytest.mark.skip\n")
-    assert places(ask("no-skipped-tests", file, allow=["os\\.name"])) == [("test_a.py", 2)]
+    before = b"def test_a(): ...\n\ndef test_b(): ...\n"
+    after = b"@pytest.mark.skipif(os.name == 'nt')\ndef test_a(): ...\n@pytest.mark.skip\ndef test_b(): ...\n"
+    file = file_change("test_a.py", before, after)
+    assert places(ask("no-skipped-tests", file, allow=["os\\.name"])) == [("test_a.py", 3)]
 
 
 def test_a_marker_that_stood_there_before_is_not_this_changes() -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate import scratch
-from vibe_gate.checks import conduct, files, tests_kept, text
+from vibe_gate.checks import conduct, files, skipped_tests, tests_kept, text
 from vibe_gate.checks.command import CommandOptions, command
 from vibe_gate.checks.contract import (
     Check,
@@ -55,8 +55,8 @@ CHECKS: dict[str, Check[Any]] = {
     ),
     "no-skipped-tests": Check(
         "No test is disabled",
-        tests_kept.SkipOptions,
-        objects_to("disabled test", tests_kept.no_skipped_tests, tests_kept.holds_tests),
+        skipped_tests.SkipOptions,
+        objects_to("disabled test", skipped_tests.no_skipped_tests, tests_kept.holds_tests),
         of_text=True,
     ),
     "only-paths": Check(

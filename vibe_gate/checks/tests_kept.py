@@ -13,15 +13,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from vibe_gate.checks.contract import (
-    MAX_SCANNED_LINE,
     AddedLine,
     CheckInput,
     Excluding,
     Files,
     Hit,
-    RegularExpression,
-    added_lines,
-    any_of,
     text_of,
 )
 from vibe_gate.domain import paths
@@ -67,11 +63,11 @@ _METHOD = (
 METHOD_WITHIN = 8
 """Lines after an annotation in which the method's own line is looked for; other annotations stand between."""
 
-_SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue")
+SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue")
 # Compiled where they are used (`re` keeps them): a change has files of one or two languages.
 _LANGUAGES: dict[str, tuple[str, ...]] = {
     "py": (_PYTHON,),
-    **dict.fromkeys(_SCRIPTS, (_SCRIPT,)),
+    **dict.fromkeys(SCRIPTS, (_SCRIPT,)),
     "go": (_GO,),
     "rb": (_RUBY,),
     **dict.fromkeys(("php", "swift", "kt", "scala", "groovy"), (_NAMED,)),
@@ -94,7 +90,7 @@ _OFF_JVM = (
 )
 _OFF: dict[str, str] = {
     "py": _OFF_PYTHON,
-    **dict.fromkeys(_SCRIPTS, _OFF_SCRIPT),
+    **dict.fromkeys(SCRIPTS, _OFF_SCRIPT),
     **dict.fromkeys(("java", "kt", "kts", "scala", "groovy"), _OFF_JVM),
     "go": r"\b[a-zA-Z]\w{0,20}\.(?:Skip|Skipf|SkipNow)\s*\(|//go:build\s+ignore\b",
     "rs": r"#!?\[\s*ignore\b|#!?\[\s*cfg_attr\s*\([^\n]{0,200}\bignore\b",
@@ -168,15 +164,19 @@ _SWITCH = r"\A[xf](?=it|test|describe|context|specify)|\.(?:skip|only|fixme)\Z"
 """What switches a test of JavaScript off, or all others: without it `xit(` is `it(` and `it.skip` is `it`."""
 
 
-def _enabled(line: AddedLine, marker: str) -> FileDiff | None:
+def with_test_enabled(line: AddedLine, marker: str) -> FileDiff | None:
     """The file with the test switched on: without a line that is but the marker, or with the call's plain name."""
     text = line.text.strip()
-    alone = text.startswith((marker, f"@{marker}")) and text.startswith(("@", "#[", "["))
-    if alone and re.fullmatch(r"@[\w.]+(?:\(.*\))?|#?\[.*\]", text) and text.count("(") == text.count(")"):
+    is_alone = text.startswith((marker, f"@{marker}")) and text.startswith(("@", "#[", "["))
+    is_whole = re.fullmatch(r"@[\w.]+(?:\(.*\))?|#?\[.*\]", text) is not None
+    if is_alone and is_whole and text.count("(") == text.count(")"):
         return line.repaired(None)
-    call = re.sub(_SWITCH, "", marker) if extension(line.file.path) in _SCRIPTS else marker
+    is_script = extension(line.file.path) in SCRIPTS
+    call = re.sub(_SWITCH, "", marker) if is_script else marker
     plain = line.text.replace(marker, call, 1)
-    return line.repaired(plain) if call != marker and not disabling_marker(line.file.path, plain) else None
+    if call == marker or disabling_marker(line.file.path, plain):
+        return None
+    return line.repaired(plain)
 
 
 MAX_TEST_FILE = 5_000_000
@@ -191,15 +191,6 @@ class TestOptions(Excluding, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tests: Annotated[
         tuple[Glob, ...], Meta(description="globs of test files, by default the names that common runners look for")
     ] = TEST_FILES
-
-
-class SkipOptions(TestOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of `no-skipped-tests`."""
-
-    allow: Annotated[
-        tuple[RegularExpression, ...],
-        Meta(description="regular expressions of lines that may skip, such as `sys\\.platform`"),
-    ] = ()
 
 
 def no_deleted_tests(input: CheckInput, options: TestOptions, files: Files) -> Iterator[Hit]:
@@ -243,12 +234,18 @@ def _left_the_tests(file: FileDiff, options: TestOptions) -> bool:
 
 def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[DeclaredTest]:
     """The tests of one side, as far as a runner would look there."""
+    path = file.old_name if side == "before" else file.path
+    return list(declared_tests(path, read_test_lines(input, file, options, side)))
+
+
+def read_test_lines(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[str]:
+    """The lines of one side; none of what is no test file, no regular file or too large."""
     version, path = (file.before, file.old_name) if side == "before" else (file.after, file.path)
-    if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000 or version.size > MAX_TEST_FILE:
+    if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000:
         return []
-    if not _is_test_file(path, options):
+    if version.size > MAX_TEST_FILE or not _is_test_file(path, options):
         return []
-    return list(declared_tests(path, [text_of(line) for line in input.read(version).split(b"\n")]))
+    return [text_of(line) for line in input.read(version).split(b"\n")]
 
 
 def _names(tests: list[DeclaredTest]) -> Counter[str]:
@@ -274,12 +271,3 @@ def _missing(before: list[DeclaredTest], after: list[DeclaredTest], gained: Coun
         else:
             missing.append(test)
     return missing
-
-
-def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> Iterator[Hit]:
-    """No added line skips a test or narrows the run to some."""
-    is_allowed = any_of(options.allow)
-    for line in added_lines(files):
-        text = line.text[:MAX_SCANNED_LINE]
-        if (marker := disabling_marker(line.file.path, text)) and not is_allowed(text):
-            yield line.hit(f"Disables a test ({marker}).", 0, _enabled(line, marker))

@@ -1,0 +1,466 @@
+"""The check `no-skipped-tests`: no test that ran before the change is switched off by it.
+
+Each side of a test file is read as an outline, by indentation: its tests, what they stand in, and the markers that
+switch them off. A test with the same name that ran before and does not now is lost; a new test, or one that had a
+condition before, is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from vibe_gate.checks.contract import (
+    MAX_SCANNED_LINE,
+    AddedLine,
+    CheckInput,
+    Files,
+    Hit,
+    RegularExpression,
+    added_lines,
+    any_of,
+    text_of,
+)
+from vibe_gate.checks.tests_kept import (
+    SCRIPTS,
+    TestOptions,
+    declared_tests,
+    disabling_marker,
+    extension,
+    is_comment,
+    read_test_lines,
+    with_test_enabled,
+)
+from vibe_gate.domain.change import FileDiff, Side
+from vibe_gate.domain.escape import counted, expression
+
+
+class SkipOptions(TestOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of `no-skipped-tests`."""
+
+    allow: Annotated[
+        tuple[RegularExpression, ...],
+        Meta(description="regular expressions of lines that may skip, such as `sys\\.platform`"),
+    ] = ()
+
+
+RUNS, SOMETIMES, NEVER = 0, 1, 2
+"""How much a test is switched off."""
+
+ScopeKind = Literal["file", "container", "helper", "test"]
+
+
+class Marker(Struct, frozen=True):
+    """What switches tests off: the line that it stands in, from 1, and its words."""
+
+    line: int
+    text: str
+    level: int
+
+
+MAX_MARKERS = 20
+"""Markers of one scope that are kept; more of them switch off no more."""
+
+
+class Scope(Struct):
+    """A test, or what holds tests: the file, a class, a block, a function that is no test."""
+
+    kind: ScopeKind
+    name: str
+    indent: int
+    parent: Scope | None = None
+    markers: list[Marker] = []
+    body_indent: int = -1
+    """Columns before the first line inside; -1 before there is one."""
+    has_tests: bool = False
+    """Whether tests stand in it."""
+    is_setup: bool = False
+    """Whether it runs around all tests of what it stands in."""
+
+    def add(self, marker: Marker) -> None:
+        """Take a marker; beyond MAX_MARKERS only one that switches off more than all others."""
+        if len(self.markers) < MAX_MARKERS or marker.level > max(other.level for other in self.markers):
+            self.markers.append(marker)
+
+    def all_markers(self) -> list[Marker]:
+        """Its own and those of what it stands in."""
+        markers: list[Marker] = []
+        scope: Scope | None = self
+        while scope is not None:
+            markers += scope.markers
+            scope = scope.parent
+        return markers
+
+    def level(self) -> int:
+        """How much all markers together switch it off."""
+        return max((marker.level for marker in self.all_markers()), default=RUNS)
+
+
+class Outline(Struct):
+    """One side of a test file. `loose`: markers that belong to no test, class or function that is known.
+
+    `cases`: marks of single cases of a parametrized test. `narrowing`: markers that leave all other tests out.
+    """
+
+    tests: list[Scope] = []
+    helpers: list[Scope] = []
+    loose: list[Marker] = []
+    cases: list[Marker] = []
+    narrowing: list[Marker] = []
+
+
+_CONTAINERS: dict[str, str] = {
+    "py": r"\s*class\s+(?P<name>\w+)",
+    **dict.fromkeys(SCRIPTS, r"\s*[fx]?(?:describe|context|suite)\b"),
+    "rb": r"\s*(?:RSpec\.)?[fx]?(?:describe|context|class|module)\b",
+    "rs": r"\s*(?:pub\s+)?(?:mod|impl)\b",
+    **dict.fromkeys(
+        ("java", "kt", "kts", "scala", "groovy", "cs", "php", "swift"),
+        r"\s*(?:[\w.()\"]+\s+){0,6}(?:class|object|interface|struct|trait)\s+(?P<name>\w+)",
+    ),
+}
+_HELPERS: dict[str, str] = {
+    "py": r"\s*(?:async\s+)?def\s+(?P<name>\w+)",
+    **dict.fromkeys(SCRIPTS, r"\s*(?:export\s+)?(?:async\s+)?function\s+(?P<name>\w+)"),
+    "go": r"func\s+(?:\([^()]{0,80}\)\s*)?(?P<name>\w+)",
+    "rb": r"\s*def\s+(?P<name>\w+)",
+    "rs": r"\s*(?:pub\s+)?(?:async\s+)?fn\s+(?P<name>\w+)",
+}
+_SETUP = expression(r"(?i)set_?up\w*|tear_?down\w*|TestMain|before\w*|after\w*")
+"""Functions that run around all tests of a class or file."""
+
+_SUBTEST = expression(r"\s*\w+\.Run\(\s*\"(?P<name>[^\"]{1,200})\"")
+"""Go's subtests."""
+
+_ANNOTATION = expression(r"\s*(?:@\w|#!?\[|\[\s*[A-Z])")
+_ASSIGNED = expression(r"\s*(?:(?:const|let|var|val|static)\s+)?(?P<name>\w+)\s*(?::[^=]{1,80})?=(?!=)")
+_FOR_ALL = frozenset(("pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"))
+"""Names whose value switches off the tests of their file or class; another name is a marker for later use."""
+
+_CASE = expression(r"\bmarks\s*=")
+_NARROWING = expression(r"\.only\b|(?<![\w.])(?:fit|fdescribe|fcontext|fspecify)\b")
+_CONDITIONAL = expression(
+    r"skip_?if|skip_?unless|run_?if|(?:en|dis)abled(?:if|on|for)|assum|cfg_attr|xctskip(?:if|unless)|\?",
+    re.IGNORECASE,
+)
+_CONSTANT = expression(
+    r"(?:skip_?if|\bAssume\w*False|assumeFalse|XCTSkipIf)\s*\(\s*(?:true|1)\b"
+    r"|(?:skip_?unless|run_?if|assumeTrue|XCTSkipUnless)\s*\(\s*(?:false|0|null|none)\b",
+    re.IGNORECASE,
+)
+_XFAIL_IF = expression(r"xfail\(\s*(?!reason|strict|raises|run|condition\s*=\s*True)\w")
+_TITLE = expression(r"\)\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote)")
+"""The title in `it.skipIf(isWindows)("title", ...)` and `(isWindows ? it.skip : it)("title", ...)`."""
+
+# An end that is missing is no failure: then each quote would look for it anew.
+_PYTHON_TEXT = expression(
+    r'"""(?:[^"\\]|\\.|"(?!""))*(?:""")?|'
+    r"'''(?:[^'\\]|\\.|'(?!''))*(?:''')?|"
+    r'"(?:[^"\\\n]|\\.)*"?|'
+    r"'(?:[^'\\\n]|\\.)*'?|#[^\n]*",
+    re.DOTALL,
+)
+_QUOTED = expression(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?")
+_OPENING, _CLOSING = "([{", ")]}"
+MAX_CONTINUED = 1_000
+"""Lines of one annotation, such as a table of cases; brackets that stay open longer are no part of it."""
+
+
+def no_skipped_tests(input: CheckInput, options: SkipOptions, files: Files) -> Iterator[Hit]:
+    """No test that ran before is skipped now, and no added line narrows the run to some tests."""
+    is_allowed = any_of(options.allow)
+    added: dict[str, dict[int, AddedLine]] = {}
+    for line in added_lines(files):
+        added.setdefault(line.file.path, {})[line.number] = line
+    outlines = _ChangedOutlines(input, options, is_allowed)
+    marked = [file for file in files if file.path in added and _has_markers(outlines.of(file, "after"))]
+    if not marked:
+        return
+    lost = _LostTests(input.change.files, outlines)
+    for file in marked:
+        before, after = outlines.of(file, "before"), outlines.of(file, "after")
+        reports = {report[0]: report for report in _reports(file, added[file.path], before, after, lost)}
+        for number, message, marker in sorted(reports.values()):
+            line = added[file.path][number]
+            yield line.hit(message, 0, with_test_enabled(line, marker))
+
+
+class _ChangedOutlines:
+    """The outlines of both sides of changed test files, each read once."""
+
+    def __init__(self, input: CheckInput, options: SkipOptions, is_allowed: Callable[[str], bool]) -> None:
+        self._input, self._options, self._is_allowed = input, options, is_allowed
+        self._outlines: dict[tuple[str, Side], Outline] = {}
+
+    def of(self, file: FileDiff, side: Side) -> Outline:
+        """The outline of one side; an empty one of what is no test file."""
+        if (file.path, side) not in self._outlines:
+            path = file.old_name if side == "before" else file.path
+            lines = read_test_lines(self._input, file, self._options, side)
+            self._outlines[file.path, side] = read_outline(path, lines, self._is_allowed)
+        return self._outlines[file.path, side]
+
+
+def _has_markers(outline: Outline) -> bool:
+    is_marked = any(scope.all_markers() for scope in (*outline.tests, *outline.helpers))
+    return is_marked or bool(outline.loose or outline.cases or outline.narrowing)
+
+
+class _LostTests:
+    """By name, how many tests ran before the change and do not after it, in all test files of the change."""
+
+    def __init__(self, files: Files, outlines: _ChangedOutlines) -> None:
+        running, possible = Counter[str](), Counter[str]()
+        sides: tuple[tuple[Side, int], ...] = (("before", 1), ("after", -1))
+        for file, (side, sign) in product(files, sides):
+            for test in outlines.of(file, side).tests:
+                running[test.name] += sign * (test.level() == RUNS)
+                possible[test.name] += sign * (test.level() < NEVER)
+        self._running, self._possible = running, possible
+
+    def take(self, test: Scope) -> bool:
+        """Whether the test is one of those that ran more before; each is taken once."""
+        is_lost = self._running[test.name] > 0
+        if test.level() == NEVER and self._possible[test.name] > 0:
+            is_lost = True
+            self._possible[test.name] -= 1
+        if is_lost:
+            self._running[test.name] -= 1
+        return is_lost
+
+
+def _reports(
+    file: FileDiff, added: dict[int, AddedLine], before: Outline, after: Outline, lost: _LostTests
+) -> Iterator[tuple[int, str, str]]:
+    """Line, message and marker of each added line that switches off what ran before."""
+    blamed: dict[int, tuple[Marker, list[str]]] = {}
+    for test in after.tests:
+        new_markers = [marker for marker in test.all_markers() if marker.line in added]
+        if new_markers and lost.take(test):
+            marker = max(new_markers, key=lambda marker: marker.level)
+            blamed.setdefault(marker.line, (marker, []))[1].append(test.name)
+    for number, (marker, names) in blamed.items():
+        yield number, _message(marker, names), marker.text
+    levels_before = {helper.name: helper.level() for helper in before.helpers}
+    for helper in after.helpers:
+        for marker in helper.markers:
+            if marker.line in added and helper.level() > levels_before.get(helper.name, NEVER):
+                yield marker.line, f"Disables the tests that use {helper.name} ({marker.text}).", marker.text
+    removed_text = _removed_text(file) if after.cases else ""
+    new_cases = [marker for marker in after.cases if marker.line in added]
+    for marker in new_cases[:MAX_CASES]:
+        if _is_old_case(marker, removed_text, added):
+            yield marker.line, f"Disables a case of a test ({marker.text}).", marker.text
+    yield from _more_markers("Runs only some tests", before.narrowing, after.narrowing, added)
+    if file.before is not None:
+        yield from _more_markers("Disables a test", before.loose, after.loose, added)
+
+
+def _message(marker: Marker, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"Disables the test {names[0]} ({marker.text})."
+    return f"Disables {counted(len(names), 'test')} ({marker.text}): {names[0]} and more."
+
+
+def _more_markers(
+    message: str, before: Sequence[Marker], after: Sequence[Marker], added: dict[int, AddedLine]
+) -> Iterator[tuple[int, str, str]]:
+    """The added markers of which there are more than before."""
+    surplus = Counter(marker.text for marker in after) - Counter(marker.text for marker in before)
+    for marker in after:
+        if marker.line in added and surplus[marker.text] > 0:
+            surplus[marker.text] -= 1
+            yield marker.line, f"{message} ({marker.text}).", marker.text
+
+
+MAX_CASES = 200
+"""Cases of a file that are looked for among its removed lines; each search reads them all."""
+MAX_CASE_LINES = 50
+"""Lines before the marks of a case in which it begins."""
+
+
+def _removed_text(file: FileDiff) -> str:
+    """The removed lines without white space."""
+    removed_rows = [row[1:] for hunk in file.hunks for row in hunk.rows if row.startswith(b"-")]
+    return "".join(text_of(b"".join(removed_rows)).split())
+
+
+def _is_old_case(marker: Marker, removed_text: str, added: dict[int, AddedLine]) -> bool:
+    """Whether a case that was there before gets the marks: its values stand in a line that is kept or removed."""
+    values = added[marker.line].text[:MAX_SCANNED_LINE].partition("marks")[0]
+    number = marker.line - 1
+    while "param(" not in values and marker.line - number < MAX_CASE_LINES:
+        if number not in added:
+            return True
+        values = added[number].text[:MAX_SCANNED_LINE] + values
+        number -= 1
+    plain_values = "".join(values.rpartition("param(")[2].split()).strip(",")
+    return bool(plain_values) and plain_values in removed_text
+
+
+def read_outline(path: str, lines: Sequence[str], is_allowed: Callable[[str], bool]) -> Outline:
+    """The outline of a file's lines; a line that `is_allowed` has no marker."""
+    if extension(path) == "py":
+        lines = _without_multiline_text("\n".join(lines)).split("\n")
+    reader = _OutlineReader(path, lines, is_allowed)
+    for number, line in enumerate(lines, start=1):
+        reader.read_line(number, line[:MAX_SCANNED_LINE])
+    return reader.finish()
+
+
+def _without_multiline_text(source: str) -> str:
+    """Python without what stands in strings of several lines: that is data."""
+
+    def blank(match: re.Match[str]) -> str:
+        return match[0] if "\n" not in match[0] else '""' + "\n" * match[0].count("\n")
+
+    return _PYTHON_TEXT.sub(blank, source)
+
+
+class _OutlineReader:
+    """Reads an outline line by line. `_scopes`: the file, and what the current line stands in, innermost last."""
+
+    def __init__(self, path: str, lines: Sequence[str], is_allowed: Callable[[str], bool]) -> None:
+        self._path, self._language, self._is_allowed = path, extension(path), is_allowed
+        self._test_names = {test.line: test.name for test in declared_tests(path, list(lines))}
+        self._container = re.compile(_CONTAINERS.get(self._language, r"(?!)"))
+        self._helper = re.compile(_HELPERS.get(self._language, r"(?!)"))
+        self._outline = Outline()
+        self._scopes = [Scope("file", "", -1)]
+        self._holders = [self._scopes[0]]
+        self._pending: list[Marker] = []
+        self._is_autouse = False
+        self._open_brackets = 0
+        self._continued_until = 0
+        self._aliases: dict[str, int] = {}
+        self._opener = ""
+
+    def read_line(self, number: int, line: str) -> None:
+        """Take one line."""
+        marker = self._marker_in(number, line)
+        if not line.strip() or (is_comment(self._language, line) and marker is None):
+            return
+        if marker is not None and _NARROWING.search(marker.text):
+            self._outline.narrowing.append(marker)
+            marker = None
+        if marker is not None and _CASE.search(line):
+            self._outline.cases.append(marker)
+            marker = None
+        is_continued = self._open_brackets > 0 and number <= self._continued_until
+        if is_continued and number not in self._test_names:
+            self._open_brackets += _bracket_balance(line)
+            self._pending += [marker] if marker else []
+            return
+        self._open_brackets = 0
+        indent = len(line) - len(line.lstrip())
+        if line.lstrip()[0] not in _CLOSING:
+            while self._scopes[-1].indent >= indent:
+                self._scopes.pop()
+        if self._scopes[-1].body_indent < 0 and self._scopes[-1].kind != "file":
+            self._scopes[-1].body_indent = indent
+        self._read_statement(number, line, indent, marker)
+        if line.rstrip()[-1] in _OPENING:
+            self._opener = line
+
+    def finish(self) -> Outline:
+        """The outline, when all lines are read."""
+        self._outline.loose += self._pending
+        for holder in self._holders:
+            if not holder.has_tests:
+                self._outline.loose += holder.markers
+        return self._outline
+
+    def _read_statement(self, number: int, line: str, indent: int, marker: Marker | None) -> None:
+        name = self._test_name(number, line, marker)
+        if name:
+            self._begin("test", name, indent, marker)
+        elif match := self._container.match(line):
+            self._begin("container", match.groupdict().get("name") or "", indent, marker)
+        elif match := self._helper.match(line):
+            self._begin("helper", match["name"], indent, marker)
+        elif _ANNOTATION.match(line):
+            self._pending += [marker] if marker else []
+            self._is_autouse |= "autouse" in line
+            self._open_brackets = _bracket_balance(line)
+            self._continued_until = number + MAX_CONTINUED
+        else:
+            self._outline.loose += self._pending
+            self._pending, self._is_autouse = [], False
+            if marker is not None:
+                self._attach(marker, line, indent)
+
+    def _begin(self, kind: ScopeKind, name: str, indent: int, marker: Marker | None) -> None:
+        scope = Scope(kind, name, indent, self._scopes[-1])
+        for own_marker in (*self._pending, marker):
+            if own_marker is not None:
+                scope.add(own_marker)
+        if kind == "test":
+            self._outline.tests.append(scope)
+            for outer in self._scopes:
+                outer.has_tests = True
+        elif kind == "container":
+            self._holders.append(scope)
+        elif self._is_autouse or _SETUP.fullmatch(name):
+            scope.is_setup = True
+        else:
+            self._outline.helpers.append(scope)
+        self._scopes.append(scope)
+        self._pending, self._is_autouse = [], False
+
+    def _test_name(self, number: int, line: str, marker: Marker | None) -> str:
+        """The name of the test that the line declares, "" if it declares none."""
+        if number in self._test_names:
+            return self._test_names[number].replace("DISABLED_", "")
+        if marker is not None and self._language in SCRIPTS and "describe" not in marker.text:
+            title = _TITLE.search(line)
+            return title["name"] if title else ""
+        subtest = _SUBTEST.match(line) if self._language == "go" else None
+        if subtest and self._scopes[-1].kind == "test":
+            return f"{self._scopes[-1].name}/{subtest['name']}"
+        return ""
+
+    def _attach(self, marker: Marker, line: str, indent: int) -> None:
+        """Put a marker that is a statement where it belongs."""
+        scope = self._scopes[-1]
+        if scope.kind in ("file", "container"):
+            is_inside = bool(self._opener) and len(self._opener) - len(self._opener.lstrip()) < indent
+            assigned = _ASSIGNED.match(line) or (_ASSIGNED.match(self._opener) if is_inside else None)
+            if assigned and assigned["name"] not in _FOR_ALL:
+                self._aliases[assigned["name"]] = marker.level
+                return
+            if assigned:
+                scope.add(marker)
+                return
+        is_deeper = indent > max(scope.body_indent, 0)
+        level = min(marker.level, SOMETIMES) if is_deeper else marker.level
+        while scope.is_setup and scope.parent is not None:
+            scope = scope.parent
+        scope.add(Marker(marker.line, marker.text, level))
+
+    def _marker_in(self, number: int, line: str) -> Marker | None:
+        text = disabling_marker(self._path, line)
+        alias = None if text else _ALIAS_USE.search(line)
+        if self._is_allowed(line) and (text or alias):
+            return None
+        if alias and alias["name"] in self._aliases:
+            return Marker(number, alias[0].strip(), self._aliases[alias["name"]])
+        return Marker(number, text, _level_of(line)) if text else None
+
+
+_ALIAS_USE = expression(r"(?:^\s*@|\bmarks\s*=\s*)(?P<name>\w+)")
+
+
+def _level_of(line: str) -> int:
+    if _CONSTANT.search(line):
+        return NEVER
+    return SOMETIMES if _CONDITIONAL.search(line) or _XFAIL_IF.search(line) else NEVER
+
+
+def _bracket_balance(line: str) -> int:
+    code = _QUOTED.sub("", line)
+    return sum(map(code.count, _OPENING)) - sum(map(code.count, _CLOSING))
