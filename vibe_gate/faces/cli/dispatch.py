@@ -120,8 +120,27 @@ def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
         code = _report(NO_FOLDER, USAGE, as_json) if _has_no_folder() else _report(bug(error), INCONCLUSIVE, as_json)
         if argv[0] != "hook" or "--strict" in argv or in_ci(os.environ):
             return code
-        complain("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.")
-        return PASS
+        return _hook_without_modules(argv[1] if len(argv) > 1 else "", code)
+
+
+def _hook_without_modules(stage: str, code: int) -> int:
+    """The exit code of a hook whose own modules could not be loaded; nothing can be recorded."""
+    from pathlib import Path
+
+    from vibe_gate.faces.git_hook.unreviewed import (
+        STOPPABLE,
+        files_want_block,
+        goes_through,
+        is_stopped,
+        loud,
+    )
+
+    can_block = code == INCONCLUSIVE and stage in STOPPABLE
+    if can_block and files_want_block(Path.cwd()):
+        complain(loud(is_stopped(stage)))
+        return code
+    complain(loud(goes_through(stage)))
+    return PASS
 
 
 def _has_no_folder() -> bool:

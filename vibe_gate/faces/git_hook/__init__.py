@@ -5,6 +5,7 @@ reviewing.py   pre-commit, pre-merge-commit, pre-push: review a change, report t
 sharing.py     pre-push: what people asked for leaves with the commits, if they agree; terminal.py: where they are asked
 message.py     commit-msg: review again if the message names an agent
 record.py      post-commit, post-rewrite, reference-transaction: which commits no hook let through
+unreviewed.py  what a hook says and does if vibe-gate itself failed
 install.py     the hooks as sh, beside those of other tools, and away again
 frameworks.py  whose a hook is, and whether it runs vibe-gate; framework_advice.py: what a framework's settings lack
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +15,7 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record, agent_hints
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, DefinitionError, GateError, StorageError
 from vibe_gate.faces.git_hook.terminal import Terminal, terminal
+from vibe_gate.faces.git_hook.unreviewed import STOPPABLE, files_want_block, goes_through, is_stopped, loud
 from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def effect(
         return Effect(code)
     if on_inconclusive == "pass":
         return Effect(PASS)
-    return Effect(
-        PASS, f"NOT REVIEWED. The {'push' if stage == 'pre-push' else 'commit'} goes through; CI will block it."
-    )
+    return Effect(PASS, goes_through(stage))
 
 
 class Hook(Struct, frozen=True):
@@ -103,30 +102,59 @@ class Hook(Struct, frozen=True):
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:
-    """Report and record a review that failed (definitions that do not parse, a bug); returns the hook's exit code."""
-    # "warn", the default of [on] inconclusive: without a review there is no gate.toml that says something else.
-    what = effect(error.exit_code, "warn", hook.environ, strict=hook.strict, stage=hook.stage)
+    """Report and record that a hook failed (definitions that do not parse, a bug); returns the hook's exit code."""
+    rule: Literal["warn", "block"] = "block" if _wants_block(hook, error) else "warn"
+    outcome = effect(error.exit_code, rule, hook.environ, strict=hook.strict, stage=hook.stage)
     hook.say("\n".join(f"vibe-gate: {safe(line)}" for line in str(error).splitlines()))
-    if what.warning:
-        hook.say(loud(what.warning))
+    if outcome.warning:
+        hook.say(loud(outcome.warning))
     elif isinstance(error, DefinitionError):
-        stopped = {"pre-push": "push", "pre-merge-commit": "merge"}.get(hook.stage, "commit")
-        hook.say(f"vibe-gate: the {stopped} is stopped until these mistakes are corrected.")
-    # The same bug may occur again here. It is already reported, and must not stop a commit.
-    with suppress(Exception), open_repository(hook.start, hook.environ) as repository:
+        action = {"pre-push": "push", "pre-merge-commit": "merge"}.get(hook.stage, "commit")
+        hook.say(f"vibe-gate: the {action} is stopped until these mistakes are corrected.")
+    elif rule == "block" and outcome.blocks:
+        hook.say(loud(is_stopped(hook.stage)))
+    try:
+        _record_failure(hook, error, outcome)
+    except Exception as failure:  # noqa: BLE001  the same bug may occur again, and is already reported
+        hook.say(f"vibe-gate: not recorded: {safe(str(failure) or type(failure).__name__)}")
+    return outcome.code
+
+
+def _wants_block(hook: Hook, error: GateError) -> bool:
+    """Whether the gate in force stops git if a change could not be reviewed."""
+    if error.exit_code != INCONCLUSIVE or hook.stage not in STOPPABLE:
+        return False
+    try:
+        from vibe_gate.gate.trusted import standing_gate  # a hook that works has no need of it here
+
+        with open_repository(hook.start, hook.environ) as repository:
+            gate = standing_gate(repository)
+    except Exception:  # noqa: BLE001  what failed may fail here, too
+        return files_want_block(hook.start)
+    return gate is not None and gate.file.on.inconclusive == "block"
+
+
+def _record_failure(hook: Hook, error: GateError, outcome: Effect) -> None:
+    """Append the record that this hook reached no verdict; before a push it is about no tree."""
+    with open_repository(hook.start, hook.environ) as repository:
+        commit = tree = before = ""
+        if hook.stage not in STOPPABLE:
+            commit = repository.resolve("HEAD")
+        elif hook.stage != "pre-push":
+            tree, before = repository.index_tree(), repository.tree_of(repository.head())
         record = Record(
             ts=hook.now,
             kind="not-reviewed",
             stage=hook.stage,
-            tree="" if hook.stage == "pre-push" else repository.index_tree(),
-            before="" if hook.stage == "pre-push" else repository.tree_of(repository.head()),
+            commit=commit,
+            tree=tree,
+            before=before,
             exit_code=error.exit_code,
-            blocked=what.blocks,
+            blocked=outcome.blocks,
             hints=() if hook.stage == "pre-push" else hook.hints,
             reason=str(error)[:2000],
         )
         hook.state(repository.common_dir).hook_records.append(record)
-    return what.code
 
 
 def record_or_say(hook: Hook, repository: Repository, record: Record) -> bool:
@@ -137,9 +165,3 @@ def record_or_say(hook: Hook, repository: Repository, record: Record) -> bool:
         hook.say(f"vibe-gate: not recorded: {safe(str(error))}")
         return False
     return True
-
-
-def loud(sentence: str) -> str:
-    """The sentence between two rules of exclamation marks."""
-    rule = "!" * min(len(sentence) + 12, 100)
-    return f"{rule}\nvibe-gate: {sentence}\n{rule}"

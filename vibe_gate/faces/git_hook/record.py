@@ -21,6 +21,7 @@ from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import PASS, GateError
 from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook
 from vibe_gate.faces.git_hook.frameworks import names_gate
+from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.git import Repository, Updates, open_repository
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.let_through import changes_let_through, trees_before
@@ -212,7 +213,9 @@ def _note_made(hook: Hook, updates: Updates, commits: Iterable[str], reason: str
 
 def _not_checked(hook: Hook, commits: list[str], error: Exception) -> int:
     what = safe(str(error) or type(error).__name__)
-    hook.say(f"vibe-gate: not checked whether a hook let the commit through: {what}")
-    with suppress(Exception):  # the failure is already reported
+    hook.say(loud(f"NOT CHECKED whether a hook let the commit through: {what}"))
+    try:
         _note_made(hook, Updates(hook.start, hook.environ), commits, f"not checked: {error}"[:2000])
+    except Exception as failure:  # noqa: BLE001  the same bug may occur again, and is already reported
+        hook.say(f"vibe-gate: not recorded: {safe(str(failure) or type(failure).__name__)}")
     return PASS

@@ -23,9 +23,10 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, loud, record_or_say
+from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, record_or_say
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
+from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.gate import traces
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.shared_prompts import PROMPTS

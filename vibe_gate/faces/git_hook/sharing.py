@@ -15,7 +15,6 @@ from msgspec import Struct
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted, safe, show_block, show_text
-from vibe_gate.errors import GateError
 from vibe_gate.faces.git_hook.call import Hook
 from vibe_gate.gate.authorship import Hints
 from vibe_gate.gate.shared_prompts import PROMPTS, SharedSession, sessions_behind
@@ -102,8 +101,8 @@ def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: st
         with open_repository(hook.start, hook.environ) as repository:
             if url and repository.config(NEVER) != "never":
                 _share(hook, repository, pushed, url)
-    except GateError as error:
-        hook.say(f"vibe-gate: prompts are not shared: {safe(str(error))}")
+    except Exception as error:  # noqa: BLE001  the push was reviewed, and this has nothing to do with it
+        hook.say(f"vibe-gate: prompts are not shared: {safe(str(error) or type(error).__name__)}")
 
 
 def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str) -> None:
