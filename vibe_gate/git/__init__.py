@@ -14,6 +14,7 @@ from vibe_gate.git import place
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
+from vibe_gate.git.listing import commit_columns
 from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.revisions import MAX_COMMITS
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository",
-    "RepositoryCopy", "Tree", "Updates", "Workspace", "make_repository", "open_repository",
+    "RepositoryCopy", "Tree", "Updates", "Workspace", "commit_columns", "make_repository", "open_repository",
 ]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from threading import Timer
 from typing import TYPE_CHECKING
@@ -38,7 +37,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git.hooks import HookQueries
 from vibe_gate.git.objects import Objects
-from vibe_gate.git.program import Finished, finish
+from vibe_gate.git.program import PATTERNS, Finished, finish
 from vibe_gate.git.snapshot import WorkingTree, index_tree
 
 if TYPE_CHECKING:
@@ -67,6 +66,7 @@ LINES_AROUND = 10
 MAX_FOUND_BYTES = 2_000_000
 """Of a search's output: a word with more occurrences tells a judge nothing."""
 
+_FOUND_LINE = expression(rb"\0(\d{1,9})\0(.*)(?:\n|\Z)")
 _SEARCH_S = 10.0  # a search that takes longer gives nothing
 
 _SCRIPT = (
@@ -337,11 +337,13 @@ def _failure(done: Finished) -> GateError:
     return RevisionError(f"Object {name[0]} is missing here; fetch it first.")
 
 
-def _named_lines(found: bytes, prefix: int) -> Iterator[NamedLine]:
-    for row in found.split(b"\n"):
-        with suppress(ValueError):
-            path, number, text = row.split(b"\0", 2)
-            yield NamedLine(paths.decode(path[prefix:]), int(number), text)
+def _named_lines(output: bytes, prefix: int) -> Iterator[NamedLine]:
+    """Rows of `git grep -z -n`: path, NUL, number, NUL, line, LF. A path may hold line feeds, too."""
+    start = 0
+    for match in _FOUND_LINE.finditer(output):
+        path = output[start + prefix : match.start()]
+        yield NamedLine(paths.decode(path), int(match[1]), match[2])
+        start = match.end()
 
 
 # Changes
@@ -457,7 +459,8 @@ class ChangeQueries(HookQueries):
         """
         asked = [argument for word in words for argument in ("-e", word)]
         process = self._objects.bare.start(
-            "grep", "-z", "-n", "-I", "-w", "-F", *asked, tree, "--", f":(exclude){CASES}"
+            *("grep", "-z", "-n", "-I", "-w", "-F", *asked, tree, "--", f":(exclude){CASES}"),
+            environ=PATTERNS,
         )
         assert process.stdout is not None
         timer = Timer(_SEARCH_S, process.kill)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError, IntegrityError
+from vibe_gate.git.commits import LAST_SECOND, parse_commit
 from vibe_gate.git.revisions import Revisions
 
 _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
@@ -31,6 +32,10 @@ _ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
 """A URL by which git asks another machine: `https:`, `ssh:`, `host:path`. All others are paths, or run a program."""
 
 
+_READ_AT_ONCE = 1_000
+"""Commits whose contents are in memory together."""
+
+
 class HeadCommit(Struct, frozen=True):
     """The commit just made. `before` is the tree HEAD had until then (the empty tree at first).
 
@@ -44,10 +49,11 @@ class HeadCommit(Struct, frozen=True):
 
 
 class PushedCommit(Struct, frozen=True):
-    """A commit that a push brings. `time`: when it was committed, in seconds since 1970, as the commit itself says."""
+    """A commit that a push brings."""
 
     id: str
     time: int
+    """When it was committed, in seconds since 1970. A commit without a date counts as new: the last second of all."""
     tree: str
     parents: tuple[str, ...]
 
@@ -79,8 +85,8 @@ class HookQueries(Revisions):
         commit = self.resolve("HEAD")
         old = self._name("HEAD@{1}^{commit}") or self._name(f"{commit}^1")
         # A clean revert leaves no other trace.
-        said = self._git.run("-c", "log.showSignature=false", "log", "-g", "-1", "--format=%gs", "HEAD").line
-        action = _ACTIONS.get(said.partition(":")[0].partition(" ")[0], "")
+        subject = self._git.run("log", "-g", "-1", "--format=%gs", "HEAD").line
+        action = _ACTIONS.get(subject.partition(":")[0].partition(" ")[0], "")
         under_way = next((does for name, does in _UNDER_WAY if (self._place.git_dir / name).exists()), action)
         return HeadCommit(commit, self.tree_of(commit), self.tree_of(old), under_way)
 
@@ -113,19 +119,29 @@ class HookQueries(Revisions):
         `known` is the first of the bases if it is one.
         """
         limits = [f"^{name}" for name in (known, *others) if self.has(name)]
-        asked = ("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--no-commit-header",
-                 "--format=%m %H %ct %T %P")  # fmt: skip
-        listed = self._git.run(*asked, stdin="\n".join((local, *limits, "")).encode())
+        listed = self._git.run(
+            *("rev-list", "--stdin", "--topo-order", "--reverse", "--boundary", "--parents"),
+            stdin="\n".join((local, *limits, "")).encode(),
+        )
         if listed.code:
             raise IntegrityError(
                 f"The commits of {local[:12]} are not all here, or damaged: run `git fsck`. {listed.err}"
             )
         rows = [line.split() for line in listed.line.split("\n") if line]
-        commits = tuple(PushedCommit(row[1], int(row[2]), row[3], tuple(row[4:])) for row in rows if row[0] != "-")
-        edge = [row[1] for row in rows if row[0] == "-"]
-        if len(edge) > 1:
-            edge = self._git.run("merge-base", "--independent", *edge).line.split("\n")
-        return Pushed(commits, tuple(sorted(edge, key=lambda name: name != known)))
+        bases = [row[0][1:] for row in rows if row[0].startswith("-")]
+        if len(bases) > 1:
+            bases = self._git.run("merge-base", "--independent", *bases).line.split("\n")
+        commits = self._pushed_commits([row for row in rows if not row[0].startswith("-")])
+        return Pushed(tuple(commits), tuple(sorted(bases, key=lambda name: name != known)))
+
+    def _pushed_commits(self, rows: Sequence[Sequence[str]]) -> Iterator[PushedCommit]:
+        """Of ids, each with those of its parents. Where a shallow clone ends, a commit has no parents."""
+        for start in range(0, len(rows), _READ_AT_ONCE):
+            portion = rows[start : start + _READ_AT_ONCE]
+            contents = self._objects.read_all([name for name, *_ in portion])
+            for name, *parents in portion:
+                content = parse_commit(name, contents[name])
+                yield PushedCommit(name, content.committer.time or LAST_SECOND, content.tree, tuple(parents))
 
     def with_folder(self, commits: Iterable[str], folder: str) -> set[str]:
         """Those of the commits that have this folder at their root."""

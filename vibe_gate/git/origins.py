@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.errors import InfrastructureError
+from vibe_gate.git.commits import parse_commit
 from vibe_gate.git.objects import Objects
-from vibe_gate.git.program import Program
 
 MAX_HISTORY = 2_000
 """Commits that changed one file, the newest first."""
@@ -23,31 +21,32 @@ _NOBODY = {
 }
 
 
-def commit_on(git: Program, objects: Objects, tree: str, parent: str) -> str:
+def commit_on(objects: Objects, tree: str, parent: str) -> str:
     """A commit of the tree on a parent ("": none), in the scratch folder; its id. InfrastructureError."""
-    asked = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
-    done = git.run(*asked, stdin=b"", environ=_NOBODY | objects.environ)
-    if done.code:
-        raise InfrastructureError(f"git cannot make a commit of {tree}: {done.said}")
-    return done.line
+    command = ("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "files")
+    commit = objects.bare.run(*command, stdin=b"", environ=_NOBODY)
+    if commit.code:
+        raise InfrastructureError(f"git cannot make a commit of {tree}: {commit.said}")
+    return commit.line
 
 
 def blamed(
-    git: Program, objects: Objects, commit: str, path: str, spans: Sequence[tuple[int, int]]
+    objects: Objects, commit: str, path: str, spans: Sequence[tuple[int, int]], environ: Mapping[str, str]
 ) -> list[BlamedLine]:
     """The lines of a file in a commit (those of `spans`, first and last; all if there are none), in order.
 
-    White space is left aside, and the file is followed when it was renamed. InfrastructureError.
+    White space is left aside, and the file is followed when it was renamed. Git is asked outside of the repository:
+    `blame.ignoreRevsFile` of the user's configuration cannot be taken back by another setting, and is an error in a
+    repository without that file. `environ` says where history ends. InfrastructureError.
     """
-    wanted = [f"-L{first},{last}" for first, last in spans]
-    done = git.run(
-        *("-c", "blame.ignoreRevsFile=", "-c", "core.quotePath=false"),
-        *("blame", "-w", "--incremental", "--no-textconv", *wanted, commit, "--", path),
-        environ=objects.environ,
+    ranges = [f"-L{first},{last}" for first, last in spans]
+    listed = objects.bare.run(
+        *("blame", "-w", "--incremental", "--no-textconv", *ranges, commit, "--", path),
+        environ=environ,
     )
-    if done.code:
-        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {done.said}")
-    return sorted(_rows(done.out), key=lambda row: row.line)
+    if listed.code:
+        raise InfrastructureError(f"git cannot blame {paths.quote(path)}: {listed.said}")
+    return sorted(_rows(listed.out), key=lambda row: row.line)
 
 
 def _rows(out: bytes) -> Iterator[BlamedLine]:
@@ -68,15 +67,22 @@ def _rows(out: bytes) -> Iterator[BlamedLine]:
             number, line, count = map(int, rest.split())
 
 
-def history_of(git: Program, objects: Objects, commit: str, path: str) -> list[FileAt]:
+def history_of(objects: Objects, commit: str, path: str, environ: Mapping[str, str]) -> list[FileAt]:
     """The commits up to this one that changed the file, the newest first, through its renames."""
-    asked = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H %at %ct", "--name-only", "-z")
-    done = git.run("-c", "log.showSignature=false", *asked, commit, "--", path, environ=objects.environ)
-    found: list[FileAt] = []
-    for token in done.out.split(b"\0"):
+    command = ("log", "--follow", f"--max-count={MAX_HISTORY}", "--format=%H", "--name-only", "-z")
+    listed = objects.bare.run(*command, commit, "--", path, environ=environ)
+    names: dict[str, str] = {}
+    name = ""
+    for token in listed.out.split(b"\0"):
         if token.startswith(b"\n"):  # a file's name, of the commit before it
-            found[-1] = replace(found[-1], path=paths.decode(token[1:]))
+            names[name] = paths.decode(token[1:])
         elif token:
-            name, authored, committed = token.decode().split()
-            found.append(FileAt(name, int(authored), int(committed), path))
-    return found
+            name = token.decode("ascii")
+            names[name] = path
+    contents = objects.read_all(list(names))
+    return [_file_at(commit, contents[commit], path) for commit, path in names.items()]
+
+
+def _file_at(commit: str, data: bytes, path: str) -> FileAt:
+    content = parse_commit(commit, data)
+    return FileAt(commit, content.author.time, content.committer.time, path)

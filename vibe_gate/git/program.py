@@ -4,6 +4,9 @@ Every call is a list of arguments (never shell text) with what a hostile reposit
 plant switched off: the file system monitor, hooks, pagers, locks and writes that git would
 do in passing, fetching of missing objects, questions at the terminal. Replace refs and
 grafts are ignored on purpose: they show other commits than the ones under review. So is the commit-graph.
+
+The user's configuration changes neither what git prints nor what it leaves out (`_PLAIN_OUTPUT`), and a path is never
+a pattern, except in the calls that are given `PATTERNS`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,22 @@ from msgspec import Struct
 from vibe_gate.domain import MODEL_KEYS, REPOSITORY_VARIABLES, paths
 from vibe_gate.errors import InfrastructureError
 
+_PLAIN_OUTPUT = (
+    "advice.graftFileDeprecated=false",
+    "color.advice=false", "color.push=false", "color.remote=false", "color.transport=false", "color.ui=false",
+    "core.quotePath=true",
+    "fetch.prune=false", "fetch.pruneTags=false",
+    "format.pretty=medium",
+    "i18n.logOutputEncoding=",  # names and titles as they are: a conversion can make line breaks of them
+    "init.defaultObjectFormat=sha1", "init.defaultRefFormat=files", "init.templateDir=",
+    "log.date=default", "log.follow=false", "log.showSignature=false",
+    "submodule.recurse=false",
+)  # fmt: skip
+"""Settings of a user's configuration that would change what our calls print or do, at git's own values.
+
+Blame and file histories, which more of them change, are asked in a repository of our own (`objects.bare`).
+"""
+
 _PROGRAM = (
     "git", "--no-pager", "--no-optional-locks", "--no-replace-objects",
     "-c", "core.fsmonitor=false",
@@ -26,6 +45,7 @@ _PROGRAM = (
     "-c", "core.safecrlf=false",    # a warning at best; as an error it would stop a snapshot
     "-c", "core.commitGraph=false",  # a file that anybody can write, and that can give a commit other parents
     "-c", "gc.auto=0",
+    *(word for setting in _PLAIN_OUTPUT for word in ("-c", setting)),
 )  # fmt: skip
 
 _FIXED = {
@@ -35,6 +55,10 @@ _FIXED = {
     "GIT_GRAFT_FILE": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_TRACE2": "0",  # global configuration can switch these on, and `-c` cannot switch them off
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
     "LC_ALL": "C",  # its sentences are recognised below and in `detect`
     "LANGUAGE": "",
 }
@@ -42,8 +66,12 @@ _FIXED = {
 _DROPPED = frozenset({
     *MODEL_KEYS,  # an agent in a clone can read what its user's processes were started with
     "GIT_EXTERNAL_DIFF", "GIT_PREFIX", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR",
-    "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+    "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+    "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT",
 })  # fmt: skip
+
+PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
+"""For calls whose paths are written by us, as patterns (`:(exclude)...`)."""
 
 PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""

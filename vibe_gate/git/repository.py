@@ -22,7 +22,7 @@ from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import Finished, Program
+from vibe_gate.git.program import PATTERNS, Finished, Program
 from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.workspace import Workspace
 
@@ -64,8 +64,8 @@ class Repository(ChangeQueries):
 
     def counts(self, file: Path) -> bool:
         """Whether a file is untracked and not ignored, so that a snapshot of the working tree has it."""
-        where = f":(literal){file.absolute()}"
-        return bool(self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", where).out)
+        path = os.fspath(file.absolute())
+        return bool(self._git.run("ls-files", "-z", "--others", "--exclude-standard", "--", path).out)
 
     # Trees
 
@@ -81,18 +81,18 @@ class Repository(ChangeQueries):
 
     def commit_on(self, tree: str, parent: str) -> str:
         """A commit of the tree on a parent ("": none), known to this object alone; its id. InfrastructureError."""
-        return origins.commit_on(self._git, self._objects, tree, parent)
+        return origins.commit_on(self._objects, tree, parent)
 
     def blamed(self, commit: str, path: str, spans: Sequence[tuple[int, int]] = ()) -> list[BlamedLine]:
         """The lines of a file in a commit with the commits that brought them, white space aside, through renames.
 
         `spans`: of these alone, each its first and last line. InfrastructureError.
         """
-        return origins.blamed(self._git, self._objects, commit, path, spans)
+        return origins.blamed(self._objects, commit, path, spans, self._shallow)
 
     def history_of(self, commit: str, path: str) -> list[FileAt]:
         """The commits up to this one that changed the file, the newest first, through its renames."""
-        return origins.history_of(self._git, self._objects, commit, path)
+        return origins.history_of(self._objects, commit, path, self._shallow)
 
     # Repositories made of this one
 
@@ -257,4 +257,4 @@ class Repository(ChangeQueries):
 
 
 def _listed(git: Program, folder: str) -> Finished:
-    return git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}")
+    return git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", environ=PATTERNS)

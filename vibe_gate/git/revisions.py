@@ -17,6 +17,7 @@ from vibe_gate.domain.change import EMPTY_TREE, Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
+from vibe_gate.git.commits import CommitContent, CommitSignature, parse_commit, parse_signature
 from vibe_gate.git.objects import Objects, Tree
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import finish
@@ -47,8 +48,6 @@ _UNCUT = {"GIT_SHALLOW_FILE": "/dev/null"}
 """History as the commits themselves have it: any process can write .git/shallow, the list of where it ends."""
 
 
-_COMMITTED = expression(rb"(?m)^committer .*> (\d{1,12}) [+-]\d{4}$")
-_AUTHORED = expression(rb"(?m)^author .*> (\d{1,12}) [+-]\d{4}$")
 _BLAMED = expression(rb"(?m)^([0-9a-f]{40}) \d+ (\d+)(?: \d+)?$")
 """A row of `git blame --porcelain`; the lines themselves begin with a tab."""
 
@@ -67,6 +66,7 @@ class Revisions:
         self._place = place
         self._git = place.git
         self._objects = objects
+        self._shallow = {"GIT_SHALLOW_FILE": os.fspath(place.common_dir / "shallow")}
         self._default: tuple[str | None, str] | None = None
         self._remarks: dict[str, None] = {}
 
@@ -115,19 +115,20 @@ class Revisions:
 
     def tree_of(self, commit: str) -> str:
         """The tree of a commit, by its own first line; the empty tree of no commit ("")."""
-        return self._objects.read(commit).data[5:45].decode("ascii") if commit else EMPTY_TREE
+        return self._content_of(commit).tree if commit else EMPTY_TREE
 
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id, a tree id (also of a snapshot) or any other revision. RevisionError."""
         name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
-        found = self._objects.find(name)
-        if found is None:
+        target = self._objects.find(name)
+        if target is None:
             raise RevisionError(f"there is no object {name} in this repository.")
-        while found.kind == "tag":
-            found = self._objects.read(found.data[7:47].decode("ascii"))
-        if found.kind not in ("commit", "tree"):
-            raise RevisionError(f"{found.id} is a {found.kind}, not a commit or tree.")
-        return Tree(self._objects, found.id if found.kind == "tree" else found.data[5:45].decode("ascii"))
+        if target.kind == "tag":
+            target = self._objects.find(f"{name}^{{}}")
+        if target is None or target.kind not in ("commit", "tree"):
+            kind = target.kind if target else "tag of a missing object"
+            raise RevisionError(f"{name} is a {kind}, not a commit or tree.")
+        return Tree(self._objects, target.id if target.kind == "tree" else parse_commit(name, target.data).tree)
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
@@ -139,8 +140,7 @@ class Revisions:
 
     def parents(self, commit: str) -> list[str]:
         """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
-        header = self._objects.read(commit).data.partition(b"\n\n")[0]
-        return [line[7:].decode("ascii") for line in header.split(b"\n") if line.startswith(b"parent ")]
+        return list(self._content_of(commit).parents)
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `new` has `old` in its history."""
@@ -312,22 +312,19 @@ class Revisions:
 
     def commit(self, name: str) -> Commit:
         """The commit with this id, as people and agents signed it."""
-        header, _, message = self._objects.read(name).data.partition(b"\n\n")
-        fields = dict(
-            line.split(b" ", 1) for line in header.split(b"\n") if line.startswith((b"author ", b"committer "))
-        )
-        people = fields.get(b"author", b""), fields.get(b"committer", b"")
-        return _signed(name, *people, message.decode("utf-8", "surrogateescape"))
+        content = self._content_of(name)
+        return _signed(name, content.author, content.committer, content.message)
 
     def committed_at(self, commit: str) -> int:
         """When the commit was made, by its committer's clock: seconds since 1970; 0 if it does not say."""
-        found = _COMMITTED.search(self._objects.read(commit).data)
-        return int(found[1]) if found else 0
+        return self._content_of(commit).committer.time
 
     def authored_at(self, commit: str) -> int:
         """When its change was first committed, by its author's clock: seconds since 1970; 0 if it does not say."""
-        found = _AUTHORED.search(self._objects.read(commit).data.partition(b"\n\n")[0])
-        return int(found[1]) if found else 0
+        return self._content_of(commit).author.time
+
+    def _content_of(self, commit: str) -> CommitContent:
+        return parse_commit(commit, self._objects.read(commit).data)
 
     def blame(self, commit: str, path: str, lines: Sequence[int], base: str = "") -> dict[int, str]:
         """By line of the file in that commit (from 1), the commit that wrote it, white space aside.
@@ -335,12 +332,13 @@ class Revisions:
         Lines that are as old as `base` are left out, and so is everything if the file is not there.
         """
         spans = [f"-L{first},{last}" for first, last in _runs(lines)]
-        done = self._git.run(
-            *("-c", "blame.ignoreRevsFile=", "blame", "-w", "--porcelain", "--no-textconv", *spans, commit),
+        listed = self._objects.bare.run(
+            *("blame", "-w", "--porcelain", "--no-textconv", *spans, commit),
             *([f"^{base}"] if base else []),
             *("--", path),
+            environ=self._shallow,
         )
-        rows = _BLAMED.findall(done.out) if not done.code else []
+        rows = _BLAMED.findall(listed.out) if not listed.code else []
         return {int(line): name.decode() for name, line in rows if name.decode() != base}
 
     def commits(self, change: Change) -> tuple[Commit, ...]:
@@ -354,7 +352,7 @@ class Revisions:
     def pending_commit(self, message: str) -> Commit:
         """The commit that git is about to make here: no id yet, and whom git would name as author and committer."""
         asked = [self._git.start("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
-        author, committer = (finish(process).out for process in asked)
+        author, committer = (parse_signature(finish(process).out) for process in asked)
         return _signed("", author, committer, message)
 
     def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
@@ -375,15 +373,14 @@ class Revisions:
 
     def origin_of(self, commit: str) -> str:
         """What git keeps when it makes a commit anew: its author, the author's date, its title."""
-        header, _, message = self._objects.read(commit).data.partition(b"\n\n")
-        author = next((line for line in header.split(b"\n") if line.startswith(b"author ")), b"")
-        title = message.lstrip(b"\n").partition(b"\n")[0]
-        return (author + b"\n" + title).decode("utf-8", "surrogateescape")
+        content = self._content_of(commit)
+        title = content.message.lstrip("\n").partition("\n")[0]
+        return paths.decode(content.author_line) + "\n" + title
 
     def reflog(self) -> list[ReflogEntry]:
         """What the reflogs of HEAD, of every branch and of other worktrees' HEADs hold, each the newest first."""
         asked = ("log", "-g", "--all", f"--max-count={MAX_REFLOG}", "--format=%gD%x00%H%x00%gs")
-        listed = self._git.run("-c", "log.showSignature=false", *asked)
+        listed = self._git.run(*asked)
         rows = [line.split("\0", 2) for line in listed.line.split("\n") if line.count("\0") >= 2]
         entries = []
         for (name, commit, action), (older, before, _) in pairwise([*rows, ["", "", ""]]):
@@ -447,10 +444,5 @@ def _unknown(remote: str) -> tuple[str, str]:
     return what, f"`git fetch {name}`, then `git remote set-head {name} --auto`"
 
 
-def _signed(name: str, author: bytes, committer: bytes, message: str) -> Commit:
-    return Commit(name, *_person(author), _person(committer)[1], message)
-
-
-def _person(raw: bytes) -> tuple[str, str]:
-    name, _, rest = raw.decode("utf-8", "surrogateescape").partition(" <")
-    return name, rest.partition(">")[0]
+def _signed(name: str, author: CommitSignature, committer: CommitSignature, message: str) -> Commit:
+    return Commit(name, author.name, author.address, committer.address, message)

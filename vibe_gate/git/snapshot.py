@@ -31,7 +31,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import Finished
+from vibe_gate.git.program import PATTERNS, Finished
 from vibe_gate.git.worktrees import inner_worktrees
 
 _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
@@ -70,7 +70,7 @@ class _ScratchIndex:
         file = objects.folder / f"index-{next(self._numbers)}"
         _copy(place.index_file, file)
         self._git = place.git
-        self._environ = {**objects.environ, "GIT_INDEX_FILE": os.fspath(file)}
+        self._environ = {**objects.environ, **PATTERNS, "GIT_INDEX_FILE": os.fspath(file)}
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> Finished:
         """Run git on the copy."""

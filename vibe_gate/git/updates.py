@@ -92,8 +92,7 @@ class Updates:
 
     def _log(self, *arguments: str, mark: str = "") -> str:
         remembered = "".join(f"{mark}{name}\n" for name in self._remembered())
-        given = ("-c", "log.showSignature=false", "log", "--ignore-missing", "--stdin", *arguments)
-        return self._asked(*given, stdin=remembered)
+        return self._asked("log", "--ignore-missing", "--stdin", *arguments, stdin=remembered)
 
     def _remembered(self) -> list[str]:
         """Commits that a branch was at, or that were fetched from another repository."""
@@ -120,8 +119,7 @@ class Updates:
 
     def made_by_git(self, commits: Sequence[str]) -> set[str]:
         """Those of the commits, which refs may know by now, that git made by itself of the other known commits."""
-        shown = self._asked("-c", "log.showSignature=false", "log", "--no-walk", f"--format={_FIELDS}", *commits)
-        return self.by_itself(self._parsed(shown))
+        return self.by_itself(self._parsed(self._asked("log", "--no-walk", f"--format={_FIELDS}", *commits)))
 
     def by_itself(
         self, new: list[NewCommit], trees_before: Callable[[str], set[str]] = lambda tree: {tree}

@@ -40,7 +40,7 @@ from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import RAW_ATTRIBUTES, export
 from vibe_gate.git.objects import Objects, alternates_entry
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import Finished
+from vibe_gate.git.program import PATTERNS, Finished
 
 _ARTIFACTS = b".vibe-artifacts"
 _READ_BY_GIT = (b".gitignore", b".gitattributes")
@@ -233,12 +233,13 @@ class Workspace:
     def _ignored(self, names: Collection[bytes]) -> set[bytes]:
         if not names:
             return set()
-        # "./" in front: a name that begins with ":" would be read as a pattern.
+        # This command alone refuses literal paths. It takes none for a pattern that does not begin with ":".
         listed = b"".join(b"./" + name + b"\0" for name in sorted(names))
-        done = self._run("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
-        if done.code > 1:
-            raise _broken(done)
-        return {name[2:] for name in done.out.split(b"\0")[:-1]}
+        command = ("check-ignore", "--no-index", "-z", "--stdin")
+        ignored = self._git.run(*_FAST, *command, stdin=listed, environ=PATTERNS)
+        if ignored.code > 1:
+            raise _broken(ignored)
+        return {name[2:] for name in ignored.out.split(b"\0")[:-1]}
 
     def _mark_links(self, links: dict[bytes, tuple[bytes, bytes]]) -> None:
         """A plain file that holds a link's target stands for that link."""

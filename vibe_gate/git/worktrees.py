@@ -15,7 +15,7 @@ from msgspec import Struct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.git.place import Place, is_true, read_settings
-from vibe_gate.git.program import Program
+from vibe_gate.git.program import PATTERNS, Program
 
 _REGISTRY = "worktrees"
 """Folder of the common git directory with one folder for each linked worktree."""
@@ -114,7 +114,7 @@ def tracks_store(git: Program) -> bool:
     """Whether git tracks a file of the store in the working tree that it runs in, or cannot say so."""
     if not os.path.lexists(git.folder / STORE):
         return False
-    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){STORE}")
+    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){STORE}", environ=PATTERNS)
     return bool(listed.code or listed.out)
 
 

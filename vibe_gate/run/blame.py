@@ -211,7 +211,7 @@ class _Blame:
             chains.sort(key=lambda chain: closeness(chain, made), reverse=True)
         for chain in chains:
             found |= written(chain, made, wanted - found.keys(), loose)
-        since = self._committed(row.before) if row.before else 0.0
+        since = self._repository.committed_at(row.before) + SAME_SECOND if row.before else 0.0
         untold = any(is_untold(chain, since, made.latest) for chain in chains)
         return self._not_typed_again(row, version, found), untold
 
@@ -220,11 +220,12 @@ class _Blame:
         if commit == self._uncommitted:
             return (math.inf,)
         earlier = self._authorship.earlier(commit)[1:]
-        known = sorted(self._committed(name) for name in earlier if self._repository.has(name))
-        return (self._repository.authored_at(commit) + SAME_SECOND, *known, self._committed(commit))
+        rewritten_at = sorted(self._committed(name) for name in earlier if self._repository.has(name))
+        authored_at = _end_of_second(self._repository.authored_at(commit))
+        return (authored_at, *rewritten_at, self._committed(commit))
 
     def _committed(self, commit: str) -> float:
-        return self._repository.committed_at(commit) + SAME_SECOND
+        return _end_of_second(self._repository.committed_at(commit))
 
     def _not_typed_again(
         self, row: BlamedLine, version: _FileText, found: dict[int, AgentWrite]
@@ -259,7 +260,8 @@ class _Blame:
         commit = "" if row.commit == self._uncommitted else row.commit
         if source.write is not None:
             return self._of_agent(row.line, commit, source.write)
-        when = "" if not commit else iso(datetime.fromtimestamp(self._repository.authored_at(commit), UTC))
+        authored_at = self._repository.authored_at(commit) if commit else 0
+        when = iso(datetime.fromtimestamp(authored_at, UTC)) if authored_at else ""
         if claim := self._claim(row) if commit else None:
             model, tool = (show_text(name)[:MAX_CLAIMED_NAME] for name in (claim.model, claim.tool))
             named = tool if tool not in ("", CAPTURED, APPLIED) else "an unnamed tool"
@@ -349,6 +351,11 @@ def _carried(old: _FileText, new: _FileText, *, in_place: bool) -> dict[int, int
     came = matches(old.state, new.state)
     kept = {to: at for to, at in enumerate(came) if at >= 0} if in_place else {}
     return kept | reshaped(old.lines, new.lines, came)
+
+
+def _end_of_second(second: int) -> float:
+    """No later write can be in a commit of that second; any write can be in a commit without a date (0)."""
+    return second + SAME_SECOND if second else math.inf
 
 
 def _spans(lines: Iterable[int]) -> list[tuple[int, int]]:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -37,16 +36,13 @@ from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_nu
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
 from vibe_gate.faces.cli.team import push, runs_of
-from vibe_gate.git import Repository
+from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
 from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
-_LOG = ("git", "--no-optional-locks", "-c", "log.showSignature=false", "log", "-z")
-_NAMED = (*_LOG, "--no-walk=unsorted", "--ignore-missing", "--stdin")
-_LATEST = (*_LOG, "--max-count=1000", "--reflog", "HEAD")
 _FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
@@ -95,34 +91,24 @@ def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
 
 def titles_and_people_of(runs: Sequence[RunEntry]) -> tuple[dict[str, str], dict[str, str]]:
     """By key, the titles of these commits, and the names of their authors."""
-    told = _of_commits(runs, "%aN", "%s")
-    return {key: title for key, (_, title) in told.items()}, {key: name for key, (name, _) in told.items()}
+    columns = _of_commits(runs, "%aN", "%s")
+    titles = {key: title for key, (_, title) in columns.items()}
+    return titles, {key: name for key, (name, _) in columns.items()}
 
 
 def days_and_authors_of(commits: Iterable[str]) -> dict[str, tuple[str, str]]:
     """By commit, the day on which its author wrote it, and the author's name."""
-    told = _log(_NAMED, ("%H", "%as", "%aN"), commits)
-    return {commit: (day, name) for commit, (day, name) in told.items()}
+    columns = commit_columns(Path.cwd(), os.environ, ("%H", "%as", "%aN"), commits)
+    return {commit: (day, name) for commit, (day, name) in columns.items()}
 
 
-def _of_commits(runs: Sequence[RunEntry], *fields: str) -> dict[str, list[str]]:
+def _of_commits(runs: Sequence[RunEntry], *columns: str) -> dict[str, list[str]]:
     keys = {run.key for run in runs}
     commits = {key for key in keys if _IS_COMMIT(key)}
-    found = _log(_NAMED, ("%H", *fields), commits)
-    return found if commits == keys else found | _log(_LATEST, ("tree-%T", *fields))
-
-
-def _log(argv: Sequence[str], fields: Sequence[str], commits: Iterable[str] = ()) -> dict[str, list[str]]:
-    """What git says of commits, by the first field the others; of those with the same one the newest.
-
-    No name or title, whatever its author wrote, begins another field: git ends each with a NUL, which it cannot have.
-    """
-    asked = "".join(f"{commit}\n" for commit in sorted(commits))
-    argv = (*argv, f"--format={'%x00'.join(fields)}", "--")
-    done = subprocess.run(argv, input=asked.encode(), capture_output=True, check=False)
-    values = done.stdout.decode("utf-8", "replace").split("\0")[:-1]
-    rows = [values[at : at + len(fields)] for at in range(0, len(values), len(fields))]
-    return {key: told for key, *told in reversed(rows)}
+    by_commit = commit_columns(Path.cwd(), os.environ, ("%H", *columns), commits)
+    if commits == keys:
+        return by_commit
+    return by_commit | commit_columns(Path.cwd(), os.environ, ("tree-%T", *columns))
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -1,0 +1,105 @@
+"""Files whose names are patterns to git, beside files that those would match: each is only itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from gitbench import Bench
+
+from vibe_gate.domain.change import Selection
+from vibe_gate.git import Repository
+
+NAMES = (
+    "app/[id]/page.tsx", "app/[...slug]/page.tsx", "*", "**", "?", "a\\b", "-x", "--", "!x", "#x", ":(top)x",
+    ":!x", ":/x", ":(exclude)x", "^x", "x y", 'x"y', "x\ty", "x\ny", "{a,b}", "~", "@", "HEAD", "x:1", "ü",
+)  # fmt: skip
+OTHERS = ("app/i/page.tsx", "app/d/page.tsx", "x", "b", "ab", "a", "any", "deep/x", "deep/*x", "1", "u")
+"""What some of the names would match as patterns."""
+
+
+@pytest.fixture
+def named(bench: Bench) -> Bench:
+    """Three commits: all files, a second line in the others, and a second line in those of NAMES."""
+    for path in (*NAMES, *OTHERS):
+        bench.write(path, f"first of {path!r}\n")
+    bench.commit("first")
+    for path in OTHERS:
+        bench.write(path, f"first of {path!r}\nsecond\n")
+    bench.commit("others")
+    for path in NAMES:
+        bench.write(path, f"first of {path!r}\nsecond\n")
+    bench.commit("names")
+    return bench
+
+
+def assert_each_is_itself(repository: Repository, bench: Bench, tmp_path: Path) -> None:
+    first, others, names = (bench.git("rev-parse", revision) for revision in ("HEAD~2", "HEAD~1", "HEAD"))
+    change = repository.change(Selection("commit", "HEAD"))
+    assert {file.path for file in change.files} == set(NAMES)
+    for path in NAMES:
+        assert [row.commit for row in repository.blamed(names, path)] == [first, names], path
+        assert repository.blame(names, path, [2]) == {2: names}, path
+        history = repository.history_of(names, path)
+        assert [(at.commit, at.path) for at in history] == [(names, path), (first, path)], path
+        assert repository.tracked(path) == {path}, path
+        assert not repository.counts(bench.root / path), path
+        exported = repository.export(names, tmp_path / path.encode().hex(), {path})
+        assert list(exported.files) == [path], path
+    for path in OTHERS:
+        assert [row.commit for row in repository.blamed(names, path)] == [first, others], path
+        assert [at.commit for at in repository.history_of(names, path)] == [others, first], path
+
+
+def test_every_question_about_a_file_is_about_it_alone(named: Bench, tmp_path: Path) -> None:
+    with named.open() as repository:
+        assert_each_is_itself(repository, named, tmp_path)
+
+
+@pytest.mark.parametrize("variable", ["GLOB", "NOGLOB", "ICASE", "LITERAL"])
+def test_variables_of_the_user_make_no_patterns_of_paths(named: Bench, tmp_path: Path, variable: str) -> None:
+    with named.open(**{f"GIT_{variable}_PATHSPECS": "1"}) as repository:
+        assert_each_is_itself(repository, named, tmp_path)
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_a_new_file_counts_for_itself_and_is_in_the_snapshot(bench: Bench, path: str) -> None:
+    for other in OTHERS:
+        bench.write(other, "x\n")
+    bench.commit("others")
+    file = bench.write(path, "new\n")
+    with bench.open() as repository:
+        assert repository.counts(file)
+        snapshot = repository.snapshot()
+        assert repository.tree(snapshot).read(path) == b"new\n"
+        change = repository.change(Selection("worktree"))
+        assert [file.path for file in change.files] == [path]
+    file.unlink()
+    bench.git("clean", "-fdq")
+    with bench.open() as repository:
+        assert not repository.counts(file)
+
+
+def test_a_workspace_has_new_files_of_any_name_but_those_that_git_ignores(named: Bench, tmp_path: Path) -> None:
+    named.write(".gitignore", "*.log\n/\\*-ignored\n")
+    named.commit("ignore")
+    with named.open() as repository:
+        workspace = repository.workspace(repository.workspace_of("run"), repository.snapshot())
+        for path in (*NAMES, "*.log", "*-ignored", "x-ignored"):
+            target = workspace.root / f"new/{path}" if path in NAMES else workspace.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("new\n")
+        tree = repository.tree(workspace.tree())
+        new = {path for path in tree.list("") if path.startswith("new/") or path.endswith(("ignored", ".log"))}
+        workspace.remove()
+    assert new == {f"new/{path}" for path in NAMES} | {"x-ignored"}
+
+
+def test_labelled_cases_alone_are_left_out_of_a_search(named: Bench) -> None:
+    named.write(".vibe-gate/cases/q/a.py", "needle\n")
+    for path in NAMES:
+        named.write(path, "needle\n")
+    named.commit("needles")
+    with named.open() as repository:
+        lines = repository.search(repository.tree_of(repository.head()), ["needle"])
+    assert {line.path for line in lines} == set(NAMES)

@@ -1,0 +1,90 @@
+"""What a commit says, read from its own bytes and nowhere else.
+
+Old imports and `git hash-object --literally` make commits without a date, a name, an address or an author, with
+dates that no calendar has, and with any bytes. Git prints nothing for what is missing, so its columns shift; and it
+converts names by an encoding that the commit chooses, which can make line breaks of them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import expression
+from vibe_gate.errors import IntegrityError
+
+LAST_SECOND = 253_402_300_799
+"""The end of the year 9999, after which neither Python nor ISO 8601 has a date."""
+
+_TREE = expression(rb"tree ([0-9a-f]{40})\Z")
+_PARENT = expression(rb"parent ([0-9a-f]{40})\Z")
+_DATE = expression(rb"[ \t]*0*(\d{1,12})[ \t]+[+-]\d+[ \t\r]*\Z")
+
+
+class CommitSignature(Struct, frozen=True):
+    """An author or committer. Texts are as `paths.decode` gives them, and may hold any character but a line feed."""
+
+    name: str = ""
+    address: str = ""
+    time: int = 0
+    """Seconds since 1970; 0 if there is no date that a calendar has."""
+
+
+class CommitContent(Struct, frozen=True):
+    """What one commit object says."""
+
+    tree: str
+    parents: tuple[str, ...]
+    author: CommitSignature
+    committer: CommitSignature
+    author_line: bytes
+    """The author as the commit has it, b"" without one. A rebase and a cherry-pick keep it."""
+    message: str
+
+
+def parse_commit(name: str, data: bytes) -> CommitContent:
+    """What the commit with this id says. IntegrityError if it names no tree, which git calls damaged, too."""
+    header, _, message = data.partition(b"\n\n")
+    lines = header.split(b"\n")
+    tree = _TREE.match(lines[0])
+    if tree is None:
+        raise IntegrityError(f"The object {name} is not a commit, or damaged; run `git fsck`.")
+    author_line = _first_value(lines, b"author ")
+    return CommitContent(
+        tree=tree[1].decode("ascii"),
+        parents=_parents_in(lines),
+        author=parse_signature(author_line),
+        committer=parse_signature(_first_value(lines, b"committer ")),
+        author_line=author_line,
+        message=message.decode("utf-8", "surrogateescape"),
+    )
+
+
+def parse_signature(line: bytes) -> CommitSignature:
+    """`NAME <ADDRESS> SECONDS ZONE`, of which anything may be missing. A date needs a zone, as git wants it."""
+    name, _, rest = line.partition(b"<")
+    address, closing, _ = rest.partition(b">")
+    date = _DATE.match(line.rpartition(b">")[2]) if closing else None
+    seconds = int(date[1]) if date else 0
+    return CommitSignature(
+        name=name.strip().decode("utf-8", "surrogateescape"),
+        address=address.strip().decode("utf-8", "surrogateescape") if closing else "",
+        time=seconds if seconds <= LAST_SECOND else 0,
+    )
+
+
+def _parents_in(lines: list[bytes]) -> tuple[str, ...]:
+    """The rows behind the tree's: git takes no later one for a parent."""
+    parents = []
+    for line in lines[1:]:
+        parent = _PARENT.match(line)
+        if parent is None:
+            break
+        parents.append(parent[1].decode("ascii"))
+    return tuple(parents)
+
+
+def _first_value(lines: list[bytes], key: bytes) -> bytes:
+    for line in lines:
+        if line.startswith(key):
+            return line[len(key) :]
+    return b""

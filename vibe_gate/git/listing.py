@@ -1,0 +1,29 @@
+"""Columns of `git log` for lists of commits, where no repository is open, or none is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from vibe_gate.git.program import Program
+
+LATEST = ("--max-count=1000", "--reflog", "HEAD")
+"""The newest commits of all that HEAD and branches were at."""
+
+
+def commit_columns(
+    folder: Path, environ: Mapping[str, str], columns: Sequence[str], commits: Iterable[str] | None = None
+) -> dict[str, list[str]]:
+    """By the first of the columns (`git log --format`) the others, of these commits or, with None, of the latest.
+
+    Of commits with the same first column the newest. Empty outside of a repository. No name or title, whatever its
+    author wrote, begins another column: git ends each with a NUL, which none of them can have.
+    """
+    which = LATEST if commits is None else ("--no-walk=unsorted", "--ignore-missing", "--stdin")
+    names = "".join(f"{commit}\n" for commit in sorted(commits or ()))
+    listed = Program(folder, environ).run(
+        "log", "-z", *which, f"--format={'%x00'.join(columns)}", "--", stdin=names.encode()
+    )
+    values = listed.out.decode("utf-8", "replace").split("\0")[:-1]
+    rows = [values[start : start + len(columns)] for start in range(0, len(values), len(columns))]
+    return {key: others for key, *others in reversed(rows)}
