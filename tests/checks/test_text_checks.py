@@ -89,6 +89,16 @@ def test_test_keys_and_documented_examples_are_notices() -> None:
     assert (both.outcome, [finding.level for finding in both.findings]) == ("fail", ["failure", "notice"])
 
 
+@pytest.mark.parametrize(
+    "name", ["Podfile.lock", "ios/Podfile.lock", "gradle.lockfile", "a/package-lock.json", "go.sum"]
+)
+def test_in_a_lock_file_only_known_forms_are_secrets(name: str) -> None:
+    digest = b"  SecretToken: " + b"0f1e2d3c4b5a69788796" * 2 + b"\n"
+    assert ask("no-secrets", added("settings.yml", digest)).outcome == "fail"
+    assert ask("no-secrets", added(name, digest)).outcome == "pass"
+    assert places(ask("no-secrets", added(name, digest + TOKEN + b"\n"))) == [(name, 2)]
+
+
 ALLOWS = b"""
 [allowlist]
 paths = ['^tests/fixtures/']

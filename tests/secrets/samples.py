@@ -59,7 +59,7 @@ def filled(template: str, seed: str = "") -> str:
         make = _PARTS.get(match[1])
         return make(lot, match[2]) if make else match[0]
 
-    return re.sub(r"\{(\w+)(?::(\w+))?\}", part, template)
+    return re.sub(r"\{(\w+)(?::([\w+/=]+))?\}", part, template)
 
 
 def _run(alphabet: str) -> Callable[[Lot, str], str]:
@@ -73,6 +73,7 @@ def _prose(lot: Lot, given: str = "") -> str:
 _PARTS: dict[str, Callable[[Lot, str], str]] = {
     **{name: _run(alphabet) for name, alphabet in _ALPHABETS.items()},
     "plain": lambda lot, text: text,
+    "reversed": lambda lot, text: text[::-1],
     "n": lambda lot, bound: str(lot.below(int(bound))),
     "b64": lambda lot, size: base64.b64encode(bytes(lot.below(256) for _ in range(int(size)))).decode(),
     "uuid": lambda lot, _: "-".join(lot.run(_ALPHABETS["hex"], length) for length in (8, 4, 4, 4, 12)),

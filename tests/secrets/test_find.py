@@ -58,6 +58,17 @@ def test_what_only_looks_like_a_secret_is_left_alone(text: str) -> None:
     assert find(text) == []
 
 
+@pytest.mark.parametrize("template", lines("published.txt"))
+def test_what_is_made_to_be_published_is_no_secret(template: str) -> None:
+    assert find(filled(template)) == []
+
+
+@pytest.mark.parametrize("line", lines("notices.txt"))
+def test_what_opens_nothing_stays_a_notice_under_a_secrets_name(line: str) -> None:
+    reason, template = line.split("\t", 1)
+    assert [match.harmless for match in find(filled(template))] == [reason]
+
+
 SECRET_NAMES = """
     TOKEN API_TOKEN tokenValue apiToken authtoken tokensecret token1 tokenString token_izer dbpassword DBPassword passwd
     passwordText PASSPHRASE passcode sudo_pass dbPass DBPass MYSQLPASS rootpass bypassToken compass_password PASS pass2

@@ -83,22 +83,30 @@ def _without(notices: list[Hit], hits: Iterable[Hit]) -> Iterator[Hit]:
 
 
 def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) -> Iterator[Hit]:
-    found = 0
+    hits = 0
     for block in added_blocks(files):
         text = block.text
-        matches = secrets.find(text)
+        matches = _secrets_of(block, text)
         for match, number, line in _with_lines(block, text, matches):
             if is_allowed(text[match.start : match.end][:MAX_SCANNED_LINE]):
                 continue
             if allowed.allows(block.file, number, match.value, line):
                 continue
-            found += 1
-            if found > MAX_FINDINGS:  # its quote would cost more than finding it did
+            hits += 1
+            if hits > MAX_FINDINGS:  # its quote would cost more than finding it did
                 yield Hit("", block.file.shown_path, is_notice=bool(match.harmless))
                 continue
             hit = _secret(block, number, text, match, matches)
             is_brought = allowed.brought(block.file, number)
             yield replace(hit, message=hit.message + NOT_HONOURED) if is_brought else hit
+
+
+def _secrets_of(block: AddedBlock, text: str) -> list[secrets.SecretMatch]:
+    """The secrets of a block. In a lock file those by their name are digests of packages."""
+    matches = secrets.find(text)
+    if not matches or not secrets.is_lock_file(block.file.path):
+        return matches
+    return [match for match in matches if match.kind not in secrets.BY_NAME]
 
 
 def _with_lines(

@@ -1,21 +1,24 @@
 """The door to secrets: `find` names those in a text, a `Redactor` replaces them wherever a text enters.
 
-The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `redaction` knows what of an
-environment is secret, `allowlist` what other scanners' lists allow.
+The rules are a table (`rules.py`); `decoding` undoes what hides a secret, `published` tells ciphertexts, hashes and the
+like apart, `redaction` knows what of an environment is secret, `allowlist` what other scanners' lists allow.
 """
 
 from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE
 from vibe_gate.secrets.allowlist import Allowlist, allowing_comment, read_allowlist
+from vibe_gate.secrets.published import is_lock_file
 from vibe_gate.secrets.redaction import Redactor
-from vibe_gate.secrets.scan import SecretMatch, find, mask, preview
+from vibe_gate.secrets.scan import BY_NAME, SecretMatch, find, mask, preview
 
 __all__ = [
+    "BY_NAME",
     "GITLEAKS_FILE",
     "Allowlist",
     "Redactor",
     "SecretMatch",
     "allowing_comment",
     "find",
+    "is_lock_file",
     "mask",
     "preview",
     "read_allowlist",

@@ -32,11 +32,14 @@ class Rule(Struct, frozen=True):
     """Characters that must not stand before the keyword, as in a set; "" for none."""
     before: str = ""
     """An expression that must match right before the keyword, and is part of the secret."""
+    ends_before: bool = False
+    """Whether the secret is what `before` matches, without the keyword."""
     entropy: float = 0
     """Shannon bits a character that the value has at least, and one digit."""
-    proof: Literal["", "password", "random", "mixed", "basic"] = ""
+    proof: Literal["", "password", "random", "mixed", "login", "basic"] = ""
     """What the value must be: no sample of documentation (`user` and `host` told), something that looks random, that
-    and letters and digits that change often, base64 of user:password. Placeholders (xxxx, your-, ${...}) never count."""
+    and letters and digits that change often, that and no name in words, base64 of user:password. Placeholders (xxxx,
+    your-, ${...}) never count."""
     test: str = ""
     """An expression that a value matches which its provider gives out for tests: found, but a notice."""
     harmless: Literal["", "documented example", "identifier"] = ""
@@ -1630,7 +1633,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret-assignment",
-        keywords=(":5432:",),
+        keywords=(":5432:", ":5433:", ":5434:", ":6432:", ":25060:", ":26257:", ":*:"),
         border="",
         regex=r"""[\w*-]{1,60}:(?P<user>[\w.@-]{1,60}):(?P<value>[^\s:"'<>]{8,200})""",
         proof="random",
@@ -1758,7 +1761,18 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret-assignment",
-        keywords=("docker login", "podman login"),
+        keywords=(
+            "docker login",
+            "podman login",
+            "nerdctl login",
+            "buildah login",
+            "skopeo login",
+            "oras login",
+            "registry login",
+            "oc login",
+            "az login",
+            "cf login",
+        ),
         border="",
         regex=r"""(?: {1,3}[^\s|;&]{1,80}){0,9}? {1,3}-p[ =]?["']?(?P<value>[^\s"'<>|;&]{8,200})""",
         proof="random",
@@ -1791,5 +1805,101 @@ RULES: tuple[Rule, ...] = (
         proof="random",
         positive="password: |-\n  {word:9}7{word:9}",
         negative='api_key = (\n    "name-of-the-setting"\n)',
+    ),
+    Rule(  # user and password in a call or a pair: auth=("svc", "..."), HTTPBasicAuth, SetBasicAuth, NetworkCredential
+        "basic-auth",
+        keywords=("auth", "Auth", "redential", "login"),
+        border="",
+        regex=r"""[A-Za-z]{0,30}(?:\]::new|\.basic)?["']?(?:[ \t]{0,3}[=:]?[ \t]{0,3}[(\[]\s{0,40}|[ \t]{1,3}(?=["']))["'](?P<user>[^"'\n]{1,80})["'],\s{0,40}["'](?P<value>[^\s"'<>]{8,128})["']""",
+        proof="login",
+        positive='requests.get(url, auth=("svc", "{word:5}7{word:6}"))',
+        negative='auth=("user", "password123"), login("me", "P@ssw0rd1!")',
+    ),
+    Rule(  # the same behind an address: mysqli, PDO, Sequelize, JDBC's getConnection
+        "secret-assignment",
+        keywords=("mysqli(", "mysqli_connect(", "new PDO(", "Sequelize(", "getConnection("),
+        border="",
+        regex=r"""\s{0,40}(?:["'][^"'\n]{1,120}["']|\$?[A-Za-z_.]{1,40}),\s{0,40}["'](?P<user>[^"'\n]{1,80})["'],\s{0,40}["'](?P<value>[^\s"'<>]{8,128})["']""",
+        proof="login",
+        positive='DriverManager.getConnection(url, "svc", "{word:5}7{word:6}")',
+        negative="new PDO($dsn, 'root', 'password123')",
+    ),
+    Rule(  # of ADO.NET, ODBC and JDBC: in braces or quotes, or before the next part
+        "secret-assignment",
+        keywords=("assword=", "ASSWORD=", "Pwd=", "PWD=", "pwd="),
+        border="",
+        regex=r"""(?:\{|'|\\?"|&quot;)?(?P<value>[^\s;"'`<>{}\\()\[\],&|]{8,128})(?:\}|'|\\?"|&quot;)?;(?:[ \t]?[A-Za-z][A-Za-z ]{1,30}=|\\?["']|&quot;|[ \t]{0,9}(?=\r?\n|\Z))""",
+        proof="login",
+        positive="Driver={x};Server=db1;UID=sa;PWD={{word:5}7{word:6}};",
+        negative="Server=db1;User Id=sa;Password=P@ssw0rd1;Encrypt=True",
+    ),
+    Rule(  # of Go's driver for MySQL
+        "secret-assignment",
+        keywords=("@tcp(", "@unix("),
+        border="",
+        before=r"""(?<=:)[^\s:"'`<>/@]{4,60}""",
+        regex="",
+        ends_before=True,
+        proof="login",
+        positive="svc:{word:5}7{word:6}@tcp(db1:3306)/app",
+        negative="user:password1@tcp(localhost:3306)/test",
+    ),
+    Rule(  # of Oracle
+        "secret-assignment",
+        keywords=("jdbc:oracle:thin:", "sqlplus "),
+        border="",
+        regex=r"""(?:-[A-Za-z]{1,9} {1,3}){0,3}["']?(?P<user>[\w$#]{1,60})/(?P<value>[^\s@"'/]{4,60})@""",
+        proof="login",
+        positive="jdbc:oracle:thin:svc/{word:5}7{word:6}@//db1:1521/x",
+        negative="jdbc:oracle:thin:scott/tiger@//localhost:1521/x",
+    ),
+    Rule(
+        "secret-assignment",
+        keywords=("SecureString", "securestring"),
+        border="",
+        regex=r"""(?:[ \t]{1,4}-(?i:asplaintext|force|string)){0,3}[ \t]{1,4}["']?(?P<value>(?<=["'])[^"'\r\n$][^"'\r\n]{7,127}(?=["'])|[^\s"'$(){}|;,-][^\s"'|;),]{7,127})""",
+        proof="login",
+        positive="ConvertTo-SecureString -String '{word:5}7{word:6}' -AsPlainText -Force",
+        negative="ConvertTo-SecureString $env:PASSWORD_2 -AsPlainText -Force",
+    ),
+    Rule(
+        "secret-assignment",
+        keywords=tuple(f"{quote}{pipe}ConvertTo-SecureString" for quote in "'\"" for pipe in (" | ", "|")),
+        border="",
+        before=r"""(?<=["'])[^\s"']{8,60}""",
+        regex="",
+        ends_before=True,
+        proof="login",
+        positive="'{word:5}7{word:6}' | ConvertTo-SecureString -AsPlainText -Force",
+        negative="'the-password' | ConvertTo-SecureString -AsPlainText -Force",
+    ),
+    Rule(
+        "secret-assignment",
+        keywords=(" | docker login", "' | docker login", '" | docker login'),
+        border="",
+        before=r"""(?:(?<=echo )|(?<=echo ["']))[^\s"'$]{8,58}""",
+        regex="",
+        ends_before=True,
+        proof="login",
+        positive="echo {word:5}7{word:6} | docker login -u svc --password-stdin",
+        negative="echo $PASSWORD_2 | docker login -u svc --password-stdin",
+    ),
+    Rule(
+        "basic-auth",
+        keywords=("http -a ", "https -a ", "xh -a ", "http --auth ", "xh --auth "),
+        border="",
+        regex=r"""["']?(?P<user>[^\s:"'=]{1,100}):(?P<value>[^\s"']{8,200})""",
+        proof="login",
+        positive="http -a svc:{word:5}7{word:6} https://api.internal/",
+        negative="http -a user:password1 https://api.internal/",
+    ),
+    Rule(
+        "secret-assignment",
+        keywords=("requirepass ", "masterauth "),
+        border="",
+        regex=r"""["']?(?P<value>[^\s"'<>$]{8,200})""",
+        proof="login",
+        positive="requirepass {word:5}7{word:6}",
+        negative="requirepass foobared",
     ),
 )

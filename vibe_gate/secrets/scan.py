@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
 from vibe_gate.secrets.first_look import FirstLook, literal, superset
+from vibe_gate.secrets.published import is_documented_value, is_published_value, is_sealed, names_published_value
 from vibe_gate.secrets.rules import RULES, Rule
 
 
@@ -73,7 +74,8 @@ def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = N
         for match in _matches(view.text, also):
             start, end = view.origin(match.start, match.end)
             matches.append(replace(match, start=start, end=end))
-    return _apart(matches if text.isascii() else [_with_whole_characters(text, match) for match in matches])
+    matches = [match for match in matches if match.kind not in BY_NAME or not is_sealed(text, match.start, match.end)]
+    return _apart(text, matches if text.isascii() else [_with_whole_characters(text, match) for match in matches])
 
 
 def mask(value: str) -> str:
@@ -119,9 +121,11 @@ def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> 
     if also is not None:
         yield from also(text)
     yield from _private_keys(text)
-    found = (match for search in _first_look()(text) for match in search.find(text))
-    for match in found:
-        yield replace(match, value=text[match.start : match.end])
+    for search in _first_look()(text):
+        for match in search.find(text):
+            value = text[match.start : match.end]
+            harmless = "documented example" if is_documented_value(value) else match.harmless
+            yield SecretMatch(match.kind, match.start, match.end, value, harmless)
 
 
 class _Search(Struct, frozen=True):
@@ -149,10 +153,14 @@ def _may_be_cut() -> str:
 
 def _may_assign() -> str:
     name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
-    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{11})"
+    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{10})"
     assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
     values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
-    return rf"(?i:{values}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
+    elements = (
+        rf"=\\?[\"']{option}(?:{name})[a-z0-9_.:-]*\\?[\"'][^<>]*>\s*(?:<value>\s*)?[^\s<>\"'`]{{8}}"
+        rf"|</[a-z0-9_.:-]*(?:{name})|(?:{name})[^<>]*</key>\s*<string>"
+    )
+    return rf"(?i:{values}|{elements}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
 
 
 _BATCH = 32
@@ -166,19 +174,49 @@ def _batches() -> list[tuple[Rule, ...]]:
     return [short, *(others[first : first + _BATCH] for first in range(0, len(others), _BATCH))]
 
 
-def _apart(matches: list[SecretMatch]) -> list[SecretMatch]:
-    """The matches in order. Matches that overlap become one over all of them, of the kind with the lowest rank."""
-    kept: list[SecretMatch] = []
+def _apart(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
+    """The matches in order. Matches that overlap become one over all of them."""
+    separate: list[SecretMatch] = []
     for match in sorted(matches, key=lambda match: (match.start, match.end)):
-        if kept and match.start < kept[-1].end:
-            last = kept.pop()
-            best = min(last, match, key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value))
-            harmless = best.harmless if last.harmless and match.harmless else ""
-            match = replace(best, start=last.start, end=max(last.end, match.end), harmless=harmless)
-        kept.append(match)
-    return kept
+        if separate and match.start < separate[-1].end:
+            match = _united(text, separate.pop(), match)
+        separate.append(match)
+    return separate
 
 
+def _united(text: str, first: SecretMatch, second: SecretMatch) -> SecretMatch:
+    """One match over two that overlap, of the kind with the lower rank."""
+    start, end = first.start, max(first.end, second.end)
+    if first.harmless and not second.harmless and _adds_nothing(text, first, second):
+        return replace(first, start=start, end=end)
+    if second.harmless and not first.harmless and _adds_nothing(text, second, first):
+        return replace(second, start=start, end=end)
+    best = min(first, second, key=lambda match: (_ranks().get(match.kind, -1), -len(match.value), match.value))
+    harmless = best.harmless if first.harmless and second.harmless else ""
+    return replace(best, start=start, end=end, harmless=harmless)
+
+
+_BY_SURROUNDINGS = frozenset(
+    {"secret-assignment", "aws-secret-key", "url-password", "bearer-token", "basic-auth", "azure-storage-key"}
+)
+"""Kinds of values that only what stands around them tells."""
+_SHORTEST_SECRET = 8
+
+
+def _adds_nothing(text: str, harmless_match: SecretMatch, other_match: SecretMatch) -> bool:
+    """Whether a match by a name or the like is about a harmless form alone, and about no secret beside it."""
+    if other_match.kind not in _BY_SURROUNDINGS:
+        return False
+    before = text[other_match.start : harmless_match.start]
+    after = text[harmless_match.end : other_match.end]
+    for run in _RUNS.findall(f"{before} {after}"):
+        is_harmless = _TEST_KEY.match(run) or _PLAIN_VALUE.match(run)
+        if len(run) >= _SHORTEST_SECRET and looks_random(run) and not is_harmless:
+            return False
+    return True
+
+
+_RUNS = expression(r"[^\s,;&\"'`]+")
 _CUT_ESCAPE = expression(r"\\(?:u[0-9A-Fa-f]{0,4}|[\"\\/bfnrt])\Z")
 """The beginning of an escape, with the character after it."""
 
@@ -259,7 +297,7 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
             head = _ending(rule.before).search(text, max(0, start - _BEFORE), start)
             if head is None:
                 continue
-            start = head.start()
+            start, end = head.start(), match.start() if rule.ends_before else end
         value = text[start:end]
         if rule.harmless == "documented example" or _is_proved(rule, match, value):
             is_test = rule.test and re.search(rule.test, value)
@@ -267,13 +305,15 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
-    if _is_placeholder(value):
+    if _is_placeholder(value) or (rule.kind in _BY_SURROUNDINGS and is_published_value(value)):
         return False
     if rule.entropy and not (any(map(str.isdigit, value)) and _bits(value) >= rule.entropy):
         return False
     if rule.proof == "basic":
         return _is_login(value)
-    if rule.proof in ("random", "mixed") and not looks_random(value):
+    if rule.proof in ("random", "mixed", "login") and not looks_random(value):
+        return False
+    if rule.proof == "login" and _is_named_in_words(value):
         return False
     if rule.proof == "mixed" and len(_SWITCH.findall(value)) < _MIXED_SWITCHES:
         return False
@@ -334,8 +374,21 @@ def _is_sample(user: str, password: str) -> bool:
         or len(set(lowered)) == 1
         or lowered.startswith(("$", "{", "%s", "%("))
         or _is_placeholder(password)
+        or _is_spelled_password(lowered)
         or (parts <= _SAFE_PASSWORDS | _SAMPLE_WORDS and not (parts and parts <= _SAMPLE_WORDS))
     )
+
+
+_SPELLINGS = str.maketrans("01345@$!", "oleasasi")
+_PASSWORD = expression(r"pass?(?:word|wort|wd|wrd)")
+
+
+def _is_spelled_password(lowered: str) -> bool:
+    """Whether a password is the word "password" in one of its spellings (`P@ssw0rd1!`), and nothing random."""
+    word = _PASSWORD.search(lowered.translate(_SPELLINGS))
+    if word is None:
+        return False
+    return not (looks_random(lowered[: word.start()]) or looks_random(lowered[word.end() :]))
 
 
 # A truncated secret does not have its whole form: its beginning counts if a mark of truncation follows.
@@ -472,9 +525,13 @@ _TAIL = (
     r"|\\?[\"'](?:(?P<two>\s?,\s{0,8})|\]\s?=\s?)(?=\\?[\"'])|[ \t]{1,4}(?=\\?[\"'])(?<![\"'][ \t]))"
 )
 _BARE = r"a-z0-9+/_.~!@#$%^*-"
-_SHORTEST_BARE = 11
+_SHORTEST_BARE = 10
 _LONG_BARE = 15
-"""Characters from which a value without quotes counts under any secret's name; shorter ones under a provider's."""
+"""Characters from which a value without quotes counts under any secret's name; a shorter one under a provider's, or if
+it is a password by its characters."""
+_SHORTEST_UNSAYABLE = 11
+_NAME_REACH = 64
+"""Characters before a secret's name that are looked at as the rest of it."""
 _RUN = rf"(?:[{_BARE}]++|&(?!amp;|[a-z][a-z0-9_.\[\]-]{{0,40}}=))++"
 _VALUE = (
     r"(?:\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\<>]{8,4000}+)\\?(?P=quote)"
@@ -490,6 +547,14 @@ _ASSIGNMENTS = {name: expression(name + _TAIL + _VALUE, re.ASCII) for name in _N
 _CALL = expression(r"[(\[{]\s{0,4}\\?[\"'][a-z0-9_.-]{0,30}\Z")  # two strings that stand together, not two of a list
 _MIXED = expression(r"[a-z]")  # constants' names are strings, too
 
+_TEXT = r"\s{0,40}(?P<quoted>[^\s<>\"'`]{8,4000}+)\s{0,40}"
+
+
+def _named_element(attribute: str) -> re.Pattern[str]:
+    name = r"\\?[\"'](?P<name>[a-z0-9][a-z0-9_.:-]{2,60})\\?[\"']"
+    return expression(rf"{attribute}={name}[^<>]{{0,80}}>(?:\s{{0,40}}<value>)?{_TEXT}</", re.ASCII)
+
+
 _OTHER_FORMS = {
     # An option of a command, or two strings of its list of arguments.
     "--": expression(
@@ -498,6 +563,11 @@ _OTHER_FORMS = {
     # A Dockerfile's ENV, csh's setenv.
     "env ": expression(r"env [ \t]{0,4}(?P<name>[a-z_][a-z0-9_]{2,80})[ \t]{1,8}" + _VALUE, re.ASCII),
     # A pair, as of Kubernetes, of ECS, of XML: its name stands before this.
+    # An element of XML, named by an attribute or by itself; a pair of Apple's property lists.
+    "name=": _named_element("name"),
+    "key=": _named_element("key"),
+    ">": expression(rf">{_TEXT}</(?P<name>[a-z][a-z0-9_.:-]{{2,60}})>", re.ASCII),
+    "<key>": expression(rf"<key>(?P<name>[^<>]{{3,60}})</key>\s{{0,40}}<string>{_TEXT}</string>", re.ASCII),
     "value": expression(r"value(?<![a-z0-9_-]value)\\?[\"']?\s{0,4}(?:=>?(?!=)|:(?!:))\s{0,8}" + _VALUE, re.ASCII),
 }
 _PAIRED = expression(
@@ -510,7 +580,8 @@ _HARMLESS_TAIL = expression(
     r"\As\Z|(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
     r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy|"
     r"address|audience|aud|issuer|lifespan|lifetime|duration|timeout|interval|chars|charset|characters|alphabet|sha|"
-    r"checksum|model|class|contract|mint|symbol|namespace|seconds|minutes|hours|days)$"
+    r"checksum|model|class|contract|mint|symbol|namespace|seconds|minutes|hours|days|uuid|guid|oid|commit|rev|revision|"
+    r"etag|fingerprint|thumbprint|serial|image|\.pub|encrypted|ciphertext|crypted|sealed|hashed)$"
 )
 
 _BLANK = expression(r"<|\$\{|\{\{|\*\*\*|\.\.\.")
@@ -585,21 +656,22 @@ def _assigned(text: str) -> Iterator[SecretMatch]:
         match = assignment.search(lowered) if name in lowered else None
         while match:
             start, end = match.span("quoted" if match["quoted"] else "bare")
-            before = text[max(0, match.start() - 30) : match.start() + len(name)].rsplit("\n", 1)[-1]
+            before = text[max(0, match.start() - _NAME_REACH) : match.start() + len(name)].rsplit("\n", 1)[-1]
             tail = text[slice(*match.span("tail"))]
             kind = _kind(before, tail, text[start:end], is_quoted=bool(match["quoted"]))
             if kind and match["two"] and not (_CALL.search(before.lower()) and _MIXED.search(text, start, end)):
                 kind = None
             if kind:
-                yield SecretMatch(kind, start, end)
+                yield SecretMatch(kind, start, end, harmless=_harmless_by_name(before, text[start:end]))
             match = assignment.search(lowered, match.end() if kind else match.start() + len(name))
     for lead, form in _OTHER_FORMS.items():
         for match in form.finditer(lowered) if lead in lowered else ():
             group = "quoted" if match["quoted"] else "bare"
             name = text[slice(*_span_of_name(lowered, match))]
-            kind = _kind_of_name(name, text[slice(*match.span(group))], is_quoted=group == "quoted")
+            start, end = match.span(group)
+            kind = _kind_of_name(name, text[start:end], is_quoted=group == "quoted")
             if kind:
-                yield SecretMatch(kind, *match.span(group))
+                yield SecretMatch(kind, start, end, harmless=_harmless_by_name(name, text[start:end]))
 
 
 def _span_of_name(lowered: str, match: re.Match[str]) -> tuple[int, int]:
@@ -625,9 +697,11 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
         return None
     if _SAMPLE.search(lowered) and not _hides_secret(value):
         return None
+    if _is_spelled_password(lowered) or names_published_value(name, value) or is_published_value(value):
+        return None
     if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
-    is_random = _is_random(value, is_quoted=is_quoted)
+    is_random = _is_random(value, is_quoted=is_quoted) or (not is_quoted and _is_short_password(value))
     if not is_random and (tail or not _is_unsayable(value)):
         return None
     is_named = not before.endswith("key") or _KEY_OF.search(before) or _is_unnamed_key(name, value)
@@ -652,9 +726,46 @@ def _is_random(value: str, *, is_quoted: bool) -> bool:
     return _bits(value) >= (_QUOTED_BITS if is_quoted else _MIXED_BITS if is_mixed else _BARE_BITS)
 
 
+def _is_short_password(value: str) -> bool:
+    """Whether a value without quotes has both cases and digits as no name does, although it is short."""
+    if not _SHORTEST_BARE <= len(value) < _LONG_BARE or not _has_all(value) or not _TOKEN_OR_MARKS.match(value):
+        return False
+    if _PLAIN_VALUE.match(value) or _is_path(value) or _URL_ESCAPE.search(value):
+        return False
+    return 3 * len(_PART_OF_NAME.findall(value)) >= len(value) and _letters_in_words(value) <= _LETTERS_IN_WORDS
+
+
+def _is_named_in_words(value: str) -> bool:
+    """Whether most letters of a value without marks stand in words: `sha256Sum2Hex`."""
+    return value.isalnum() and 2 * _letters_in_words(value) > sum(map(str.isalpha, value))
+
+
+def _letters_in_words(value: str) -> int:
+    """How many letters stand in parts that can be said, of three letters or more."""
+    pieces = [piece for piece in _PART_OF_NAME.findall(value) if len(piece) > 2 and piece[1:].islower()]
+    return sum(len(piece) for piece in pieces if _SPOKEN.search(piece.lower()))
+
+
+_TOKEN_OR_MARKS = expression(r"[A-Za-z0-9+/=_~!@#$%^&*-]+\Z")
+_URL_ESCAPE = expression(r"%[0-9A-Fa-f]{2}")
+_LETTERS_IN_WORDS = 4
+"""Letters in words above which a short value with digits is a name; six of seven random ones have no more."""
+
+
+def _harmless_by_name(name: str, value: str) -> Literal["", "test key"]:
+    """Why a value under a secret's name needs no revoking: its provider's keys for tests begin like that."""
+    if _TEST_KEY.match(value) or (_TEST_PREFIX.match(value) and _is_providers(name)):
+        return "test key"
+    return ""
+
+
+_TEST_KEY = expression(r"[a-z]{2,10}_test_[A-Za-z0-9]{12,}\Z")
+_TEST_PREFIX = expression(r"(?:test|sandbox)[_-][A-Za-z0-9]{12,}\Z")
+
+
 def _is_unsayable(value: str) -> bool:
     """Whether a value cannot be a name, short or without digits as it may be: it has no words to speak of."""
-    if len(value) < _SHORTEST_BARE or "." in value or not _TOKEN.match(value):
+    if len(value) < _SHORTEST_UNSAYABLE or "." in value or not _TOKEN.match(value):
         return False
     if _PLAIN_VALUE.match(value) or _is_path(value):
         return False
