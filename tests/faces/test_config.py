@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from command import vibe_gate
-from program import ROOT
+from program import ROOT, git
 
 from vibe_gate.faces.cli.definitions import STARTERS
 
@@ -57,7 +57,9 @@ def test_show_prints_the_effective_gate_as_toml(repo: Path, environ: dict[str, s
     assert gate["rubrics"] == ["quality"]
     assert gate["budget"]["max_turns"] == 20
     assert set(gate["rubric"]) == {"payments.v2", "quality"}
-    assert done.stdout.startswith("# Definitions of the working tree.\n")
+    assert done.stdout.startswith(
+        "# Definitions of the working tree: the first ones; later changes are bound by them.\n"
+    )
 
 
 def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: dict[str, str]) -> None:
@@ -66,6 +68,76 @@ def test_show_without_definitions_prints_the_built_in_gate(repo: Path, environ: 
     assert done.stdout.startswith("# Definitions built in")
     assert "no-secrets" in tomllib.loads(done.stdout)["rubric"]["safety"]["criterion"][0]["id"]
     assert "vibe-gate init" in done.stderr
+
+
+def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_lie(repo, environ) -> None:
+    put(repo, "right")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "Gate")
+    gate = repo / ".vibe-gate/gate.toml"
+    gate.write_text(gate.read_text().replace("max_turns = 20", "") + "[budget]\nmax_turns = 7\n")
+    binding = vibe_gate("config", "show", cwd=repo, environ=environ)
+    assert binding.stdout.startswith(f"# Definitions at {git(repo, 'rev-parse', 'HEAD').strip()}.\n")
+    assert tomllib.loads(binding.stdout)["budget"]["max_turns"] == 20
+    assert "differ from this gate: `vibe-gate config show --worktree`" in binding.stderr
+    files = vibe_gate("config", "show", "--worktree", cwd=repo, environ=environ)
+    assert files.stdout.startswith("# Definitions of the working tree.\n")
+    assert (tomllib.loads(files.stdout)["budget"]["max_turns"], files.stderr) == (7, "")
+    git(repo, "checkout", "-q", ".")
+    assert vibe_gate("config", "show", cwd=repo, environ=environ).stderr == ""
+
+
+def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ) -> None:
+    git(repo, "init", "-q", "--bare", "../hub")
+    git(repo, "remote", "add", "origin", "../hub")
+    git(repo, "push", "-q", "-u", "origin", "HEAD")
+    git(repo, "remote", "set-head", "origin", "-a")
+    branch = git(repo, "rev-parse", "--abbrev-ref", "HEAD").strip()
+    git(repo, "checkout", "-qb", "topic", "--track", f"origin/{branch}")
+    put(repo, "right")
+    done = vibe_gate("config", "show", cwd=repo, environ=environ)
+    place = f"# Definitions of the working tree: not on origin/{branch} yet; merge them to make them binding.\n"
+    assert done.stdout.startswith(place)
+
+
+@pytest.mark.parametrize(
+    ("path", "warning"),
+    [
+        ("gate.yaml", 'gate.yaml:1: nothing reads this; did you mean "gate.toml"?'),
+        ("gate.tml", 'gate.tml:1: nothing reads this; did you mean "gate.toml"?'),
+        ("rubrics/new.yaml", "rubrics/new.yaml:1: nothing reads this file; those of rubrics/ end with .toml"),
+        ("rubric/new.txt", 'rubric/:1: nothing reads this; did you mean "rubrics"?'),
+        ("suppression.txt", 'suppression.txt:1: nothing reads this; did you mean "suppressions.toml"?'),
+        ("README.md", ""),
+        ("rubrics/README.md", ""),
+        ("cases/quality/a/before/x.bin", ""),
+        ("allowed_signers", ""),
+    ],
+)
+def test_check_warns_of_files_that_nothing_reads(repo, environ, path: str, warning: str) -> None:
+    file = put(repo, "right") / ".vibe-gate" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x\n")
+    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    unread = [line for line in done.stderr.splitlines() if "nothing reads" in line]
+    assert unread == ([f"warning: .vibe-gate/{warning}"] if warning else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        ('["ruffx", "check"]', "ruffx"), ('["./tools/no.sh"]', "./tools/no.sh"), ('["/opt/no/lint"]', "/opt/no/lint"),
+        ('["sh", "-c", "ruffx"]', ""), ('["./tools/lint.sh"]', ""), ('["tools/../tools/lint.sh"]', ""),
+    ],
+)  # fmt: skip
+def test_check_warns_of_a_command_whose_program_is_missing(repo, environ, command: str, missing: str) -> None:
+    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    rubric.write_text(f'{rubric.read_text()}[[criterion]]\nid = "lint"\nkind = "check"\ncommand = {command}\n')
+    (repo / "tools").mkdir()
+    (repo / "tools/lint.sh").write_text("#!/bin/sh\n")
+    done = vibe_gate("config", "check", cwd=repo, environ=environ)
+    expected = f'"{missing}" is not installed here; the check will be an error'
+    assert ("is not installed here" in done.stderr, expected in done.stderr) == (bool(missing),) * 2
 
 
 def test_schema_prints_a_json_schema_that_the_starters_fit(repo: Path, environ: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vibe_gate.domain import paths
+from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.gate import POLICY_BLOCK, POLICY_WARN
 from vibe_gate.domain.tables import quoted, suggestion
 from vibe_gate.gate import loading
@@ -22,11 +22,73 @@ def warnings(tree: DefinitionTree, mistakes: Sequence[Mistake]) -> list[Mistake]
     sources = loading.definition_files(tree)
     files = tree.list("") + tree.links("") if sources else []
     wrong = {(mistake.file, mistake.key) for mistake in mistakes}
+    odd = list(_unread(tree))
     # While a file cannot be read, or a name in it is wrong, what no other file has may be there.
-    found = [] if mistakes else [*_unused(sources), *_unknown_criteria(sources), *_unprovable(sources)]
+    if not mistakes:
+        odd += [*_unused(sources), *_unknown_criteria(sources), *_unprovable(sources)]
     for source in sources:
-        found += [*_unmatched(source, files), *_unsplit(source)]
-    return sorted((one for one in found if (one.file, one.key) not in wrong), key=lambda one: (one.file, one.line))
+        odd += [*_unmatched(source, files), *_unsplit(source)]
+    odd = [warning for warning in odd if (warning.file, warning.key) not in wrong]
+    return sorted(odd, key=lambda warning: (warning.file, warning.line))
+
+
+_READ_FILES = ("gate.toml", "suppressions.toml", "allowed_signers")
+_READ_FOLDERS = {
+    "rubrics": (".toml",),
+    "agents": (".toml", ".md", ".txt"),
+    "workflows": (".toml", ".py"),
+    "baseline": (".toml",),
+    "calibration": (),
+    "schema": (".json",),
+    "cases": (),
+    "cassettes": (),
+}
+"""Folders of `.vibe-gate/` that something reads, with the endings of the files in them; none: whatever they hold."""
+
+_ANYWHERE = frozenset(("README", "README.md", "README.txt", ".gitignore", ".gitattributes", ".gitkeep"))
+
+
+def _unread(tree: DefinitionTree) -> Iterator[Mistake]:
+    """Files of `.vibe-gate/` that no part of the gate reads, such as gate.yaml or a folder that is misspelt."""
+    below = tree.list(loading.FOLDER)
+    prompts = set(_prompt_files(loading.definition_files(tree)))
+    # A workflow in Python may read files of its own.
+    has_code = any(path.startswith(loading.WORKFLOWS) and path.endswith(".py") for path in below)
+    unread_folders = set()
+    for path in below:
+        folder, slash, _ = path.removeprefix(f"{loading.FOLDER}/").partition("/")
+        if path in prompts or path.rpartition("/")[2] in _ANYWHERE:
+            continue
+        endings = _READ_FOLDERS.get(folder)
+        if not slash:
+            if folder not in _READ_FILES and not folder.endswith(".toml"):  # a stray TOML file is a mistake
+                yield _unread_path(path, folder, _READ_FILES)
+        elif endings is None:
+            is_misspelt = nearest(folder, list(_READ_FOLDERS)) is not None
+            if not path.endswith(".toml") and (is_misspelt or not has_code):
+                unread_folders.add(folder)
+        elif endings and not path.endswith((".toml", *endings)):
+            expected = " or ".join(endings)
+            what = f"nothing reads this file; those of {folder}/ end with {expected}"
+            yield Mistake(paths.quote(path), 1, "", what)
+    for folder in sorted(unread_folders):
+        yield _unread_path(f"{loading.FOLDER}/{folder}/", folder, tuple(_READ_FOLDERS))
+
+
+def _prompt_files(sources: Sequence[Source]) -> Iterator[str]:
+    for source in sources:
+        for place in (("stage", None, "prompt_file"), ("stage", None, "images", None)):
+            for _, value in source.values(*place):
+                yield str(value)
+                yield f"{loading.FOLDER}/{value}"
+                yield f"{loading.WORKFLOWS}{value}"
+
+
+def _unread_path(path: str, name: str, read_names: Sequence[str]) -> Mistake:
+    stem_matches = [read_name for read_name in read_names if name.partition(".")[0] == read_name.partition(".")[0]]
+    near = stem_matches[0] if stem_matches else nearest(name, list(read_names))
+    advice = f"did you mean {quoted(near)}?" if near else f"the gate reads {', '.join(read_names)}"
+    return Mistake(paths.quote(path), 1, "", f"nothing reads this; {advice}")
 
 
 def _unmatched(source: Source, files: Sequence[str]) -> Iterator[Mistake]:

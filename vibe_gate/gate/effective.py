@@ -62,12 +62,24 @@ def _criterion(criterion: Criterion) -> dict[str, Any]:
 
 
 def _header(gate: Gate) -> str:
-    place = "of the working tree" if gate.revision == "worktree" else f"at {paths.quote(gate.revision)}"
-    built_in = "built in: this repository has no .vibe-gate/ of its own"
-    lines = [f"Definitions {built_in if gate.origin == 'built-in' else place}."]
+    lines = [_provenance(gate)]
     lines += [f"sha-256 {digest} {paths.quote(path)}" for path, digest in gate.digests]
     lines += [f"Not used: {reason}" for _, reason in gate.refused]
     return "".join(f"# {line}\n" for line in lines) + "\n"
+
+
+def _provenance(gate: Gate) -> str:
+    """Which gate it is, and where it was read."""
+    if gate.origin == "built-in":
+        return "Definitions built in: this repository has no .vibe-gate/ of its own."
+    place = f"at {paths.quote(gate.revision)}"
+    if gate.revision in ("worktree", ""):
+        place = "of the working tree"
+    if gate.origin != "bootstrap":
+        return f"Definitions {place}."
+    if gate.branch:
+        return f"Definitions {place}: not on {gate.branch} yet; merge them to make them binding."
+    return f"Definitions {place}: the first ones; later changes are bound by them."
 
 
 def _visible(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,19 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted
-from vibe_gate.errors import PASS, USAGE, DefinitionError, GatewayError, InfrastructureError, UsageError
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.tables import quoted
+from vibe_gate.errors import (
+    PASS,
+    USAGE,
+    DefinitionError,
+    GatewayError,
+    InfrastructureError,
+    RevisionError,
+    UsageError,
+)
 from vibe_gate.faces.cli.command import JSON, Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit, emit_result
 from vibe_gate.faces.cli.tools import proposals
@@ -23,9 +35,9 @@ from vibe_gate.gate.effective import effective_toml
 from vibe_gate.gate.loading import FOLDER, GATE_PATH, load_gate, mistakes
 from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.gate.source import DefinitionTree, Mistake
-from vibe_gate.gate.trusted import WORKTREE
+from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
-from vibe_gate.git import open_repository
+from vibe_gate.git import Repository, open_repository
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
@@ -117,18 +129,34 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         # What is wrong with agents that nothing names does not keep the gate from being in force.
         if problems := _unrecorded(repository.root, tree):
             raise DefinitionError(problems)
-        gate = load_gate(tree, revision=WORKTREE, origin="trusted")
-        emit(effective_toml(gate or loading.built_in_gate(tree)))
-    if gate is None:
+        worktree_gate = load_gate(tree, revision=WORKTREE, origin="trusted")
+        gate = None if args.worktree else _gate_in_force(repository)
+        if gate is None:
+            gate = worktree_gate or loading.built_in_gate(tree)
+    emit(effective_toml(gate))
+    if gate.origin == "built-in" and worktree_gate is None:
         complain("No definitions in the working tree: this is the built-in gate. `vibe-gate init` writes starters.")
+    elif worktree_gate is not None and worktree_gate.digests != gate.digests:
+        complain("The files in the working tree differ from this gate: `vibe-gate config show --worktree`.")
     return PASS
+
+
+def _gate_in_force(repository: Repository) -> Gate:
+    """The gate that a review of the working tree would be held to."""
+    try:
+        repository.resolve("HEAD")
+        base = "HEAD"
+    except RevisionError:  # no commits yet
+        base = EMPTY_TREE
+    change = repository.change(Selection(kind="worktree", left=base))
+    return gate_for(repository, change, base=None, definitions=None)
 
 
 def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         tree = repository.tree(repository.snapshot())
         problems = [*mistakes(tree), *_unrecorded(repository.root, tree)]
-        odd = warnings(tree, problems)
+        odd = warnings(tree, problems) + _missing_programs(tree, environ)
         sentence = "" if problems else _sentence(tree)
     code = USAGE if problems else PASS
     if args.json:
@@ -140,6 +168,22 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         raise DefinitionError(problems)
     emit(sentence)
     return PASS
+
+
+def _missing_programs(tree: DefinitionTree, environ: Mapping[str, str]) -> list[Mistake]:
+    """A warning for each command of a criterion whose program is not installed here, nor a file of the tree."""
+    missing_programs = []
+    search_path = environ.get("PATH", os.defpath)
+    for source in loading.definition_files(tree):
+        for location, command in source.values("criterion", None, "command"):
+            program = command[0] if isinstance(command, list) and command else None
+            if not isinstance(program, str) or " " in program:
+                continue  # told by another warning
+            is_in_tree = "/" in program and tree.read(os.path.normpath(program)) is not None
+            if not is_in_tree and shutil.which(program, path=search_path) is None:
+                what = f"{quoted(program)} is not installed here; the check will be an error"
+                missing_programs.append(source.mistake(location, what))
+    return missing_programs
 
 
 def _as_json(mistake: Mistake) -> dict[str, object]:
@@ -183,15 +227,20 @@ agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
 )
 
 CONFIG = group(
-    "Show the gate of the working tree, defaults filled in; check it for mistakes; print its JSON Schemas.",
+    "Show the gate in force, defaults filled in; check the files for mistakes; print their JSON Schemas.",
     """\
 examples:
   vibe-gate config check                    list every mistake; exit 2 if any
   vibe-gate config schema rubric            the JSON Schema that editors read
-  vibe-gate config show                     the effective gate, as TOML
+  vibe-gate config show                     the gate in force and its revision, as TOML
+  vibe-gate config show --worktree          the files as they lie in the working tree
 """,
     {
-        "show": Command("Print the effective gate as TOML.", (), _show),
+        "show": Command(
+            "Print the gate that a review is held to, and its revision, as TOML.",
+            (argument("--worktree", action="store_true", help="print the files as they lie in the working tree"),),
+            _show,
+        ),
         "check": Command("List every mistake in the definitions; exit 2 if any.", (JSON,), _check),
         "schema": Command(
             "Print the JSON Schema of a kind of definition file.",
