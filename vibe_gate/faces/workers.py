@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from vibe_gate.domain.bundles import STORE, Provenance
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.context import unheard
 from vibe_gate.domain.gate import Gate
@@ -38,7 +38,7 @@ def review_commit(task: CommitTask) -> CommitRow:
         repository, state, tracked = _repository(task.root)
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
-    bundles = Bundles(repository.root, Provenance(_now(), tracked))
+    bundles = Bundles(repository.store_root, Provenance(_now(), tracked))
     return progress.run(commit_row(task, repository, state, bundles, environ=os.environ, clock=_now))
 
 
@@ -107,7 +107,7 @@ def _repository(root: Path) -> tuple[Repository, State, frozenset[str]]:
     """The repository, its shared state, and what git tracks in its store."""
     repository = _opened.enter_context(open_repository(root, os.environ))
     state = _opened.enter_context(open_state(repository.common_dir))
-    return repository, state, repository.tracked(STORE)
+    return repository, state, repository.tracked_in_store()
 
 
 @lru_cache(maxsize=1)

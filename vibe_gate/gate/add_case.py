@@ -226,7 +226,7 @@ def _change(repository: Repository, about: _About, *, keep_patch: bool) -> tuple
             raise UsageError(f"Commit {change.head_commit[:12]} is not in this clone; fetch it, or use --patch.")
         return {"base": change.base_commit, "head": change.head_commit}, b""
     try:
-        patch = (repository.root / about.entry.bundle / PATCH).read_bytes()
+        patch = (repository.store_root / about.entry.bundle / PATCH).read_bytes()
     except OSError as error:
         raise UsageError(f"Run {about.summary.run_id} has no {PATCH}: {error.strerror}.") from error
     if not patch or not repository.patched(repository.tree_of(change.base_commit), patch):

@@ -131,9 +131,9 @@ def sealed_summary(repository: Repository, entry: RunEntry, now: datetime) -> Su
 
 
 def _bundles(repository: Repository, now: datetime) -> Bundles:
-    known = Provenance(now, repository.tracked(STORE))
-    index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    return Bundles(repository.root, known, index)
+    known = Provenance(now, repository.tracked_in_store())
+    index = open_state(repository.common_dir).run_index(repository.store_root / STORE)
+    return Bundles(repository.store_root, known, index)
 
 
 def only_finding(recorded: Iterable[Label | Override], begin: str, noun: str, command: str) -> str:

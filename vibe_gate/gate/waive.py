@@ -55,7 +55,7 @@ def override(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: 
         )
         open_state(repository.common_dir).overrides.append(made)
         remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
-        bundle = read_bundle(repository.root / meant.entry.bundle, redact=Redactor(environ), clock=lambda: now)
+        bundle = read_bundle(repository.store_root / meant.entry.bundle, redact=Redactor(environ), clock=lambda: now)
         bundle.annotate(remark[:10_000], "override")
         return made, meant.about
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
@@ -16,15 +17,16 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
-from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace
+from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace, worktrees
 from vibe_gate.git.diff import ChangeQueries
 from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import PATTERNS, Finished, Program
+from vibe_gate.git.program import PATTERNS, Program
 from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.workspace import Workspace
+from vibe_gate.git.worktrees import StoreRoot
 
 MAX_WORKTREES = 100
 """Working trees of one repository that are looked at."""
@@ -57,10 +59,7 @@ class Repository(ChangeQueries):
 
     def tracked(self, folder: str) -> frozenset[str]:
         """What the index has in a folder of the root, or in its place; however its case. InfrastructureError."""
-        listed = _listed(self._git, folder)
-        if listed.code:
-            raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
-        return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)
+        return _tracked(self._git, folder)
 
     def counts(self, file: Path) -> bool:
         """Whether a file is untracked and not ignored, so that a snapshot of the working tree has it."""
@@ -198,36 +197,74 @@ class Repository(ChangeQueries):
         """
         return remote_notes.add_lines(self._git, self._objects, url, ref, lines)
 
-    # Configuration and other working trees
+    # The store, and other working trees
 
     @property
     def worktree(self) -> str:
-        """Git's name of this linked worktree; "" of the main one."""
-        is_linked = self._place.git_dir.parent == self.common_dir / "worktrees"
-        return self._place.git_dir.name if is_linked else ""
+        """Git's own name of this linked worktree; "" in the main working tree."""
+        return worktrees.worktree_name(self.git_dir, self.common_dir)
+
+    @property
+    def store_root(self) -> Path:
+        """The folder whose `.vibe-artifacts` is the store of this working tree: one for all that are linked."""
+        return self._store.root
+
+    @cached_property
+    def _store(self) -> StoreRoot:
+        store = worktrees.store_root_of(self._place)
+        if store.remark:
+            self.add_remark(store.remark)
+        return store
+
+    def tracked_in_store(self) -> frozenset[str]:
+        """What git tracks in the store. InfrastructureError."""
+        if self.store_root == self.root:
+            return self.tracked(STORE)
+        if self.store_root == self.common_dir:
+            return frozenset()
+        return _tracked(self._git.elsewhere(self.store_root), STORE)
+
+    def linked_tops(self) -> list[Path]:
+        """The tops of the linked worktrees."""
+        return [worktree.top for worktree in worktrees.linked_worktrees(self.common_dir)]
+
+    def worktrees_with_stores(self) -> list[Path]:
+        """The tops of linked worktrees that have a store of their own, of which git tracks no file.
+
+        None if this worktree cannot write the shared store.
+        """
+        if self._store.remark:
+            return []
+        return [top for top in self.linked_tops() if self._has_own_store(top)]
+
+    def _has_own_store(self, top: Path) -> bool:
+        if not os.path.lexists(top / STORE) or os.path.realpath(top) == os.path.realpath(self.store_root):
+            return False
+        return not worktrees.tracks_store(self._git.elsewhere(top))
 
     def capture_roots(self) -> tuple[Path, ...]:
-        """The tops of the working trees, this one's first, in whose stores captured sessions may lie.
+        """The folders in whose stores captured sessions may lie: that of this working tree's store first, then the
+        tops of all working trees.
 
         Not those that git tracks a file of: whoever commits there could invent sessions.
         """
-        return tuple(root for root in (self.root, *self.other_worktrees()) if not self._tracks_store(root))
+        roots = dict.fromkeys((self.store_root, self.root, *self.other_worktrees()))
+        return tuple(root for root in roots if not self._tracks_store(root))
 
     def _tracks_store(self, root: Path) -> bool:
-        """Whether git tracks a file of the store in a working tree, if there is one, or cannot say so."""
-        if not os.path.lexists(root / STORE):
+        """Whether git tracks a file of the store in a folder, if there is one, or cannot say so."""
+        if root == self.common_dir:
             return False
-        listed = _listed(self._git if root == self.root else self._git.elsewhere(root), STORE)
-        return bool(listed.code or listed.out)
+        return worktrees.tracks_store(self._git if root == self.root else self._git.elsewhere(root))
 
     def other_worktrees(self) -> list[Path]:
         """The tops of the other working trees of this repository, main and linked, that are still there."""
-        listed = self._git.run("worktree", "list", "--porcelain").line.split("\n")
-        roots = [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
-        own = os.path.realpath(self.root)
-        # `exists` of os says no where nobody may look; that of pathlib raises.
-        there = (root for root in roots[:MAX_WORKTREES] if os.path.exists(root / ".git"))  # noqa: PTH110
-        return [root for root in there if os.path.realpath(root) != own]
+        tops = self.linked_tops()
+        if self.worktree:
+            main = worktrees.main_working_tree(self.common_dir, self._git)
+            tops = tops if main is None else [main, *tops]
+        root = os.path.realpath(self.root)
+        return [top for top in tops if os.path.realpath(top) != root][:MAX_WORKTREES]
 
     def open_worktree(self, root: Path) -> Repository:
         """Another working tree of this repository. UsageError if another repository is there by now."""
@@ -235,6 +272,8 @@ class Repository(ChangeQueries):
         if found.common_dir.resolve() != self.common_dir.resolve():
             raise UsageError(f"{paths.quote(str(root))} is not a working tree of this repository.")
         return Repository(found)
+
+    # Configuration
 
     def remote_url(self, remote: str) -> str:
         """The URL from which git fetches a remote, after `url.*.insteadOf`; "" without one. It may hold a password."""
@@ -256,5 +295,8 @@ class Repository(ChangeQueries):
         return self._place.settings.trusted(name)
 
 
-def _listed(git: Program, folder: str) -> Finished:
-    return git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", environ=PATTERNS)
+def _tracked(git: Program, folder: str) -> frozenset[str]:
+    listed = git.run("ls-files", "-z", "--", f":(top,icase,literal){folder}", environ=PATTERNS)
+    if listed.code:
+        raise InfrastructureError(f"git could not say whether {folder} is tracked: {listed.err}")
+    return frozenset(paths.decode(name) for name in listed.out.split(b"\0") if name)

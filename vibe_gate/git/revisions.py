@@ -72,8 +72,12 @@ class Revisions:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences for people about how the commits of a change were found, each once."""
+        """Sentences for people: how the commits of a change were found, where the store is. Each once."""
         return tuple(self._remarks)
+
+    def add_remark(self, sentence: str) -> None:
+        """Have `remarks` say this, too."""
+        self._remarks[sentence] = None
 
     def resolve(self, revision: str) -> str:
         """The commit id of anything that `git rev-parse` takes for one; "" is HEAD. RevisionError.

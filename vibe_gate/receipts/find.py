@@ -55,7 +55,8 @@ def allowed_signers(
 
 
 class _WorktreeRuns(Struct, frozen=True):
-    """The store of one working tree: its runs, newest first. `worktree` is "" for this one, else where it is."""
+    """One store: its runs, newest first. `worktree` is "" for the store that this working tree uses, else the working
+    tree that has it."""
 
     worktree: str
     bundles: Bundles
@@ -63,10 +64,10 @@ class _WorktreeRuns(Struct, frozen=True):
 
 
 class ReceiptFinder:
-    """The receipts of one repository, in this working tree's store and in git notes.
+    """The receipts of one repository, in the store that this working tree uses and in git notes.
 
-    With `other_worktrees` also those in the stores of the repository's other working trees, which are read and never
-    written. `remark` says which store cannot be read, and why, or "".
+    With `other_worktrees` also those in stores that other working trees of the repository keep, which are read and
+    never written. `remark` says which store cannot be read, and why, or "".
     """
 
     def __init__(
@@ -85,14 +86,14 @@ class ReceiptFinder:
         self._stores: list[_WorktreeRuns] = []
         remarks = []
         try:
-            self._stores.append(_runs_of(repository, "", now))
+            self._stores.append(_runs_of(repository, repository.store_root, "", now))
         except StorageError as error:  # a file in the folder's place, say
             remarks.append(f"bundles ignored: {error}")
         for root in _other_stores(repository) if other_worktrees else ():
             shown = os.path.relpath(root, repository.root)
             try:
                 with repository.open_worktree(root) as other:
-                    self._stores.append(_runs_of(other, shown, now))
+                    self._stores.append(_runs_of(other, other.root, shown, now))
             except GateError as error:
                 remarks.append(f"bundles of worktree {paths.quote(shown)} ignored: {error}")
         self.remark = " ".join(remarks)
@@ -168,19 +169,23 @@ class ReceiptFinder:
         return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))
 
 
-def _runs_of(repository: Repository, worktree: str, now: datetime) -> _WorktreeRuns:
-    """The store of a working tree. StorageError if it cannot be read."""
-    index = open_state(repository.common_dir).run_index(repository.root / STORE)
-    bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)), index)
+def _runs_of(repository: Repository, root: Path, worktree: str, now: datetime) -> _WorktreeRuns:
+    """The runs of the store in `root`, in a working tree of the repository. StorageError if they cannot be read."""
+    index = open_state(repository.common_dir).run_index(root / STORE)
+    tracked = repository.tracked(STORE) if root == repository.root else repository.tracked_in_store()
+    bundles = Bundles(root, Provenance(now, tracked), index)
     return _WorktreeRuns(worktree, bundles, bundles.runs())
 
 
 def _other_stores(repository: Repository) -> list[Path]:
-    """The other working trees with a store that belongs to the user, or to whom this working tree belongs."""
+    """The working trees with a store that this one does not use, and that belongs to the user, or to whom this working
+    tree belongs."""
     owners = {os.geteuid(), repository.root.stat().st_uid}
-    found = []
-    for root in repository.other_worktrees():
+    roots = []
+    for root in (repository.root, *repository.other_worktrees()):
+        if root == repository.store_root:
+            continue
         with suppress(OSError):  # it is gone, or may not be looked into
             if (root / STORE).lstat().st_uid in owners:
-                found.append(root)
-    return found
+                roots.append(root)
+    return roots

@@ -41,7 +41,7 @@ def share_run(repository: Repository, run_id: str, tree: str, commit: str) -> st
     """Add the receipt of a run about a tree that became this commit; return why that failed, or ""."""
     if not run_id or not is_wanted(repository):
         return ""
-    place = repository.root / ".vibe-artifacts" / f"tree-{tree}" / run_id / "receipt.json"
+    place = repository.store_root / ".vibe-artifacts" / f"tree-{tree}" / run_id / "receipt.json"
     try:
         with open(os.open(place, _READ), "rb") as opened:
             raw = opened.read(_LARGEST)

@@ -50,11 +50,19 @@ class AgentWrites:
 
     def _names_of(self, place: str) -> set[str]:
         """What the path may be in the repository."""
+        names = set(_below_tops(place, self._former_tops))
         for root in self._root_paths:
             if place.startswith(root + "/"):
                 inside = place[len(root) + 1 :]
-                return {inside, _WORKTREE.split(inside)[-1]}
+                return {inside, _WORKTREE.split(inside)[-1], *names}
+        if names:
+            return names
         return {name for top in self._gone_tops for name in _ends(place, top)} | {*_WORKTREE.split(place)[1:][-1:]}
+
+    @cached_property
+    def _former_tops(self) -> frozenset[str]:
+        """Where linked worktrees are or were."""
+        return captured.known_worktree_tops(self._state.file)
 
     @cached_property
     def _gone_tops(self) -> set[str]:
@@ -80,6 +88,13 @@ class AgentWrites:
         own = {place for place in self._all_chains if self._names_of(place) & self._names}
         others = captured.writes_in(self._roots, self._digests, lambda path: path not in own)
         return {place: writes for place, writes in _by_path(others).items() if self._names_of(place)}
+
+
+def _below_tops(place: str, tops: Collection[str]) -> Iterator[str]:
+    """What a path is below each of the folders that it is in."""
+    for at, char in enumerate(place):
+        if char == "/" and place[:at] in tops:
+            yield place[at + 1 :]
 
 
 def _ends(place: str, top: str) -> Iterator[str]:

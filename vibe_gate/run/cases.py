@@ -149,7 +149,7 @@ class CaseSet(Struct, frozen=True):
                     if wire != "replay" or any(cassette.glob("*.json")):
                         raise
                     return CaseResult(case, "no cassette", (NO_CASSETTE,))
-                bundle = read_bundle(stand_in.root / summary.bundle)
+                bundle = read_bundle(stand_in.store_root / summary.bundle)
                 used, cli = await used_in(bundle), bundle.about["versions"].get("claude-code", "")
             failed, undecided = compare(case, summary.rubrics[0])
             if wire == "record" and not undecided:

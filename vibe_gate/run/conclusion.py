@@ -106,7 +106,13 @@ def concluded(
     changed = made.files if made else ()
     return WorkflowRun(
         said=tuple(_last_messages(stages, patch)),
-        review=Review(summary, notes, stages.facts.gate, root=tree.repository.root),
+        review=Review(
+            summary,
+            notes,
+            stages.facts.gate,
+            root=tree.repository.root,
+            store_root=tree.repository.store_root,
+        ),
         results=results,
         bundle=run.record.directory,
         unmatched=stages.model.unmatched,

@@ -18,18 +18,18 @@ from vibe_gate.run.tree import RunTree
 from vibe_gate.sessions import SessionMeta, Sessions
 
 
-def sessions_of(run: RunContext, root: Path) -> Sessions:
-    """The sessions of the repository at `root`. StorageError if nothing can be written there."""
-    index = run.state.run_index(root / STORE / "sessions")
+def sessions_of(run: RunContext) -> Sessions:
+    """The sessions in the run's store. StorageError if nothing can be written there."""
+    index = run.state.run_index(run.store.root / STORE / "sessions")
     return Sessions(run.store.sessions(), run.redactor.value, run.clock, index, run.state.begun)
 
 
-def session_before(run: RunContext, root: Path, name: str) -> tuple[Sessions, SessionMeta]:
+def session_before(run: RunContext, name: str) -> tuple[Sessions, SessionMeta]:
     """All sessions, and the one that is named, as it was before this run. UsageError, StorageError.
 
     IntegrityError: it did not begin in this clone.
     """
-    sessions = sessions_of(run, root)
+    sessions = sessions_of(run)
     meta = sessions.find(name)
     sessions.require_begun(meta)
     earlier_turns = [turn for turn in meta.turns if turn.run != run.record.run_id]
@@ -51,7 +51,7 @@ class KeptConversation:
         self.problem = ""
         self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
         try:
-            kept = sessions_of(run, root)
+            kept = sessions_of(run)
         except StorageError as error:
             if goes_on is not None:
                 raise

@@ -15,7 +15,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.escape import without_middle
@@ -65,8 +65,8 @@ def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:
     It begins with the reviewed files. If these were not committed, and are neither in the index nor in the working tree
     any more, it begins with the working tree as it is now.
     """
-    provenance = Provenance(now, repository.tracked(STORE))
-    entry = next(iter(Bundles(repository.root, provenance).find(run=run_id)), None)
+    provenance = Provenance(now, repository.tracked_in_store())
+    entry = next(iter(Bundles(repository.store_root, provenance).find(run=run_id)), None)
     if entry is None:
         raise StorageError(f"Run {run_id} cannot be fixed: {NOT_HERE}.")
     run = sealed_run(repository, RunEntry(entry.run_id, entry.key), now)
@@ -140,14 +140,15 @@ def _own(repository: Repository, change: Change, run: RunContext, of: str) -> It
 
     Those that did not begin in this clone are left out.
     """
-    bundles = Bundles(repository.root, Provenance(run.clock(), repository.tracked(STORE)))
-    sessions = sessions_of(run, repository.root)
+    bundles = Bundles(repository.store_root, Provenance(run.clock(), repository.tracked_in_store()))
+    sessions = sessions_of(run)
     for meta in filter(sessions.is_begun, sessions.all()):
         last = [at for at, turn in enumerate(meta.turns, 1) if turn.after == change.after or (of and turn.run == of)]
         logs = []
         for turn in meta.turns[: last[-1]] if last else ():
             with suppress(GateError):
-                logs += [read_bundle(repository.root / one.bundle).log(turn.node) for one in bundles.find(run=turn.run)]
+                for entry in bundles.find(run=turn.run):
+                    logs.append(read_bundle(bundles.root / entry.bundle).log(turn.node))
         if text := "\n".join(filter(None, logs)):
             title = f"How the change was made: {meta.agent}, session {meta.id}"
             yield Material(title, without_middle(text, MAX_SESSION))

@@ -13,7 +13,6 @@ from msgspec.structs import asdict, replace
 from vibe_gate import scratch
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.begun_run import resume_request
-from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileVersion, Side
 from vibe_gate.domain.context import Facts, RunContext, World
 from vibe_gate.domain.document import plain
@@ -34,7 +33,7 @@ def world_around(
 ) -> World:
     """The world of a run in this repository; `state` if its shared state is open already."""
     redactor = Redactor(environ)
-    store = open_store(repository.root, redactor, clock, lambda: repository.tracked(STORE))
+    store = open_store(repository.store_root, redactor, clock, repository.tracked_in_store)
     shared_state = state or open_state(repository.common_dir)
     return World(environ, clock, shared_state, store, redactor, repository.worktree)
 
@@ -50,7 +49,8 @@ def open_run(
     if resume:
         record = world.store.reopen(key, resume, world.state.spending.of_run(resume))
     else:
-        record = world.store.begin(key, world.clock(), about(facts, more))
+        place = {"worktree": world.worktree} if world.worktree else {}
+        record = world.store.begin(key, world.clock(), about(facts, {**more, **place}))
         world.state.begun.note_run(record.run_id, world.worktree, resume_request(record.about() or {}))
     return RunContext(**asdict(world), record=record, deadline=deadline)
 

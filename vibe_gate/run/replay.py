@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, replay_key
+from vibe_gate.domain.bundles import Provenance, RunEntry, replay_key
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.context import Facts, ReviewRequest, RunContext, unheard
 from vibe_gate.domain.document import plain
@@ -195,10 +195,10 @@ def stored_run(repository: Repository, task: ReplayTask, now: datetime) -> Store
 
 def sealed_run(repository: Repository, entry: RunEntry, now: datetime) -> StoredRun:
     """The run, of whatever workflow. StorageError, IntegrityError."""
-    folder = repository.root / entry.bundle
+    folder = repository.store_root / entry.bundle
     if not entry.key or not folder.is_dir():
         raise StorageError(NOT_HERE)
-    bundles = Bundles(repository.root, Provenance(now, repository.tracked(STORE)))
+    bundles = Bundles(repository.store_root, Provenance(now, repository.tracked_in_store()))
     if foreign := bundles.provenance.foreign(entry.key, entry.run_id):
         raise StorageError(f"it is foreign: {foreign}")
     about = read_bundle(folder).about
@@ -256,7 +256,7 @@ def _trees(repository: Repository, stored: StoredRun) -> tuple[str, str]:
 
 
 def _patch(repository: Repository, entry: RunEntry) -> bytes:
-    sections = (file.patch() for file in read_bundle(repository.root / entry.bundle).files.changed())
+    sections = (file.patch() for file in read_bundle(repository.store_root / entry.bundle).files.changed())
     return "".join(sections).encode("utf-8", "surrogateescape")
 
 

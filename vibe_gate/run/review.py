@@ -55,7 +55,8 @@ class Review(Struct, frozen=True):
     """How a review came out. `summary` is the document that `--json` prints; `notes` are sentences for people.
 
     `gate` was in force; `repairs` are what checks would write, as differences from the reviewed files; `root` is the
-    top of the reviewed working tree; `unshared` is the run as it goes to the shared store, if there is one.
+    top of the reviewed working tree; `unshared` is the run as it goes to the shared store, if there is one;
+    `store_root` is the folder whose `.vibe-artifacts` has the run.
     """
 
     summary: Summary
@@ -64,6 +65,7 @@ class Review(Struct, frozen=True):
     repairs: tuple[FileDiff, ...] = ()
     root: Path = Path()
     unshared: UnsharedRun | None = None
+    store_root: Path = Path()
 
     def __repr__(self) -> str:  # without the gate and what checks would write
         found, where = counted(len(self.findings), "finding"), self.summary.bundle or "no bundle"
@@ -102,7 +104,7 @@ class Review(Struct, frozen=True):
             return None
         from vibe_gate.store import read_bundle  # hooks open no bundle
 
-        return read_bundle(self.root / self.summary.bundle)
+        return read_bundle(self.store_root / self.summary.bundle)
 
 
 class StoredChange(Struct, frozen=True):
@@ -182,7 +184,7 @@ async def review_in(
             notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issued, apart, *told(run))
     shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
     to_share = None if request.replay_of else unshared(summary, repository, run)
-    return Review(summary, shown, gate, verdict.repairs, repository.root, to_share)
+    return Review(summary, shown, gate, verdict.repairs, repository.root, to_share, repository.store_root)
 
 
 async def reach_verdict(
@@ -255,7 +257,7 @@ def _one_model(
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
     """What agents did: those of the stages before this gate, and captured sessions that wrote files of the change."""
     sessions = writers(facts.change.files, captures.written_blobs(run.state))
-    authors = tuple(conduct.of_session(name, captured.session_in(repository.root, name)) for name in sessions)
+    authors = tuple(conduct.of_session(name, captured.session_in(repository.store_root, name)) for name in sessions)
     if not facts.agents:
         return authors
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from vibe_gate.domain import in_ci
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry, is_evidence
+from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
 from vibe_gate.domain.context import ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
@@ -69,13 +69,13 @@ def unshared(summary: Summary, repository: Repository, world: World) -> Unshared
         return None
     if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
         return None
-    return UnsharedRun(summary, repository.root, repository.tracked(STORE), shared, world.clock)
+    return UnsharedRun(summary, repository.store_root, repository.tracked_in_store(), shared, world.clock)
 
 
 def _stays(summary: Summary, repository: Repository, world: World) -> bool:
     from vibe_gate.store import Bundles  # few gates have a store
 
-    bundles = Bundles(repository.root, Provenance(world.clock(), repository.tracked(STORE)))
+    bundles = Bundles(repository.store_root, Provenance(world.clock(), repository.tracked_in_store()))
     return bundles.stays(RunEntry(summary.run_id, summary.key))
 
 

@@ -176,7 +176,7 @@ class Stages:
         """
         if not asked.resume:
             return None
-        kept, meta = session_before(self.run, self.trees.own.repository.root, asked.resume)
+        kept, meta = session_before(self.run, asked.resume)
         own = self.run.record.run_id if again else ""
         self.turns.notes += filter(None, [go_on(kept, meta, tree, own)])
         if meta.private:

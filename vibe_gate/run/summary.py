@@ -29,8 +29,8 @@ WORKFLOW = "review"
 
 
 def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says of a run before anything is asked; `more` of a workflow's run, or of one of a
-    batch.
+    """What run.json says of a run before anything is asked; `more` of a workflow's run, of one of a
+    batch, or of one in a linked worktree.
 
     The versions of SDK and CLI are added when a model is asked, questions when they were answered.
     """

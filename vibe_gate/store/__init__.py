@@ -20,6 +20,7 @@
     shared       a bucket or folder that a team shares: answers, claims; nothing there is believed but for its code
     shared_runs  sealed runs there: uploaded, listed by their objects' names, fetched, verified
     coded        the codes of what lies there                objects   the only importer of obstore
+    takeover     the store of a linked worktree, moved into that of all working trees
     captures     sessions of coding agents, folded from what their hooks left
     writes       what each agent's events say: its prompts, and the files that its calls wrote
     kept_writes  writes.jsonl: what is kept of each write, as digests of lines

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
     from vibe_gate.store.extracts import Extracts
     from vibe_gate.store.pages import PagesFolder
-    from vibe_gate.store.state import RunIndex
+    from vibe_gate.store.state import RunIndex, State
+    from vibe_gate.store.takeover import TakenOver
 
 
 ALL = "all"
@@ -230,6 +231,13 @@ class Bundles:
 
         self._require_untracked()
         return repair(self.root, self.provenance, runs)
+
+    def take_over(self, top: Path, state: State) -> TakenOver:
+        """Move what the linked worktree at `top` keeps into this store."""
+        from vibe_gate.store.takeover import take_over_store
+
+        self._require_untracked()
+        return take_over_store(top, self.root, state)
 
     def export(self, runs: Collection[RunEntry], target: Path) -> int:
         """Write runs into one new archive, each verified before; its size in bytes. UsageError, IntegrityError."""

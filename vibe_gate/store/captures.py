@@ -39,6 +39,7 @@ from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.kept_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
 from vibe_gate.store.state import State, StateFile
+from vibe_gate.store.worktree_tops import note_worktree_tops
 from vibe_gate.store.writes import AGENTS, CLAUDE, CapturedEvent, blobs_of, open_file, writes_of
 
 if TYPE_CHECKING:
@@ -260,9 +261,11 @@ def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, no
 
 
 def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) -> None:
-    """Note what the events wrote; twice is once. OSError if the state does not take it."""
+    """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does not take it."""
     blobs: dict[str, int] = {}
+    tops: set[str] = set()
     for event in events:
+        tops |= {event.worktree} - {""}
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
             blobs |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
 
@@ -272,6 +275,7 @@ def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) 
         note = "INSERT INTO captured_times VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)"
         db.executemany(note, [(session, blob, ms) for blob, ms in blobs.items()])
 
+    note_worktree_tops(file, tops)
     if blobs and not file.change(action):
         raise OSError(errno.EIO, file.problem)
 
@@ -372,6 +376,9 @@ def _events(spool: Folder, taken: str, agent: str) -> Iterator[CapturedEvent | N
                 require_few(line)
                 document = json.loads(line)
                 at = datetime.fromtimestamp(document["ts"] / 1000, UTC)
-                yield CapturedEvent(at, dict(document["event"]), agent)
+                worktree = document.get("worktree", "")
+                if not isinstance(worktree, str) or "\0" in worktree:
+                    worktree = ""
+                yield CapturedEvent(at, dict(document["event"]), agent, worktree)
             except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
                 yield None

@@ -81,7 +81,7 @@ def clean(
     if store is None:
         return Cleaned()
     try:
-        with _alone(store):
+        with alone_in(store):
             if not dry_run:
                 _empty_trash(store)
             return _cleaned(store, rules, now, provenance or Provenance(now), dry_run)
@@ -90,7 +90,7 @@ def clean(
 
 
 @contextlib.contextmanager
-def _alone(store: Folder) -> Iterator[None]:
+def alone_in(store: Folder) -> Iterator[None]:
     """One cleaner at a time: what the first has in the trash is not left over. The second waits."""
     fcntl.flock(store.fileno(), fcntl.LOCK_EX)  # gone with the process, however it ends
     try:

@@ -8,6 +8,7 @@
     answers        what a model answered
     spending       USD by day
     captured_blobs, captured_times   what captured sessions wrote, and when; the second is made with its first row
+    worktree_tops                    where linked worktrees are or were; made with its first row
     applied_writes   what our own agents wrote, by `--apply`; made with the first
     line_key       the key of the digests of lines that captured sessions wrote; made with the first
     begun          which runs and sessions began in this clone (begun.py); made with the first

@@ -52,7 +52,7 @@ class Store:
 
     def __init__(self, root: Path, folder: Folder | str, redact: CountingRedactor, clock: Clock) -> None:
         """`folder`: the store's, or the sentence that says why nothing can be written."""
-        self._root = root
+        self.root = root
         self._folder = folder
         self._redact = redact
         self._clock = clock
@@ -72,7 +72,7 @@ class Store:
             if isinstance(error, GateError) and not isinstance(error, StorageError):
                 raise  # the run's deadline, say
             run_id = names.run_id(now, key.encode(), 0)
-            return RunRecorder(self._root, key, run_id, None, RecordingStatus(sentence(error)))
+            return RunRecorder(self.root, key, run_id, None, RecordingStatus(sentence(error)))
         recorder.event("run.created", key=key)
         return recorder
 
@@ -82,7 +82,7 @@ class Store:
         `spent_usd` is what the run cost until now: what its turns do not account for is its cut turns'. UsageError: the
         run is sealed. StorageError: its writer lives, or it cannot be written. IntegrityError: its log is corrupt.
         """
-        return reopen(self._root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
+        return reopen(self.root, self._opened(), key, run_id, self._redact, self._clock, spent_usd)
 
     def captures(self) -> Folder | None:
         """The folder of captured sessions, made if it is missing; None if nothing can be written."""
@@ -118,7 +118,7 @@ class Store:
             self._folder.place(names.CLEANED, f"{iso(self._clock())}\n".encode())
         except OSError as error:
             raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
-        return clean(self._root, rules, self._clock())
+        return clean(self.root, rules, self._clock())
 
     def _is_due(self, folder: Folder) -> bool:
         try:
@@ -134,7 +134,7 @@ class Store:
         own = {"schema": 1, "run_id": run_id, "key": key, "created_at": iso(now)}
         folder.place(names.RUN, encode_line(own | safe | own))
         parts = RunParts(folder, redact, self._clock, lock)
-        return RunRecorder(self._root, key, run_id, parts, RecordingStatus())
+        return RunRecorder(self.root, key, run_id, parts, RecordingStatus())
 
 
 def _claim_run(store: Folder, key: str, now: datetime, seed: bytes) -> tuple[str, Folder, Lock]:

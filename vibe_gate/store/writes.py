@@ -28,11 +28,15 @@ CLAUDE = "claude"
 
 
 class CapturedEvent(Struct, frozen=True):
-    """One event of the spool: when it was, what the agent said, and which agent (a key of `AGENTS`)."""
+    """One event of the spool: when it was, what the agent said, and which agent (a key of `AGENTS`).
+
+    `worktree`: the top of the linked worktree in which the agent was; "" in the main one, or if that is not known.
+    """
 
     at: datetime
     data: Mapping[str, Any]
     agent: str = CLAUDE
+    worktree: str = ""
 
     @property
     def kind(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import RULE_FILES, Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
@@ -60,7 +60,7 @@ def replay_history(
     `store_url`: of the shared store, as the gate in force names it, or "".
     """
     with open_repository(start, environ) as repository:
-        bundles = Bundles(repository.root, Provenance(clock(), repository.tracked(STORE)))
+        bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
         notes = _import(bundles, start / inputs.replay_from if inputs.replay_from else None)
         notes += _bring(bundles, store_url, inputs.replay, environ, clock)
         runs = replayable(one for one in bundles.runs() if one.run_id != summary.run_id)[-inputs.replay :]

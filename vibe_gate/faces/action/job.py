@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE, Provenance
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
@@ -104,7 +104,7 @@ class _Job(Struct, frozen=True):
     credentials: Credentials
     environ: Mapping[str, str]
     compared: CommitRange
-    root: Path
+    store_root: Path
     folder: Path
     draft: bool
 
@@ -156,7 +156,7 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         with open_repository(runner.start, environ) as repository:
             compared = range_of(repository, trigger, inputs, credentials)
             _fetch_records(repository, compared, credentials)
-            root = repository.root
+            store_root = repository.root
             answers = TravellingAnswers(runner, environ, repository.common_dir, fork=trigger.fork)
         if not compared.head:
             for note in compared.notes:
@@ -167,7 +167,9 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         if draft and (inputs.drafts == "skip" or inputs.workflow != "review"):
             return INCONCLUSIVE, _leave(runner, inputs, check)
         check.begin(forge, inputs, trigger, compared.head)
-        job = _Job(runner, inputs, trigger, forge, check, credentials, environ, compared, root, runner.temp(), draft)
+        job = _Job(
+            runner, inputs, trigger, forge, check, credentials, environ, compared, store_root, runner.temp(), draft
+        )
         approvals = Approvals(forge, trigger, partial(_commits, job))
         issues = ClosedIssues(forge, trigger)
         refused = answers.bring()
@@ -372,7 +374,7 @@ def _tell(
     `record` is kept in its check run; "": the review has fewer answers than another one and must not replace its words.
     """
     summary = done.summary
-    bundle = job.root / summary.bundle if summary.bundle else None
+    bundle = job.store_root / summary.bundle if summary.bundle else None
     # "Next" says what to do without a key, in the words of a workflow.
     notes = (*job.compared.notes, *(note for note in done.notes if not note.startswith("No API key")))
     told = Report(
@@ -520,7 +522,7 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
                 shutil.copyfile(bundle / name, job.folder / name)
         if full:
             with open_repository(job.runner.start, job.environ) as repository:
-                bundles = Bundles(repository.root, Provenance(job.runner.clock(), repository.tracked(STORE)))
+                bundles = Bundles(repository.store_root, Provenance(job.runner.clock(), repository.tracked_in_store()))
                 bundles.export(bundles.find(run=bundle.name), job.folder / "bundle.tar.gz")
     except (OSError, GateError) as error:
         return [f"The artifact is not complete: {error}"]

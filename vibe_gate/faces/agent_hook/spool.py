@@ -69,7 +69,9 @@ def keep(spool: bytes, event: bytes, agent: str = "") -> None:
         # Within a JSON string a line feed is always escaped: these stand between tokens.
         event = event.replace(b"\n", b" ").replace(b"\r", b" ")
     session = os.fsencode(agent and agent + ".") + session_of(event)
-    append(spool, session, b'{"ts":%d,"event":%b}\n' % (time.time_ns() // 1_000_000, event))
+    top = linked_top(member(event, b"cwd") or b".", spool)
+    worktree = b'"worktree":"%b",' % top if top else b""
+    append(spool, session, b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, event))
 
 
 def append(spool: bytes, session: bytes, line: bytes) -> None:
@@ -191,6 +193,32 @@ def root_of(project: bytes) -> bytes:
             return place
         place = os.path.dirname(place)  # noqa: PTH120
     return project
+
+
+def linked_top(folder: bytes, spool: bytes) -> bytes:
+    """The top of the linked worktree around a folder, of the repository that has the spool.
+
+    b"" for any other folder, and for a path that JSON would have to escape.
+    """
+    top = root_of(folder)
+    if b"\\" in top or b'"' in top or min(top) < 32 or not is_utf8(top):
+        return b""
+    pointer = first_line(top + b"/.git")
+    git_dir = os.path.join(top, pointer.removeprefix(b"gitdir:").strip())  # noqa: PTH118
+    if not pointer or not os.path.exists(git_dir + b"/commondir"):  # noqa: PTH110  (a submodule has none)
+        return b""
+    common = common_dir(top)
+    is_own = common is not None and os.path.realpath(common + b"/vibe-gate/captures") == os.path.realpath(spool)
+    return top if is_own else b""
+
+
+def is_utf8(path: bytes) -> bool:
+    """Whether the bytes are text."""
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def has_own_hook(project: bytes, event: bytes, script: bytes, agent: str = "") -> bool:

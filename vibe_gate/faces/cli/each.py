@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE, Provenance
+from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow, worst
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
@@ -52,7 +52,7 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
             complain(hint)
         asked = replace(_resolved(request, repository, environ), open_ports=has_open_ports(args.cluster))
         own = [name for name in chosen if args.shard.has(name)]
-        bundles = Bundles(repository.root, Provenance(now(), repository.tracked(STORE)))
+        bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
         if args.store:
             _bring(repository, bundles, own, asked.batch, environ)
         screen = _Screen(own, as_json=args.json)
@@ -83,7 +83,7 @@ def _bring(
     Their names do not say to which batch they belong.
     """
     lacking = {name for name in commits if newest_run(bundles, name, batch, environ).summary is None}
-    shared = TeamRuns(environ, repository.root).bundles
+    shared = TeamRuns(environ, repository.store_root).bundles
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
 

@@ -155,7 +155,7 @@ def _kept(bundle: Path | None, text: str) -> Path:
 def _bundle(done: Review, environ: Mapping[str, str]) -> Path | None:
     if done.summary.bundle:
         with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
-            return repository.root / done.summary.bundle
+            return repository.store_root / done.summary.bundle
     return None
 
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.context import WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import workers
@@ -85,7 +84,7 @@ def pool_of(
         parcel = None if cluster == LOCAL else parcel_of(repository, files=files)
         unfit = partial(workers.unfit, asks=asks and wire != "replay", instead=instead)
         outfit = dask.Outfit(parcel, workers.unpacked, unfit)
-        home = Home(repository.root, repository.tracked(STORE), state, now)
+        home = Home(repository.store_root, repository.tracked_in_store(), state, now)
         with dask.cluster_workers(cluster, jobs, outfit, home, about, complain) as remote:
             yield remote
 

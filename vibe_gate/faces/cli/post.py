@@ -91,7 +91,7 @@ def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
 
 def _destination(args: argparse.Namespace, runs: StoredRuns, environ: Mapping[str, str]) -> Destination:
     """Where to post, by the environment or by origin: its URL as it is configured, and as git uses it."""
-    with open_repository(runs.root, environ) as repository:
+    with open_repository(runs.top, environ) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
     return destination(args.repository, origins, environ)
 

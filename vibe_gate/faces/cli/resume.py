@@ -25,7 +25,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if result.complete:
         raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
     kept = kept_run(meant.entry, result.about, runs.begun.get(meant.entry.run_id))
-    done = carried_out(_request(args, kept), runs.root, environ, answers=_answers(args, result))
+    done = carried_out(_request(args, kept), runs.top, environ, answers=_answers(args, result))
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 

@@ -99,7 +99,7 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if why := nothing_to_fix(stored.summary):
         emit(stored.summary.to_json() if args.json else f"{why}\n")
         return PASS if stored.summary.outcome == "pass" else INCONCLUSIVE
-    done = carried_out(replace(_request(args, environ), fix=run_id), runs.root, environ)
+    done = carried_out(replace(_request(args, environ), fix=run_id), runs.top, environ)
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
 

@@ -17,12 +17,13 @@ from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.begun_run import BegunRun
 from vibe_gate.domain.bundles import MATCHES, STORE, Match, Provenance, RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.escape import listed
+from vibe_gate.domain.escape import listed, safe
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
-from vibe_gate.faces.cli.output import now
+from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
+from vibe_gate.run.worktree_stores import take_over_stores
 from vibe_gate.store import Bundles, RunResult, open_state, read_bundle
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
@@ -64,16 +65,28 @@ class StoredRuns:
     """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
 
     def __init__(self, environ: Mapping[str, str], root: Path | None = None) -> None:
+        """`root`: the folder with the store, if that is not the one which the current folder's repository uses."""
         self._environ = environ
-        self.root = root or _root(environ)
+        self.top: Path = root or _top(environ)
+        """The top of the working tree; of a store without a repository the folder with it."""
+        if root is not None:
+            self.root = root
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder with the store. GateError."""
+        if (self.top / ".git").is_dir() and "GIT_DIR" not in self._environ:
+            return self.top  # no linked worktree, without asking git
+        with self.repository() as repository:
+            return self.top if repository is None else repository.store_root
 
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository of the runs; None for a downloaded artifact."""
-        if not os.path.lexists(self.root / ".git") and "GIT_DIR" not in self._environ:
+        if not os.path.lexists(self.top / ".git") and "GIT_DIR" not in self._environ:
             yield None
             return
-        with open_repository(self.root, self._environ) as repository:
+        with open_repository(self.top, self._environ) as repository:
             yield repository
 
     @cached_property
@@ -82,8 +95,15 @@ class StoredRuns:
         with self.repository() as repository:
             if repository is None:
                 return Bundles(self.root, Provenance(now()))
-            index = open_state(repository.common_dir).run_index(self.root / STORE)
-            return Bundles(self.root, Provenance(now(), repository.tracked(STORE)), index)
+            state = open_state(repository.common_dir)
+            is_shared = self.root == repository.store_root
+            if is_shared:
+                take_over_stores(repository, state, now())
+                for remark in repository.remarks:
+                    complain(f"note: {safe(remark)}")
+            index = state.run_index(self.root / STORE)
+            tracked = repository.tracked_in_store() if is_shared else repository.tracked(STORE)
+            return Bundles(self.root, Provenance(now(), tracked), index)
 
     @cached_property
     def begun(self) -> Mapping[str, BegunRun]:
@@ -134,11 +154,14 @@ class StoredRuns:
 
     def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
         """The runs of the store that has it, and the run, as of `own`. `reference` may also be the run's folder, in
-        another working tree, too: what `verify` prints of a review."""
+        another working tree, too: what `verify` prints of a review, or has printed before the run was moved."""
         folder = self._folder(reference) if reference else None
         if folder is None:
             return self, self.own(reference)
-        runs, key = StoredRuns(self._environ, folder.parents[2]), folder.parent.name
+        own_bundles = self.bundles  # which takes over what linked worktrees keep
+        is_elsewhere = folder.exists() and not folder.parents[2].samefile(own_bundles.root)
+        runs = StoredRuns(self._environ, folder.parents[2]) if is_elsewhere else self
+        key = folder.parent.name
         found = runs.bundles.find(replays=True, run=folder.name)
         entry = next((entry for entry in found if entry.key == key), None)
         if entry is None:
@@ -153,7 +176,11 @@ class StoredRuns:
             folder = Path(os.path.abspath(start / reference))  # noqa: PTH100 - resolve would follow links
             if folder.parts[-3:-2] != (STORE,) or not is_run_id(folder.name):
                 continue
-            if os.path.lexists(folder / RUN_FILE) and _is_top(folder.parents[2]):
+            root = folder.parents[2]
+            if os.path.lexists(folder / RUN_FILE) and (root == self.root or _is_top(root)):
+                return folder
+            was_moved = os.path.lexists(self.root / STORE / folder.parent.name / folder.name / RUN_FILE)
+            if was_moved and not os.path.lexists(folder):
                 return folder
         return None
 
@@ -195,7 +222,7 @@ def _own(meant: Named) -> Named:
     return meant
 
 
-def _root(environ: Mapping[str, str]) -> Path:
+def _top(environ: Mapping[str, str]) -> Path:
     """The top of the repository around the current folder, or the nearest folder with a store. UsageError."""
     if any(name in environ for name in REDIRECTIONS):
         with open_repository(Path.cwd(), environ) as repository:

@@ -36,7 +36,7 @@ def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
         if repository is None:
             yield Sessions(open_store(runs.root, redact, now).sessions(), redact.value, now)
             return
-        store = open_store(runs.root, redact, now, lambda: repository.tracked(STORE))
+        store = open_store(runs.root, redact, now, repository.tracked_in_store)
         with open_state(repository.common_dir) as state:
             index = state.run_index(runs.root / STORE / "sessions")
             yield Sessions(store.sessions(), redact.value, now, index, state.begun)

@@ -30,13 +30,12 @@ class TeamRuns(StoredRuns):
 
     def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
         super().__init__(environ)
-        self._top = self.root
         self.root = folder
 
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository whose gate names the store."""
-        with open_repository(self._top, self._environ) as repository:
+        with open_repository(self.top, self._environ) as repository:
             yield repository
 
     @cached_property

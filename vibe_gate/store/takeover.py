@@ -1,0 +1,148 @@
+"""The store of a linked worktree, moved into the store of all working trees before git removes the worktree."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from vibe_gate.domain.bundles import STORE, is_run_id
+from vibe_gate.errors import StorageError
+from vibe_gate.store import names
+from vibe_gate.store.artifacts import open_store_folder, store_folder
+from vibe_gate.store.captures import PATIENCE_S, SPOOLS
+from vibe_gate.store.folder import LOCK, Folder
+from vibe_gate.store.gc import alone_in
+from vibe_gate.store.log import Lock, locked
+
+if TYPE_CHECKING:
+    from vibe_gate.store.state import State
+
+_COPIED_BYTES = 1 << 20
+
+
+class TakenOver(Struct, frozen=True):
+    """What was moved out of a worktree's store."""
+
+    runs: int = 0
+    sessions: int = 0
+    """Captured ones, and those of our own agents."""
+    left: int = 0
+    """What stays there: it is being written, is there already, or cannot be moved."""
+
+
+def take_over_store(top: Path, root: Path, state: State) -> TakenOver:
+    """Move all runs and sessions from the store in a linked worktree's `top` into the store in `root`.
+
+    Nothing is replaced, no link is followed, and what a process is writing stays until the next time. A store that
+    belongs to neither the user nor the owner of `root` stays as it is. StorageError: the store cannot be written.
+    """
+    source = open_store_folder(top)
+    if source is None or os.fstat(source.fileno()).st_uid not in (os.geteuid(), root.stat().st_uid):
+        return TakenOver()
+    try:
+        target = store_folder(root)
+        with alone_in(target), _no_folding(state):
+            return _moved(source, target)
+    except OSError as error:
+        raise StorageError(f"{top / STORE} could not be taken over: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def _no_folding(state: State) -> Iterator[None]:
+    """Nobody writes captured sessions in this block. OSError."""
+    spools = Path(state.folder) / SPOOLS
+    if not spools.is_dir():
+        yield
+        return
+    with locked(Folder.at(spools).appending(LOCK), time.monotonic() + PATIENCE_S):
+        yield
+
+
+def _moved(source: Folder, target: Folder) -> TakenOver:
+    runs = sessions = left = 0
+    for key in filter(names.is_key, source.folders()):
+        moved, unmoved = _move_runs(source.folder(key), target.folder(key, create=True), target)
+        runs, left = runs + moved, left + unmoved
+        for folder in (source, target):  # one that is empty
+            with contextlib.suppress(OSError):
+                os.rmdir(key, dir_fd=folder.fileno())
+    for name in (names.CAPTURES, names.CONVERSATIONS):
+        if name in source.folders():
+            moved, unmoved = _move_sessions(source.folder(name), target.folder(name, create=True), target)
+            sessions, left = sessions + moved, left + unmoved
+    return TakenOver(runs, sessions, left)
+
+
+def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, int]:
+    """Move the runs of one key, and its mark that they are to be kept; how many, and how many stay."""
+    moved = left = 0
+    if names.KEEP in source.files() and not target.has(names.KEEP):
+        target.write(names.KEEP, b"")
+    for run_id in filter(is_run_id, source.folders()):
+        is_moved = not target.has(run_id) and _move_unused(source, run_id, target, run_id, store)
+        moved, left = moved + is_moved, left + (not is_moved)
+    if not source.folders():
+        source.remove(names.KEEP)
+    return moved, left
+
+
+def _move_sessions(source: Folder, target: Folder, store: Folder) -> tuple[int, int]:
+    """Move sessions; a captured one whose name is taken gets another. How many, and how many stay."""
+    moved = left = 0
+    for name in source.folders():
+        is_captured = source.path.name == names.CAPTURES
+        new_name = f"{name}-{secrets.token_hex(4)}" if is_captured and target.has(name) else name
+        is_moved = not target.has(new_name) and _move_unused(source, name, target, new_name, store)
+        moved, left = moved + is_moved, left + (not is_moved)
+    return moved, left
+
+
+def _move_unused(source: Folder, name: str, target: Folder, new_name: str, store: Folder) -> bool:
+    """Move a folder that no process is writing; whether it was moved."""
+    try:
+        folder = source.folder(name)
+        is_locked = folder.has(LOCK)
+        lock = Lock(folder)
+    except OSError:  # it is being written, or another process moved it
+        return False
+    try:
+        if not is_locked:
+            folder.remove(LOCK)
+        _move_folder(source, name, target, new_name, store)
+    except OSError:
+        return False
+    finally:
+        lock.release()
+    return True
+
+
+def _move_folder(source: Folder, name: str, target: Folder, new_name: str, store: Folder) -> None:
+    """Rename a folder, or copy it to another disk, whole or not at all. OSError."""
+    try:
+        source.move(name, target, new_name)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        trash, unfinished = store.folder(names.TRASH, create=True), f"{new_name}.{secrets.token_hex(4)}"
+        _copy_files(source.folder(name), trash.make(unfinished))
+        trash.move(unfinished, target, new_name)
+        source.remove_folder(name)
+
+
+def _copy_files(source: Folder, target: Folder) -> None:
+    """Copy regular files and folders. OSError for anything else."""
+    for entry in source.entries():
+        if entry.is_dir(follow_symlinks=False):
+            _copy_files(source.folder(entry.name), target.make(entry.name))
+            continue
+        with open(source.reading(entry.name), "rb") as original, open(target.appending(entry.name), "ab") as copy:
+            while chunk := original.read(_COPIED_BYTES):
+                copy.write(chunk)
