@@ -8,7 +8,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
 from command import vibe_gate
+from gateway.test_asking import MESSAGE, answering, endpoint, error
 from program import repository
 from repos import GATE, RUBRIC
 
@@ -161,3 +163,28 @@ def test_a_shared_store_that_is_not_named_where_it_binds_or_has_no_key_is_told_w
     told = run("bundles", "list", "--store").err
     assert "gate.toml on origin/main" in told
     assert told.endswith("The working tree has one: commit it, merge it into origin/main and push.\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "state", "code"),
+    [
+        (200, MESSAGE, "ok", 0),
+        (401, error(f"invalid key {KEY}"), "broken", 2),
+        (404, error("model: claude-sonnet-5"), "broken", 2),
+        (429, error("slow down"), "warning", 0),
+    ],
+)
+def test_with_ask_it_says_what_the_model_answered(repo, environ, status: int, body: object, state: str, code: int):
+    with endpoint(answering(status, body)) as (address, requests):
+        more = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": address}
+        done = vibe_gate("doctor", "--ask", "--json", cwd=repo, environ={**environ, **more})
+    found = {point["name"]: point for point in json.loads(done.stdout)["points"]}
+    assert (found["model"]["state"], done.returncode, found["key"]["state"]) == (state, code, "ok")
+    assert bool(found["model"]["advice"]) == (state != "ok")
+    assert KEY not in done.stdout
+    assert b'"claude-sonnet-5"' in requests[0]
+
+
+def test_with_ask_and_without_a_key_nothing_is_asked(repo, environ):
+    done = vibe_gate("doctor", "--ask", cwd=repo, environ=environ)
+    assert (done.returncode, "! model        not asked: no API key" in done.stdout) == (0, True)

@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING
 from vibe_gate.gateway.upstream import Mode, Upstream, Wire, find_upstream, wire_from
 
 if TYPE_CHECKING:
+    from vibe_gate.gateway.asking import ask_model
     from vibe_gate.gateway.server import Gateway
 
-__all__ = ["Gateway", "Mode", "Upstream", "Wire", "find_upstream", "wire_from"]
+__all__ = ["Gateway", "Mode", "Upstream", "Wire", "ask_model", "find_upstream", "wire_from"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the server only for a session: an answer from the cache needs none."""
+    """Load what needs a network only when it is wanted: an answer from the cache needs none."""
     if name == "Gateway":
         from vibe_gate.gateway.server import Gateway
 
         return Gateway
+    if name == "ask_model":
+        from vibe_gate.gateway.asking import ask_model
+
+        return ask_model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

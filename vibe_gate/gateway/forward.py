@@ -36,8 +36,9 @@ _OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-en
 class Client:
     """Connections to one upstream; thread-safe as far as the gateway uses it."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, silence_s: float = SILENCE_S) -> None:
         self._upstream = upstream
+        self._silence_s = silence_s
         self.host = urlsplit(upstream.base_url).hostname
         self._session = requests.Session()
         self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
@@ -58,7 +59,7 @@ class Client:
                 data=body,
                 stream=True,
                 allow_redirects=False,  # a redirect would carry the key elsewhere
-                timeout=(CONNECT_S, SILENCE_S),
+                timeout=(min(CONNECT_S, self._silence_s), self._silence_s),
                 verify=self._verify,
             )
         except requests.RequestException as error:

@@ -21,20 +21,22 @@ from msgspec.structs import asdict
 from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
-from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.gate import DEFAULT_MODEL, Gate, Retention
 from vibe_gate.domain.paths import quote
 from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError, UsageError
 from vibe_gate.faces.agent_hook.agents import AGENTS
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
-from vibe_gate.faces.cli.command import JSON, Command
+from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, Framework, InstalledHooks, find_hooks
 from vibe_gate.faces.git_hook.install import outdated
-from vibe_gate.gate.loading import FOLDER, load_gate
+from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
-from vibe_gate.gateway import find_upstream
+from vibe_gate.gateway import ask_model, find_upstream
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
 
 State = Literal["ok", "warning", "broken"]
@@ -55,6 +57,9 @@ class Point(Struct, frozen=True):
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     points = list(examine(Path.cwd(), environ))
+    if args.ask:
+        position = [point.name for point in points].index("key") + 1
+        points.insert(position, _asked_model(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}
     return emit_result(args, document, (line for point in points for line in _lines(point)), exit_code)
@@ -120,6 +125,43 @@ def _key(environ: Mapping[str, str]) -> Point:
     where = f" to {address.hostname}" if address.hostname else ""  # the host only: a URL may carry a password
     metered = "; the cloud's own credentials, not metered here" if upstream.passed_through else ""
     return Point("key", "ok", f"{upstream.source}{where}{metered}")
+
+
+_ASK_ADVICE = {
+    "key": "The key was refused: check it, its rights and its account, or make a new one.",
+    "model": "Name a model that the endpoint knows: `default` in [model] of .vibe-gate/gate.toml.",
+    "address": "Check ANTHROPIC_BASE_URL, the proxy and the network.",
+    "limit": "The key works or cannot be judged now: try again later, or raise the limit of the account.",
+    "request": "Check ANTHROPIC_BASE_URL and the account; the message says what the endpoint does not take.",
+}
+
+
+def _asked_model(start: Path, environ: Mapping[str, str]) -> Point:
+    """What came of one real request with the key that was found."""
+    try:
+        upstream = find_upstream(environ)
+    except GateError:
+        return Point("model", "warning", "not asked: the settings of the key contradict each other")
+    if upstream is None:
+        return Point("model", "warning", "not asked: no API key")
+    if upstream.passed_through:
+        what = f"not asked: agents reach {upstream.source} by themselves"
+        return Point("model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`.")
+    reply = ask_model(upstream, _default_model(start, environ))
+    what = Redactor(environ).text(reply.what)  # an endpoint may repeat the key
+    if reply.refusal is None:
+        return Point("model", "ok", what)
+    state: State = "warning" if reply.refusal == "limit" else "broken"
+    return Point("model", state, what, _ASK_ADVICE[reply.refusal])
+
+
+def _default_model(start: Path, environ: Mapping[str, str]) -> str:
+    """The model that the gate in force names, or else the built-in gate's."""
+    gate: Gate | None = None
+    with suppress(GateError), open_repository(start, environ) as repository:
+        gate = standing_gate(repository) or built_in_gate(repository.tree(EMPTY_TREE))
+    model = gate.default_model(environ) if gate else environ.get("ANTHROPIC_MODEL", "")
+    return model or DEFAULT_MODEL
 
 
 def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
@@ -268,11 +310,15 @@ def _sessions(common_dir: Path) -> Iterator[Point]:
 
 DOCTOR = Command(
     "Check what a review needs here, and say how to fix what is missing.",
-    (JSON,),
+    (
+        argument("--ask", action="store_true", help="send one small request to the model, and say what came back"),
+        JSON,
+    ),
     _run,
     examples="""\
 examples:
   vibe-gate doctor         exit 0: a review can run; 2: something is broken
+  vibe-gate doctor --ask   does the model answer this key? (costs a few tokens)
   vibe-gate doctor --json  the same as one JSON document
 """,
 )

@@ -1,0 +1,91 @@
+"""One small request to the model's API, to learn whether it answers this key: what `doctor --ask` sends.
+
+Loaded only for that: it imports `requests`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from vibe_gate.gateway.forward import Client
+from vibe_gate.gateway.upstream import Cut, Unavailable, Upstream
+
+ANSWER_S = 30.0
+"""Seconds for the whole answer; a model that says one word takes a few."""
+
+MAX_ANSWER_BYTES = 65_536
+MAX_WORDS = 120
+"""Characters of an error's message that are shown."""
+
+Refusal = Literal["key", "model", "address", "limit", "request"]
+"""What to look at when there was no answer."""
+
+_REFUSALS: dict[int, Refusal] = {401: "key", 403: "key", 404: "model", 429: "limit", 529: "limit"}
+
+# An API refuses a subscription's token to a program that does not name itself so.
+_SYSTEM = "You are Claude Code, Anthropic's official CLI for Claude."
+
+
+class Reply(Struct, frozen=True):
+    """What came back: the time of an answer and its tokens, or what went wrong and what to look at."""
+
+    what: str
+    refusal: Refusal | None = None
+
+
+def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Reply:
+    """Send one request of a few tokens with the real key."""
+    body: dict[str, object] = {
+        "model": model,
+        "max_tokens": 16,
+        "messages": [{"role": "user", "content": "Answer with one word: ready"}],
+    }
+    if "anthropic-beta" in upstream.credentials:
+        body["system"] = _SYSTEM
+    headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
+    client = Client(upstream, silence_s=answer_s)
+    started = time.monotonic()
+    try:
+        response = client.post("/v1/messages", headers, json.dumps(body).encode())
+        answer = bytearray()
+        for chunk in client.chunks(response):
+            answer += chunk
+            if time.monotonic() - started > answer_s or len(answer) > MAX_ANSWER_BYTES:
+                return Reply(f"{client.host} sent an answer without an end", "address")
+        status = response.status_code
+    except Unavailable as error:
+        is_limited = any(f"HTTP {code}" in str(error) for code in (429, 529))
+        return Reply(str(error), "limit" if is_limited else "address")
+    except Cut as error:
+        return Reply(f"the answer of {client.host} broke off ({error})", "address")
+    finally:
+        client.close()
+    return _reply(status, bytes(answer), model, client.host or "", time.monotonic() - started)
+
+
+def _reply(status: int, answer: bytes, model: str, host: str, seconds: float) -> Reply:
+    document = _json_object(answer)
+    if status != 200:
+        error = document.get("error")
+        message = str(error.get("message", "")) if isinstance(error, dict) else ""
+        words = f": {message[:MAX_WORDS]}" if message else ""
+        is_model = status == 404 and "model" in message.lower()
+        refusal = _REFUSALS.get(status, "request")
+        if status == 404 and not is_model:
+            refusal = "address"
+        return Reply(f"{host} refused the request (HTTP {status}{words})", refusal)
+    if document.get("type") != "message" or not isinstance(document.get("content"), list):
+        return Reply(f"{host} answered, but not as the Messages API does", "address")
+    return Reply(f"{model} answered at {host} in {seconds:.1f} s")
+
+
+def _json_object(answer: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(answer)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
