@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
-    "Agent", "AgentError", "AgentExecution", "ApprovalNeeded", "Attachment", "DefinitionError", "FileChange",
-    "ForgeError", "GateError", "GatewayError", "InfrastructureError", "IntegrityError", "Review", "RevisionError",
-    "RunResult", "StorageError", "Summary", "UnsupportedRepository", "UsageError", "Vibe", "VibeRepo", "WorkflowRun",
-    "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "review_sync", "run_agent",
-    "run_workflow", "workflow",
+    "Agent", "AgentError", "AgentExecution", "AgentFailed", "ApprovalNeeded", "Attachment", "DefinitionError",
+    "FileChange", "ForgeError", "GateError", "GatewayError", "InfrastructureError", "IntegrityError", "Review",
+    "RevisionError", "RunResult", "StorageError", "Summary", "UnsupportedRepository", "UsageError", "Vibe", "VibeRepo",
+    "WorkflowRun", "__version__", "clean_bundles", "expect", "find_bundles", "read_bundle", "review", "review_sync",
+    "run_agent", "run_workflow", "workflow",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.summary import Summary
     from vibe_gate.errors import (
         AgentError,
+        AgentFailed,
         ApprovalNeeded,
         DefinitionError,
         ForgeError,

@@ -7,6 +7,7 @@
     │   └── UnsupportedRepository   2   a repository format that libgit2 cannot open
     ├── InfrastructureError         3   the review could not be carried out
     │   ├── AgentError              3   the agent's process could not be started or died
+    │   │   └── AgentFailed         3   the agent's session ended without its work being done
     │   ├── GatewayError            3   the model's wire: credentials, cassette, connection
     │   ├── StorageError            3   a bundle could not be written or read
     │   └── ForgeError              3   the forge refused, or gave no answer that can be read
@@ -76,6 +77,18 @@ class InfrastructureError(GateError):
 
 class AgentError(InfrastructureError):
     """The agent's process could not be started, or died without an answer."""
+
+
+class AgentFailed(AgentError):
+    """The agent's session ended at a limit, by a refusal, or because the model could not be asked.
+
+    `status` says which; `result` is the RunResult of what was recorded until then.
+    """
+
+    def __init__(self, sentence: str, status: str, result: object = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.result = result
 
 
 class GatewayError(InfrastructureError):

@@ -238,6 +238,12 @@ def test_ends(vibe, vibe_repo, word):
     vibe.sync.run("fixer", word, timeout_s=3 if word == "HANG" else 60)
 
 
+@pytest.mark.parametrize("word", ["HANG", "REFUSE"])
+def test_told_otherwise(vibe, vibe_repo, word):
+    result = vibe.sync.run("fixer", word, timeout_s=3 if word == "HANG" else 60, check=False)
+    assert (result.status, bool(result.error)) == ({"HANG": "timeout", "REFUSE": "refused"}[word], True)
+
+
 @pytest.mark.vibe(repeat=3)
 def test_nobody(vibe, vibe_repo):
     vibe.sync.run("fixr", "Write a")
@@ -269,13 +275,13 @@ def test_without_a_loop(vibe, vibe_repo):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(project, monkeypatch, quick):
+def test_an_agent_that_fails_fails_its_test_and_what_cannot_be_run_is_an_error(project, monkeypatch, quick):
     project.makepyfile(test_ends=ENDS)
     with answering(agent(), repeat_last=True) as model:
         use(monkeypatch, model)
         done = project.runpytest_subprocess("-rA", "-p", "no:asyncio", "--vibe-wire=live")
     assert "interrupt" in sdk_alone.refused(), "the agent that is stopped by its watcher; the quick one ends at once"
-    done.assert_outcomes(skipped=2, failed=1, errors=4)
+    done.assert_outcomes(passed=2, failed=3, errors=4)
     done.stdout.fnmatch_lines_random(
         [
             "E*InfrastructureError: fixer: HTTP 401*",
@@ -284,9 +290,9 @@ def test_what_cannot_be_decided_is_skipped_and_what_cannot_be_run_is_an_error(pr
             "E*UsageError: The patch does not fit the workspace*",
             "E*AssertionError: no tools*",
             "E*UsageError: vibe.run is for async tests*",
-            "SKIPPED*: fixer: The [ds]e*",
-            "SKIPPED*: fixer: The model refused to answer.",
-            "vibe-gate: * undecided (1 timed out, 1 refused by the model), $*; -rs shows why",
+            "FAILED*AgentFailed: fixer: The [ds]e*",
+            "FAILED*AgentFailed: fixer: The model refused to answer.",
+            "vibe-gate: 2 passed, 3 failed, 4 errors, $*",
         ]
     )
 
@@ -473,6 +479,25 @@ def test_again(vibe, tmp_path_factory, wanted):
     made.write_text(made.read_text() + "." if made.exists() else ".")
     assert len(made.read_text()) % wanted == 0
 """
+
+
+ONE = """
+def test_agent(vibe, vibe_repo):
+    vibe.sync.run("fixer", "Write a")
+"""
+
+
+@pytest.mark.parametrize("name", ["CI", "TF_BUILD", ""])
+@pytest.mark.parametrize("options", [(), ("--vibe-wire=replay",), ("-p", "no:cacheprovider")])
+def test_a_suite_that_tested_nothing_is_red_in_ci(project, monkeypatch, name, options):
+    project.makepyfile(test_one=ONE)
+    if name:
+        monkeypatch.setenv(name, "true")
+    done = project.runpytest_inprocess(*options)
+    done.assert_outcomes(failed=1 if name else 0, skipped=0 if name else 1)
+    assert done.ret == (1 if name else 0)
+    said = "vibe-gate: undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
+    assert (said in done.outlines) == (not name)
 
 
 @pytest.mark.slow

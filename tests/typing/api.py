@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import vibe_gate
-from vibe_gate import Agent, AgentExecution, GateError, Review, RunResult, Summary, WorkflowRun
+from vibe_gate import Agent, AgentExecution, AgentFailed, GateError, Review, RunResult, Summary, WorkflowRun
 
 
 async def reviews() -> None:
@@ -43,6 +43,14 @@ async def agents() -> None:
     execution.watch(lambda event: print(event.kind))
     result: RunResult = await execution
     vibe_gate.expect(result).not_.to_have_used_tool("Bash")
+    status: str = result.status
+    error: str = result.error
+    print(status, error)
+    try:
+        checked: RunResult = (await execution).raise_for_status()
+        print(checked.metrics)
+    except AgentFailed as failed:
+        print(failed.status, failed.result)
     made: WorkflowRun = await vibe_gate.run_workflow("review-and-fix", "main..", model="claude-sonnet-5", apply=True)
     print(made.passed, made.outcome, made.review.findings, made.patch)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ from vibe_gate.domain.document import parse_object, read
 from vibe_gate.domain.event import Graph, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.turn import GitState, TurnGit, TurnTodo
-from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.domain.wire import end_kind
+from vibe_gate.errors import AgentFailed, StorageError, UsageError
 from vibe_gate.store import files, names
 from vibe_gate.store.bundle import (
     BundleLocation,
@@ -137,6 +138,43 @@ class RunResult:
     def complete(self) -> bool:
         """Whether the bundle was sealed. Of one that was not, everything is what was recorded until now."""
         return self.state == "sealed"
+
+    @property
+    def status(self) -> str:
+        """How the agent's session ended: done, answered, timeout, budget, max_turns, refused, max_tokens, api_error ...
+
+        Of a run: of the first of its turns that did not end well, else "done". Of a bundle that is not sealed: `state`.
+        """
+        if not self.complete:
+            return self.state
+        failed = self._failed_turn()
+        if failed is not None:
+            return failed.status
+        return "done" if self.is_run else self._turn_summary().status
+
+    @property
+    def error(self) -> str:
+        """Why the session did not end well, as a sentence; "" if it did."""
+        if not self.complete:
+            return f"The {'run' if self.is_run else 'turn'} is {self.state}: it did not end."
+        failed = self._failed_turn()
+        return "" if failed is None else failed.detail or f"The session ended as {failed.status}."
+
+    def raise_for_status(self) -> Self:
+        """Raise AgentFailed if the session did not end well; else give this result back."""
+        if error := self.error:
+            raise AgentFailed(error, self.status, self)
+        return self
+
+    def _failed_turn(self) -> TurnSummary | None:
+        """The summary of the first turn whose session did not end well; earlier versions wrote no status."""
+        for turn in self.turns() if self.is_run else [self]:
+            if not turn.complete:
+                continue
+            summary = turn._turn_summary()
+            if summary.status and end_kind(summary.status) != "finished":
+                return summary
+        return None
 
     @property
     def summary(self) -> Summary:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from vibe_gate.faces.pytest_plugin.vibe import Vibe
 
 
+SKIPPED_ONES = "undecided tests were skipped: they tested nothing. In CI, and with --vibe-strict, they fail."
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     group = parser.getgroup("vibe-gate", "agents under test")
@@ -35,7 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="replay",
         help="where the model's answers come from: the model (record keeps them), or cassettes (default)",
     )
-    group.addoption("--vibe-strict", action="store_true", help="fail tests that would be skipped as undecided")
+    group.addoption(
+        "--vibe-strict",
+        action="store_true",
+        help="fail tests that would be skipped as undecided; always so in CI",
+    )
     group.addoption(
         "--vibe-max-usd", type=_usd, metavar="USD", help="what all agents of this session may cost, live or recorded"
     )
@@ -183,8 +190,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         pages.write_index(terminalreporter, config.stash[pages.FOLDER], replayed=replayed)
     if any(hasattr(report, "vibe_test") for report in reports):
         from vibe_gate.faces.pytest_plugin.tally import closing_line
+        from vibe_gate.faces.pytest_plugin.wire import is_strict
 
         is_undecided = any(hasattr(report, "vibe_undecided") for report in reports)
-        shown = "; -rs shows why" if is_undecided and not config.getoption("--vibe-strict") else ""
+        has_skipped = is_undecided and not is_strict(config)
         if line := closing_line(terminalreporter.stats, tests, replayed=replayed):
-            terminalreporter.write_line(line + shown, yellow=is_undecided)
+            terminalreporter.write_line(line + "; -rs shows why" * has_skipped, yellow=is_undecided)
+        if has_skipped:
+            terminalreporter.write_line(f"vibe-gate: {SKIPPED_ONES}", yellow=True)

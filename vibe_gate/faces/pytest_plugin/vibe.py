@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Final, Literal, ParamSpec, TypeVar, overload
 
 import pytest
 from msgspec import Struct
@@ -23,7 +23,7 @@ from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.wire import end_kind
-from vibe_gate.errors import GatewayError, InfrastructureError, UsageError
+from vibe_gate.errors import AgentFailed, GatewayError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.expect import Expectation
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
@@ -66,6 +66,11 @@ UNDECIDED = {
     "two_answers": "without an answer in the form asked for",
 }
 """Ends of an agent's session that say nothing about its work, and what the closing line calls them."""
+
+CHECKED: Final = "checked"
+ACCEPTED: Final = "accepted"
+_Ends = Literal["undecided", "checked", "accepted"]
+"""What a session that did not end well makes of a test: undecided (a judge's, a workflow's), failed, or nothing."""
 
 JUDGE = """\
 You judge what a coding agent did to a repository. Your working directory holds the files as the agent left them; read \
@@ -143,10 +148,13 @@ class Vibe:
         max_cost_usd: float | None = None,
         model: str | None = None,
         watch: Watcher | None = None,
+        check: bool = True,
     ) -> AgentExecution:
         """Start an agent at once; await what comes back for its turn's RunResult. Arguments as of `run_agent`.
 
         `agent`: an Agent, or the id of one of the project under test. `model` is asked in place of the agent's own.
+        An agent that fails (a limit, a refusal) fails the test. With `check=False` the result comes back, and its
+        `status` and `error` say how the session ended.
         """
         if asyncio._get_running_loop() is None:
             raise UsageError("vibe.run is for async tests, on asyncio; in others, call vibe.sync.run(...).")
@@ -159,7 +167,9 @@ class Vibe:
                 agent, prompt, context=context, resume=resume or "", schema=schema, model=model, watchers=watchers,
                 stop=stop,
             )  # fmt: skip
-            return await self._carried_out(run, plan=plan, timeout_s=timeout_s, max_cost_usd=max_cost_usd)
+            ends: _Ends = CHECKED if check else ACCEPTED
+            limits = {"timeout_s": timeout_s, "max_cost_usd": max_cost_usd}
+            return await self._carried_out(run, ends=ends, plan=plan, **limits)
 
         execution = AgentExecution(carry_out)
         if watch is not None:
@@ -336,6 +346,7 @@ class Vibe:
         *,
         timeout_s: float | None = None,
         max_cost_usd: float | None = None,
+        ends: _Ends = "undecided",
         **what: Any,  # noqa: ANN401
     ) -> WorkflowRun:
         """Carry out a run within its limits, and note what it was; `what` as of RunRequest. GateError."""
@@ -361,7 +372,7 @@ class Vibe:
                 spending.usd = run.done.review.summary.cost.usd
             with self._remembering():
                 await self._note(run.done, judges=run.judges)
-                self._require_decided(run.done)
+                self._require_decided(run.done, ends)
             return run.done
         finally:
             run.at_work = False
@@ -392,11 +403,18 @@ class Vibe:
             duration_ms=summary.duration_ms,
         )
 
-    def _require_decided(self, run: WorkflowRun) -> None:
-        """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth."""
+    def _require_decided(self, run: WorkflowRun, ends: _Ends) -> None:
+        """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth.
+
+        AgentFailed: the run's own agent failed, and `ends` says that it is the test's subject.
+        """
         if run.unmatched:
             sentence = f"no recorded answer: {difference(run.unmatched[0])}"
             raise Inconclusive(sentence, "with a request that differs from the recorded one")
+        if ends == ACCEPTED:
+            return
+        if ends == CHECKED:
+            _require_agent_ended_well(run)
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
@@ -412,6 +430,13 @@ class Vibe:
             error = Inconclusive(why, *kinds[:1] or [LEFT_OPEN])
         error.result = read_bundle(run.bundle)  # type: ignore[attr-defined]
         raise error
+
+
+def _require_agent_ended_well(run: WorkflowRun) -> None:
+    """AgentFailed: an agent under test reached a limit, or the model refused it."""
+    for stage in run.results:
+        if end_kind(stage.status) in ("limit", "unanswered"):
+            raise AgentFailed(f"{stage.node}: {stage.reason}", stage.status, stage.result if stage.bundle else None)
 
 
 class VibeExpectation(Expectation):

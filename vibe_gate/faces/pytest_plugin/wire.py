@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from vibe_gate.domain import REPOSITORY_VARIABLES
+from vibe_gate.domain import REPOSITORY_VARIABLES, in_ci
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
-from vibe_gate.errors import GateError, InfrastructureError, UsageError
+from vibe_gate.errors import AgentFailed, GateError, InfrastructureError, UsageError
 from vibe_gate.faces.pytest_plugin.marker import MARKER
 from vibe_gate.run.result import Used
 
@@ -39,11 +39,19 @@ WITHOUT_CASSETTE = "without a cassette"
 
 
 class Inconclusive(InfrastructureError):
-    """The test cannot be decided: it is skipped, or with `--vibe-strict` fails. The closing line counts its `kind`."""
+    """The test cannot be decided: it is skipped, or with `--vibe-strict` and in CI fails.
+
+    The closing line counts its `kind`.
+    """
 
     def __init__(self, sentence: str, kind: str) -> None:
         super().__init__(sentence)
         self.kind = kind
+
+
+def is_strict(config: pytest.Config) -> bool:
+    """Whether a test that cannot be decided fails: a job of CI that skips it would be green with nothing tested."""
+    return bool(config.getoption("--vibe-strict")) or in_ci(os.environ)
 
 
 def no_cassette() -> Inconclusive:
@@ -232,9 +240,9 @@ def classify(report: pytest.TestReport, item: pytest.Item, excinfo: pytest.Excep
         crash.message = f"{type(error).__name__}: {error}"
     if isinstance(error, Inconclusive):
         report.vibe_undecided = error.kind  # type: ignore[attr-defined]
-    else:
+    elif not isinstance(error, AgentFailed):
         report.vibe_error = True  # type: ignore[attr-defined]
-    if isinstance(error, Inconclusive) and not item.config.getoption("--vibe-strict"):
+    if isinstance(error, Inconclusive) and not is_strict(item.config):
         path, line, _ = item.reportinfo()
         report.outcome = "skipped"
         report.longrepr = (os.fspath(path), (line or 0) + 1, f"Skipped: {error}")
