@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import vibe_gate
-from program import ROOT
+from program import ROOT, git
 
 from vibe_gate.faces.cli.definitions import CHECKS_PATH, SCHEMAS, STARTERS
 
@@ -29,12 +29,15 @@ LINK = None
 @pytest.mark.parametrize(
     ("files", "tools"),
     [
-        ({"ruff.toml": "", "mypy.ini": "", "tests/test_a.py": "", "Cargo.toml": ""}, "ruff mypy pytest clippy"),
+        (
+            {"ruff.toml": "", "mypy.ini": "", "tests/test_a.py": "", "Cargo.toml": ""},
+            "ruff mypy pytest clippy cargo-fmt cargo-test",
+        ),
         (
             {"pyproject.toml": "[tool.ruff.lint]\n[[tool.mypy.overrides]]\n[tool.pytest.ini_options]"},
             "ruff mypy pytest",
         ),
-        ({"eslint.config.\n[[x]]\n": "", "go.mod": ""}, "eslint go-vet"),
+        ({"eslint.config.\n[[x]]\n": "", "go.mod": ""}, "eslint go-vet go-test"),
         ({"pyproject.toml": "[tool.ruffian]\n# [tool.mypy]\n\xff[[", "go.mod": LINK, "tests": LINK}, ""),
     ],
 )
@@ -54,6 +57,21 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
     assert re.findall('id = "(.*)"', added[CHECKS_PATH]) == [*tools.split(), "lint"]
     assert "".join(re.sub("^# .*", "", text, flags=re.M).strip() for text in added.values()) == ""
     assert vibe_gate("config", "check", cwd=repo, environ=environ).returncode == 0
+
+
+def test_with_checks_only_no_judge_is_asked_and_no_key_is_missed(repo: Path, environ: dict[str, str]) -> None:
+    done = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
+    wrote = [path for path in (*STARTERS, *SCHEMAS) if not path.endswith("/general.toml")]
+    assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in wrote))
+    assert "API key" not in done.stderr
+    assert vibe_gate("config", "check", cwd=repo, environ=environ).stdout.startswith("ok: 1 rubric, 0 judge questions")
+    git(repo, "add", "-A")
+    reviewed = vibe_gate("review", "--staged", "--definitions", "worktree", cwd=repo, environ=environ)
+    assert (reviewed.returncode, "not asked" in reviewed.stdout) == (0, False), reviewed.stdout
+    assert vibe_gate("init", "--checks-only", cwd=repo, environ=environ).stderr == NOTHING
+    later = vibe_gate("init", cwd=repo, environ=environ)
+    assert "wrote  .vibe-gate/rubrics/general.toml\n" in later.stdout
+    assert "name it in .vibe-gate/gate.toml" in vibe_gate("config", "check", cwd=repo, environ=environ).stderr
 
 
 @pytest.mark.parametrize("mine", ["gate.toml", "rubrics/mine.toml"])

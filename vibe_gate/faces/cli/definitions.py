@@ -46,6 +46,15 @@ STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml"
 }
 """Path in the repository -> TOML: the built-in checks and questions, every key explained."""
 
+GENERAL_PATH = f"{FOLDER}/rubrics/general.toml"
+_ALL_RUBRICS = 'rubrics = ["safety", "general"] '
+_CHECKS_ONLY = """\
+# Only checks: no API key is needed. `vibe-gate init` adds rubrics/general.toml, a judge's questions; name it here then.
+rubrics = ["safety"]            """
+CHECKS_ONLY = {path: text for path, text in STARTERS.items() if path != GENERAL_PATH}
+CHECKS_ONLY[GATE_PATH] = STARTERS[GATE_PATH].replace(_ALL_RUBRICS, _CHECKS_ONLY)
+"""The starters of `init --checks-only`."""
+
 SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric", "agent", "workflow")}
 """Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
@@ -59,20 +68,21 @@ was asked for (`vibe-gate install claude` records that)."""
 
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
-ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model), or until then use `vibe-gate review --no-judge`, and in
-the hooks `judge = "never"` in .vibe-gate/gate.toml."""
+ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a judge, delete .vibe-gate/ and run
+`vibe-gate init --checks-only`; or use `vibe-gate review --no-judge`, and in the hooks `judge = "never"`."""
 
 
 def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         root = repository.root
     present = _present(root)
+    starters = CHECKS_ONLY if args.checks_only else STARTERS
     # Where a gate of one's own has begun, a starter more would change what it demands.
-    wanted = [*STARTERS, *SCHEMAS] if _are_starters(root, present) else []
+    wanted = [*starters, *SCHEMAS] if _are_starters(root, present) else []
     missing = [path for path in wanted if path not in present]
     tools, commands = proposals(root)
     schemas = {path: json_schema(name) for path, name in SCHEMAS.items()}
-    texts = STARTERS | schemas | {CHECKS_PATH: STARTERS[CHECKS_PATH] + commands}
+    texts = starters | schemas | {CHECKS_PATH: starters[CHECKS_PATH] + commands}
     for path in present:
         emit(f"kept   {paths.quote(path)} (already there)\n")
     for path in missing:
@@ -82,6 +92,8 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out.")
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
+    if args.checks_only:
+        return PASS
     with suppress(GatewayError):  # settings that contradict each other: `doctor` and a review say so
         if missing and find_upstream(environ) is None:
             complain(_NO_KEY)
@@ -99,9 +111,13 @@ def _present(root: Path) -> list[str]:
 
 
 def _are_starters(root: Path, present: list[str]) -> bool:
+    """Whether all that is there is what `init` wrote, of either form."""
     gate = root / GATE_PATH
-    own_gate = GATE_PATH in present and not (gate.is_file() and gate.read_bytes() == STARTERS[GATE_PATH].encode())
-    return not own_gate and set(present) <= {*STARTERS, *SCHEMAS}
+    if GATE_PATH in present:
+        starter_gates = {STARTERS[GATE_PATH].encode(), CHECKS_ONLY[GATE_PATH].encode()}
+        if not gate.is_file() or gate.read_bytes() not in starter_gates:
+            return False
+    return set(present) <= {*STARTERS, *SCHEMAS}
 
 
 def _write_starter(root: Path, path: str, text: str) -> None:
@@ -215,9 +231,13 @@ def _sentence(tree: DefinitionTree) -> str:
 INIT = Command(
     "Write the built-in checks and questions into .vibe-gate/, every key explained, and the JSON Schemas that editors "
     "read; propose commands for the tools that the repository uses. Never overwrites.",
-    (),
+    (argument("--checks-only", action="store_true", help="only checks: no questions for a judge, no API key needed"),),
     _init,
     examples="""\
+examples:
+  vibe-gate init                 checks, and questions for a judge
+  vibe-gate init --checks-only   only checks
+
 agents and workflows stand beside them, such as .vibe-gate/agents/fixer.toml:
   schema = 1
   id = "fixer"

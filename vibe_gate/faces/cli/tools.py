@@ -6,6 +6,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from vibe_gate.faces.cli.scripts import propose_commands
+
 *TOOLS, OWN = Path(__file__).with_name("starters").joinpath("commands.toml").read_text().split("\n\n")
 """Criteria, commented out, below `# uses NAME: FILE or [TABLE of pyproject.toml] ...`; the last is an example."""
 
@@ -14,14 +16,22 @@ MAX_CHARACTERS = 1_000_000
 
 
 def proposals(root: Path) -> tuple[list[str], str]:
-    """The names of the tools in use, and their criteria. No text of the repository goes into them."""
+    """The names of the tools and commands in use, and their criteria, commented out."""
     root, names, criteria = root.resolve(), [], ""
+    commands = propose_commands(root)
+    has_lint_script = any(command.id == "lint" for command in commands)
     for tool in TOOLS:
         name, _, places = tool.partition("\n")[0].removeprefix("# uses ").partition(": ")
+        if name == "eslint" and has_lint_script:
+            continue
         if any(_holds(root, place) for place in places.split()):
             names.append(name)
             criteria += f"\n{tool}\n"
-    return names, f"{criteria}\n{OWN}"
+    for command in commands:
+        names.append(command.title)
+        criteria += f"\n{command.criterion()}"
+    own = OWN.replace('id = "lint"', 'id = "my-lint"') if has_lint_script else OWN
+    return names, f"{criteria}\n{own}"
 
 
 def _holds(root: Path, place: str) -> bool:
