@@ -23,14 +23,20 @@ def calls(*tools: ToolUse) -> list[Turn]:
 
 
 def claude(
-    where: Path, home: Path, turns: list[Turn], sources: str = "project,local", prompt: str = "go", **environ: str
+    where: Path,
+    home: Path,
+    turns: list[Turn],
+    sources: str = "project,local",
+    prompt: str = "go",
+    options: tuple[str, ...] = (),
+    **environ: str,
 ) -> list[dict[str, Any]]:
     """Run the conversation in `where`; the messages that the CLI prints. Fails the test if the CLI fails."""
     with answering(*turns) as model:
         done = subprocess.run(
             [
                 *(str(find_cli(os.environ)), "-p", prompt, "--output-format", "stream-json", "--verbose"),
-                *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources),
+                *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources, *options),
             ],
             cwd=where,
             env=cli_environ(home) | model.environ | environ,
