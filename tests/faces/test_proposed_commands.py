@@ -77,7 +77,7 @@ NPM, MAKE = "npm ci --silent && npm run", "lint:\n\tx\ncheck : lint\ntest := 1\n
             ["cd web && pnpm install --frozen-lockfile --silent && pnpm run lint",
              "cd services/api && go vet ./...", "cd services/api && go test ./..."],
         ),
-        ({"node_modules/x/package.json": package("lint"), "vendor/y/go.mod": "", ".cache/package.json": package("lint")}, []),
+        ({"node_modules/x/package.json": package("lint"), "vendor/y/go.mod": "", ".c/package.json": "{}"}, []),
     ],
 )  # fmt: skip
 def test_the_commands_are_those_that_the_projects_files_name(tmp_path: Path, files, commands: list[str]) -> None:
