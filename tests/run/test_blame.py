@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import random
 from collections import Counter
 from datetime import UTC, datetime
@@ -197,6 +198,110 @@ def test_what_is_not_known_is_unknown(history):
     origins = history.origins("a.py")
     assert [one.by for one in origins] == ["unknown", "unknown"]
     assert blame.text("a.py", "", origins, {}, str).plain.endswith("\nunknown: no session was captured at that time\n")
+
+
+def call(history, tool, asked, answer=None, session=A):
+    """What a hook says of a call, whose file nobody has changed since."""
+    data = {"tool_name": tool, "tool_use_id": "toolu_x", "tool_input": asked, "tool_response": answer}
+    history.event(session, hook_event_name="PostToolUse", cwd=str(history.repo.path), **data)
+
+
+def settle(history, path):
+    """As if the file had been written when the last event was."""
+    os.utime(history.repo.path / path, (history.now, history.now))
+
+
+def by(history, path, revision="HEAD"):
+    return [origin.by for origin in history.origins(path, revision)]
+
+
+def test_the_first_update_of_a_file_by_codex_is_known_by_its_patch(history):
+    history.put("a.py", 0, "first()", "second()", "third()")
+    history.commit()
+    history.put("a.py", 3, "a_person_typed_this()")
+    history.repo.write("a.py", "first()\nSECOND()\nthird()\na_person_typed_this()\n")
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n first()\n-second()\n+SECOND()\n third()\n*** End Patch\n"
+    call(history, "apply_patch", {"command": patch}, session=f"codex.{A}")
+    settle(history, "a.py")
+    assert by(history, "a.py", "") == ["person", "agent", "person", "person"]
+    history.commit()
+    assert by(history, "a.py") == ["person", "agent", "person", "person"]
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+@pytest.mark.parametrize(
+    ("tool", "asked", "answer"),
+    [
+        ("MultiEdit", {"file_path": "a.py", "edits": []}, None),
+        ("NotebookEdit", {"notebook_path": "a.py"}, None),
+        ("Edit", {"file_path": "a.py"}, {"originalFile": None}),
+        ("Write", {"file_path": "a.py"}, {"type": "update"}),
+        ("apply_patch", {"command": "*** Update File: a.py\n@@\n-not\n+there\n"}, None),
+    ],
+)
+def test_lines_of_a_write_whose_change_is_not_told_are_no_persons(history, tool, asked, answer, is_settled):
+    history.put("a.py", 0, "first()")
+    history.commit()
+    history.repo.write("a.py", "first()\nan_agent_typed_this()\n")
+    call(history, tool, asked, answer, session=f"codex.{A}" if tool == "apply_patch" else A)
+    if is_settled:
+        settle(history, "a.py")
+    assert by(history, "a.py", "") == ["person", "unknown"]
+    history.commit()
+    assert by(history, "a.py") == ["person", "unknown"]
+
+
+def test_a_notebook_and_several_edits_at_once_are_the_agents(history):
+    before, after = "one()\ntwo()\n", "one()\nTWO()\nthree()\n"
+    for path in ("n.ipynb", "m.py"):
+        history.repo.write(path, before)
+    history.commit()
+    for path in ("n.ipynb", "m.py"):
+        history.repo.write(path, after)
+    call(history, "NotebookEdit", {"notebook_path": "n.ipynb"}, {"original_file": before, "updated_file": after})
+    edits = [{"old_string": "two()", "new_string": "TWO()"}, {"old_string": "TWO()", "new_string": "TWO()\nthree()"}]
+    call(history, "MultiEdit", {"file_path": "m.py", "edits": edits}, {"originalFileContents": before})
+    history.commit()
+    for path in ("n.ipynb", "m.py"):
+        assert by(history, path) == ["person", "agent", "agent"], path
+
+
+@pytest.mark.parametrize("named", ["src/../src/a.py", "linked/a.py", "other.py", "{top}/linked/../src/a.py"])
+def test_a_path_through_links_or_upwards_is_the_file_that_it_leads_to(history, named):
+    history.put("src/a.py", 0, "first()")
+    (history.repo.path / "linked").symlink_to("src")
+    (history.repo.path / "other.py").symlink_to("src/a.py")
+    history.commit()
+    history.repo.write("src/a.py", "first()\nsecond()\n")
+    asked = {"file_path": named.format(top=history.repo.path)}
+    call(history, "Write", asked, {"type": "update", "originalFile": "first()\n", "content": "first()\nsecond()\n"})
+    history.commit()
+    assert by(history, "src/a.py") == ["person", "agent"]
+
+
+def test_lines_from_the_time_of_a_lost_event_are_no_persons(history):
+    history.put("before.py", 0, "one()")
+    history.commit()
+    history.put("after.py", 0, "one()")
+    history.put("before.py", 1, "two()")
+    gaps = history.repo.path / ".git/vibe-gate/captures/gaps"
+    gaps.write_text(f"{history.now * 1000} OSError: No space left on device\n")
+    history.commit()
+    assert by(history, "before.py") == ["person", "unknown"]
+    assert by(history, "after.py") == ["unknown"]
+    history.put("later.py", 0, "one()")
+    history.put("before.py", 2, "three()")
+    history.commit()
+    assert by(history, "before.py") == ["person", "unknown", "person"]
+    assert "an agent's event was lost" in history.origins("before.py")[1].why
+
+
+def test_an_event_that_only_the_guard_could_not_judge_is_not_lost(history):
+    history.put("a.py", 0, "one()")
+    gaps = history.repo.path / ".git/vibe-gate/captures/gaps"
+    gaps.write_text(f"{history.now * 1000} guard: ValueError: No closing quotation\n")
+    history.commit()
+    assert by(history, "a.py") == ["person"]
 
 
 def test_what_agents_wrote_after_a_commit_is_not_worked_out_for_its_lines():

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from growth import assert_linear
 
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.authorship import written_hints
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captured, captures, open_state, open_store
-from vibe_gate.store.writes import AGENTS, CapturedEvent, blob_id, prompt_of, writes_of
+from vibe_gate.store.kept_writes import LineDigests, WriteLog
+from vibe_gate.store.writes import AGENTS, MAX_FILES, CapturedEvent, FileWrite, blob_id, prompt_of, writes_of
 
 NOW = datetime(2026, 11, 27, 11, tzinfo=UTC)
 GEMINI = "gemini.b10b9136-a66b-4d07-8973-abfc57582b76"
@@ -122,3 +125,105 @@ def test_a_call_of_gemini_that_wrote_nothing_has_no_writes(shown):
 
 def test_every_agent_has_its_events_told():
     assert all(agent.title and agent.prompt and agent.ended and agent.writes for agent in AGENTS.values())
+
+
+def claude_write(tool, asked, answer, cwd="/r", at=NOW):
+    data = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": "toolu_1", "tool_input": asked}
+    (write,) = writes_of(CapturedEvent(at, data | {"cwd": cwd, "tool_response": answer}))
+    return write
+
+
+def test_every_editing_tool_of_claude_code_tells_the_file_before_and_after_it():
+    edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c", "replace_all": True}]
+    for name in ("originalFile", "originalFileContents"):
+        write = claude_write("MultiEdit", {"file_path": "/r/x", "edits": edits}, {name: "a b\n"})
+        assert (write.before, write.after) == ("a b\n", "c c\n")
+    answer = {"original_file": '{"cells": []}', "updated_file": '{"cells": [1]}'}
+    write = claude_write("NotebookEdit", {"notebook_path": "/r/n.ipynb"}, answer)
+    assert (write.before, write.after) == ('{"cells": []}', '{"cells": [1]}')
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked", "answer"),
+    [
+        ("MultiEdit", {"edits": [{"old_string": "not there", "new_string": "b"}]}, {"originalFile": "a\n"}),
+        ("MultiEdit", {"edits": ["none"]}, {"originalFile": "a\n"}),
+        ("MultiEdit", {"edits": 7}, {"originalFile": "a\n"}),
+        ("Edit", {}, {"originalFile": None, "structuredPatch": "none"}),
+        ("Edit", {}, {"originalFile": None, "structuredPatch": [{"lines": [7]}]}),
+        ("Edit", {}, {"originalFile": None, "structuredPatch": [{"lines": ["+not there"]}]}),
+    ],
+)
+def test_what_an_odd_call_left_is_not_told(tool, asked, answer):
+    assert claude_write(tool, {"file_path": "/r/x", **asked}, answer).after is None
+
+
+def later() -> datetime:
+    """A moment at which a file that was just written has settled."""
+    return datetime.fromtimestamp(time.time() + 60, UTC)
+
+
+def test_the_text_before_an_edit_is_worked_out_of_its_patch(tmp_path):
+    file = tmp_path / "a.py"
+    file.write_text("one\nTWO\nthree\nfour\nFIVE\n")
+    lines = [" one", "-two", "+TWO", " three"], [" four", "-five", "-six", "+FIVE", "\\ No newline at end of file"]
+    answer = {"originalFile": None, "structuredPatch": [{"lines": some} for some in lines]}
+    write = claude_write("Edit", {"file_path": str(file)}, answer, at=later())
+    assert write.before == "one\ntwo\nthree\nfour\nfive\nsix\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "patch", "before"),
+    [
+        ("a\nB\nc\n", "@@\n a\n-b\n+B\n c\n", "a\nb\nc\n"),
+        ("a\r\nB\r\nc\r\n", "@@\n a\n-b\n+B\n c\n", "a\nb\nc\n"),
+        ("new\na\n", "@@ def f():\n+new\n a\n", "a\n"),
+        ("a\nB\nc\nD\n", "@@\n-b\n+B\n@@\n-d\n+D\n", "a\nb\nc\nd\n"),
+        ("a\nc\n", "@@\n a\n-b\n c\n", "a\nb\nc\n"),
+        ("x\nx\n", "@@\n-y\n+x\n", None),  # either of them
+        ("formatted\n", "@@\n-b\n+B\n", None),  # no longer what it left
+        ("a\n", "@@\n-gone\n", None),  # no line says where
+    ],
+)
+def test_the_text_before_a_patch_of_codex_is_known_where_the_patch_fits_once(tmp_path, left, patch, before):
+    (tmp_path / "a.py").write_bytes(left.encode())
+    data = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "cwd": str(tmp_path)}
+    data["tool_input"] = {"command": f"*** Begin Patch\n*** Update File: a.py\n{patch}*** End Patch\n"}
+    (write,) = writes_of(CapturedEvent(later(), data, "codex"))
+    assert write.before == before
+
+
+@pytest.mark.parametrize(
+    "named", ["{top}/src/a.py", "src/a.py", "src/../src/a.py", "linked/a.py", "other.py", "./src//a.py"]
+)
+def test_a_write_is_at_the_file_itself_whatever_links_lead_there(tmp_path, named):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("x\n")
+    (tmp_path / "linked").symlink_to("src")
+    (tmp_path / "other.py").symlink_to("src/a.py")
+    write = claude_write("Write", {"file_path": named.format(top=tmp_path)}, {"content": "x\n"}, cwd=str(tmp_path))
+    assert write.path == str(tmp_path / "src" / "a.py")
+
+
+def test_a_patch_of_very_many_files_tells_of_each_and_follows_the_lines_of_some():
+    def event(count):
+        patch = "".join(f"*** Add File: d/{number}\n+{number}\n" for number in range(count))
+        data = {"hook_event_name": "PostToolUse", "tool_name": "apply_patch", "cwd": "/r"}
+        return CapturedEvent(NOW, data | {"tool_input": {"command": patch}}, "codex")
+
+    writes = writes_of(event(MAX_FILES + 2))
+    assert [write.path for write in writes[-2:]] == [f"/r/d/{MAX_FILES}", f"/r/d/{MAX_FILES + 1}"]
+    assert [write.after for write in writes[-3:]] == [f"{MAX_FILES - 1}\n", None, None]
+    assert writes[-1].blobs == {blob_id(b"%d\n" % (MAX_FILES + 1)), blob_id(b"%d\r\n" % (MAX_FILES + 1))}
+
+
+def test_folding_a_patch_of_many_files_takes_time_that_grows_with_their_number():
+    def written(count):
+        return [FileWrite(f"/r/{number}", "apply_patch", "x", "", "a\n", frozenset()) for number in range(count)]
+
+    def keep(writes):
+        log = WriteLog(LineDigests(b"k" * 32), lambda value: value)
+        for write in writes:
+            log.line(write, NOW)
+
+    assert_linear(keep, written, 8_000)

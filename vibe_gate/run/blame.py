@@ -29,8 +29,8 @@ from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
 from vibe_gate.run.agent_writes import AgentWrites, closeness
-from vibe_gate.run.line_writes import AgentWrite, Version, is_untold, written
-from vibe_gate.store import State, captured, open_state
+from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
+from vibe_gate.store import State, captured, captures, open_state
 
 CAPTURED = "captured"
 """`source` of a line that a captured write brought."""
@@ -55,6 +55,9 @@ MAX_STEPS = 20
 
 MAX_EARLIER = 40
 """Earlier versions in which a line is looked for that came back."""
+
+UNREAD_WRITE = "a captured write of the file does not say what it changed"
+LOST_EVENT = "an agent's event was lost before this commit, see `vibe-gate doctor`"
 
 _REVERTS = expression(r"\bThis reverts commit ([0-9a-f]{40})\b")
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
@@ -83,11 +86,12 @@ def line_origins(
 
 
 class _LineSource(Struct, frozen=True):
-    """Where a line comes from: the commit, and the write if there is one. `untold`: a write is known that it may be."""
+    """Where a line comes from: the commit, and the write if there is one."""
 
     commit: str
     write: AgentWrite | None = None
-    untold: bool = False
+    doubt: str = ""
+    """Why an agent may have written it all the same, or ""."""
 
 
 class _FileText(Struct, frozen=True):
@@ -165,8 +169,8 @@ class _Blame:
             return dict.fromkeys(wanted, _LineSource(row.commit))
         found = self._inherited(row, version, wanted, steps) if steps < MAX_STEPS else {}
         left = wanted - found.keys()
-        writes, untold = self._written(row, version, left)
-        return found | {line: _LineSource(row.commit, writes.get(line), untold) for line in left}
+        writes, doubt = self._written(row, version, left)
+        return found | {line: _LineSource(row.commit, writes.get(line), doubt) for line in left}
 
     def _inherited(self, row: BlamedLine, version: _FileText, wanted: set[int], steps: int) -> dict[int, _LineSource]:
         """Of lines that the commit moved, reformatted or restored, the sources that they had."""
@@ -195,25 +199,39 @@ class _Blame:
 
     # From a commit's lines to writes
 
-    def _written(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], bool]:
-        """The writes that brought these lines, by line, and whether one is known of which that cannot be told."""
+    def _written(self, row: BlamedLine, version: _FileText, wanted: set[int]) -> tuple[dict[int, AgentWrite], str]:
+        """The writes that brought these lines, by line; and why others may be an agent's all the same, or ""."""
         if not wanted:
-            return {}, False
+            return {}, ""
         chains = self._writes.chains({row.path, row.before_path} - {""})
         if not row.before and (other := self._writes.like(version.lines, version.state, wanted)):
             chains = [*chains, other]
+        dated = Version(version.state, version.blob, self._moments(row.commit))
+        doubt = self._doubt(row, dated, chains)
         if not chains:
-            return {}, False
+            return {}, doubt
         loose = partial(self._digests.loose, version.lines)
-        made = Version(version.state, version.blob, self._moments(row.commit))
-        found: dict[int, AgentWrite] = {}
+        writes: dict[int, AgentWrite] = {}
         if len(chains) > 1:
-            chains.sort(key=lambda chain: closeness(chain, made), reverse=True)
+            chains.sort(key=lambda chain: closeness(chain, dated), reverse=True)
         for chain in chains:
-            found |= written(chain, made, wanted - found.keys(), loose)
+            writes |= written(chain, dated, wanted - writes.keys(), loose)
+        return self._not_typed_again(row, version, writes), doubt
+
+    def _doubt(self, row: BlamedLine, version: Version, chains: Sequence[Chain]) -> str:
+        """Why lines that no known write brought may be an agent's all the same, or ""."""
         since = self._repository.committed_at(row.before) + SAME_SECOND if row.before else 0.0
-        untold = any(is_untold(chain, since, made.latest) for chain in chains)
-        return self._not_typed_again(row, version, found), untold
+        if any(is_untold(chain, since, version.latest) for chain in chains):
+            return UNREAD_WRITE
+        if any(since <= moment < version.latest for moment in self._lost_events):
+            return LOST_EVENT
+        return ""
+
+    @cached_property
+    def _lost_events(self) -> tuple[float, ...]:
+        """When an event of an agent was not kept. Of an event that the guard could not judge there is another line."""
+        gaps = captures.gaps(self._state)
+        return tuple(moment.timestamp() for moment, reason in gaps if not reason.startswith("guard: "))
 
     def _moments(self, commit: str) -> tuple[float, ...]:
         """When the commit may have been made: by its author's clock, as what it was rewritten from, at last."""
@@ -268,9 +286,9 @@ class _Blame:
             agent = model if is_model_id(model) else "an agent"
             return LineOrigin(line=row.line, commit=commit, by="agent", agent=agent, at=when, source=named)
         signs = self._signs_of(source.commit)
-        if signs or source.untold:
-            why = signs[0] if signs else "a captured write of the file cannot be read"
-            return LineOrigin(line=row.line, commit=commit, by="unknown", at=when, why=why)
+        if signs or source.doubt:
+            reason = signs[0] if signs else source.doubt
+            return LineOrigin(line=row.line, commit=commit, by="unknown", at=when, why=reason)
         by: Author = "person" if self._is_watched(source.commit) else "unknown"
         return LineOrigin(line=row.line, commit=commit, by=by, at=when)
 

@@ -158,6 +158,11 @@ def _in_another_form(
 
 
 def is_untold(chain: Chain, since: float, until: float) -> bool:
-    """Whether a write within this time is known, but not what it left."""
-    within = chain.writes[bisect_left(chain.times, since) : bisect_left(chain.times, until)]
-    return any(each.write.left is None for each in within)
+    """Whether a write within this time is known, but not what it changed: what it left, or what it found."""
+    for number in range(bisect_left(chain.times, since), bisect_left(chain.times, until)):
+        write = chain.writes[number].write
+        if write.left is None:
+            return True
+        if write.before is None and (number == 0 or chain.writes[number - 1].write.left is None):
+            return True
+    return False

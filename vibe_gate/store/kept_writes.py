@@ -168,6 +168,8 @@ class WriteLog:
         self._digests = digests
         self._redact = redact
         self._last: dict[str, FileState] = {}
+        self._remembered = 0
+        """Lines of the states in `_last`."""
 
     def line(self, write: FileWrite, at: datetime) -> bytes:
         """The write as a line."""
@@ -202,11 +204,13 @@ class WriteLog:
         )
 
     def _remember(self, path: str, after: FileState | None) -> None:
-        self._last.pop(path, None)
-        if sum(map(len, self._last.values())) > _REMEMBERED_LINES:
+        self._remembered -= len(self._last.pop(path, ()))
+        if self._remembered > _REMEMBERED_LINES:
             self._last.clear()
+            self._remembered = 0
         if after is not None:
             self._last[path] = after
+            self._remembered += len(after)
 
 
 def steps(old: FileState, new: FileState) -> Steps:

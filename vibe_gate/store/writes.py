@@ -6,9 +6,10 @@ agent tells them; the blob ids are all that git may have stored for the file aft
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +20,12 @@ from vibe_gate.store.folder import Folder
 
 MAX_FILE_BYTES = 10 << 20
 """Of a file whose content is read back from disk, and letters that an edit may lead to: a bundle keeps none larger."""
+
+MAX_FILES = 2_000
+"""Files of one call whose lines are followed: a patch may name any number, and the next command folds it."""
+
+MAX_HUNKS = 200
+"""Hunks of one file by which its text before a call is worked out."""
 
 SETTLING_S = 2.0
 """A file that changed no later than this after a call is still the agent's (formatters run as hooks, too)."""
@@ -61,12 +68,21 @@ class FileWrite(Struct, frozen=True):
     settled: bytes | None = None
 
 
+class _PatchedLines(Struct, frozen=True):
+    """Neighbouring lines of a patch, those around a change included, before and after it."""
+
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+
 class _Told(Struct, frozen=True):
     """What a call says of one file: its path, and its text before and after, as far as they are told."""
 
     path: str
     before: str | None = None
     after: str | None = None
+    hunks: tuple[_PatchedLines, ...] = ()
+    """What it changed, from the top of the file down."""
 
 
 _Reader = Callable[[Mapping[str, Any], Mapping[str, Any]], "tuple[_Told, ...]"]
@@ -96,9 +112,12 @@ def prompt_of(event: CapturedEvent) -> str | None:
 def writes_of(event: CapturedEvent) -> tuple[FileWrite, ...]:
     """The files that the call wrote; one call of some tools writes several. () of an event that tells of none.
 
-    Reads the file back, if nothing has changed it since.
+    Reads the file back, if nothing has changed it since; of more than `MAX_FILES` in one call no text is told.
     """
-    return tuple(_write(told, event, _text(event.data, "tool_name") or "") for told in _told_by(event))
+    tool = _text(event.data, "tool_name") or ""
+    files = _told_by(event)
+    followed = [_write(file, event, tool) for file in files[:MAX_FILES]]
+    return *followed, *(_write_of_many(file, event, tool) for file in files[MAX_FILES:])
 
 
 def _told_by(event: CapturedEvent) -> tuple[_Told, ...]:
@@ -133,14 +152,46 @@ def open_file(path: Path) -> BinaryIO:
 def _write(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
     path = _path_of(told, event)
     settled = _on_disk(path, event.at)
-    every = {settled, *(_as_stored(told.after) if told.after else ())}
-    blobs = frozenset(blob_id(data) for data in every if data)  # whoever makes an empty file makes the same one
+    before = told.before
+    if before is None and told.hunks:
+        text = told.after if settled is None else settled.decode("utf-8", "replace")
+        before = None if text is None else _text_before(text, told.hunks)
+    contents = {settled, *(_as_stored(told.after) if told.after else ())}
+    blobs = frozenset(blob_id(data) for data in contents if data)  # whoever makes an empty file makes the same one
     call = _text(event.data, "tool_use_id") or ""
-    return FileWrite(str(path), tool, call, told.before, told.after, blobs, settled)
+    return FileWrite(str(path), tool, call, before, told.after, blobs, settled)
+
+
+def _write_of_many(told: _Told, event: CapturedEvent, tool: str) -> FileWrite:
+    """A file of a call that wrote very many: where it is, and the ids that git may give to its content."""
+    path = os.path.join(_text(event.data, "cwd") or "/", told.path)  # noqa: PTH118
+    blobs = frozenset(blob_id(data) for data in _as_stored(told.after)) if told.after else frozenset[str]()
+    call = _text(event.data, "tool_use_id") or ""
+    return FileWrite(os.path.normpath(path), tool, call, None, None, blobs)
 
 
 def _path_of(told: _Told, event: CapturedEvent) -> Path:
-    return Path(_text(event.data, "cwd") or "/", told.path)
+    """Where the file is: agents write through links and `..`, and git knows neither."""
+    path = os.path.join(_text(event.data, "cwd") or "/", told.path)  # noqa: PTH118
+    with contextlib.suppress(ValueError):  # a NUL, which no path has
+        return Path(os.path.realpath(path))
+    return Path(path)
+
+
+def _text_before(text: str, hunks: tuple[_PatchedLines, ...]) -> str | None:
+    """The text of which the hunks made this one; None if they do not fit, or fit in several places."""
+    padded = "\n" + text.replace("\r\n", "\n").removesuffix("\n") + "\n"
+    parts: list[str] = []
+    start = 0
+    for hunk in hunks[: MAX_HUNKS + 1]:
+        new = "".join(f"\n{line}" for line in hunk.new) + "\n"
+        place = padded.find(new, start)
+        if place < 0 or not hunk.new or padded.find(new, place + 1) >= 0:
+            return None
+        parts += [padded[start:place], *(f"\n{line}" for line in hunk.old)]
+        start = place + len(new) - 1
+    parts.append(padded[start:])
+    return None if len(hunks) > MAX_HUNKS else "".join(parts)[1:]
 
 
 def _claude_write(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
@@ -154,7 +205,27 @@ def _claude_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_
     old = _text(asked, "old_string") if old is None else old
     new = _text(asked, "new_string") if new is None else new
     everywhere = asked.get("replace_all") is True
-    return _at("file_path", asked, original, _edited(original, old, new, everywhere=everywhere))
+    after = _edited(original, old, new, everywhere=everywhere)
+    return _at("file_path", asked, original, after, _structured_patch(answer))
+
+
+def _structured_patch(answer: Mapping[str, Any]) -> tuple[_PatchedLines, ...]:
+    """The hunks that Claude Code tells of an edit. In a subagent it tells nothing else of the file."""
+    hunks = answer.get("structuredPatch")
+    patched: list[_PatchedLines] = []
+    for hunk in hunks if isinstance(hunks, list) else ():
+        lines = hunk.get("lines") if isinstance(hunk, dict) else None
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            return ()
+        patched.append(_patched_lines(lines))
+    return tuple(patched)
+
+
+def _patched_lines(lines: Iterable[str]) -> _PatchedLines:
+    """Of lines that begin with " ", "-" or "+", as in a patch; what else stands there is no line of the file."""
+    old = tuple(line[1:] for line in lines if line[:1] in (" ", "-"))
+    new = tuple(line[1:] for line in lines if line[:1] in (" ", "+"))
+    return _PatchedLines(old, new)
 
 
 def _edited(original: str | None, old: str | None, new: str | None, *, everywhere: bool) -> str | None:
@@ -168,12 +239,23 @@ def _edited(original: str | None, old: str | None, new: str | None, *, everywher
     return original.replace(old, new, times)
 
 
-def _claude_path(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
-    return _at("file_path", asked)
+def _claude_multi_edit(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
+    names = ("originalFile", "originalFileContents")
+    original = next((text for name in names if (text := _text(answer, name)) is not None), None)
+    edits = asked.get("edits")
+    after = original if isinstance(edits, list) else None
+    for edit in edits if isinstance(edits, list) else ():
+        if not isinstance(edit, dict):
+            return _at("file_path", asked, original)
+        everywhere = edit.get("replace_all") is True
+        after = _edited(after, _text(edit, "old_string"), _text(edit, "new_string"), everywhere=everywhere)
+    return _at("file_path", asked, original, after, _structured_patch(answer))
 
 
-def _claude_notebook(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
-    return _at("notebook_path", asked)
+def _claude_notebook(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
+    # It leaves out both for a notebook that is too large.
+    before, after = _text(answer, "original_file"), _text(answer, "updated_file")
+    return _at("notebook_path", asked, before or None, after or None)
 
 
 def _gemini_file(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told, ...]:
@@ -186,25 +268,47 @@ def _gemini_file(_: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[_Told
 
 
 def _codex_patch(asked: Mapping[str, Any], _: Mapping[str, Any]) -> tuple[_Told, ...]:
-    """A patch tells a whole text only of a file that it adds."""
-    texts: dict[str, list[str] | None] = {}
+    """A patch tells the whole text of a file that it adds, and what it changes in a file that it updates."""
+    parts_of: dict[str, list[list[str]]] = {}
+    added_paths = set()
     path = ""
     for line in (_text(asked, "command") or "").split("\n"):
         mark, _colon, name = line.partition(": ")
-        if mark in ("*** Add File", "*** Update File", "*** Delete File", "*** Move to"):
-            if mark == "*** Move to":
-                texts.pop(path, None)
+        if mark in ("*** Add File", "*** Update File"):
             path = name.strip()
-            if mark != "*** Delete File":
-                texts[path] = [] if mark == "*** Add File" else None
-        elif line.startswith("+") and (added := texts.get(path)) is not None:
-            added.append(f"{line[1:]}\n")
-    return tuple(_Told(path) if text is None else _Told(path, "", "".join(text)) for path, text in texts.items())
+            parts_of[path] = [[]]
+            if mark == "*** Add File":
+                added_paths.add(path)
+        elif mark == "*** Delete File":
+            path = ""
+        elif mark == "*** Move to":
+            moved = parts_of.pop(path, [[]])
+            path = name.strip()
+            parts_of[path] = moved
+        elif path and line.startswith("@@"):
+            parts_of[path].append([])
+        elif path:
+            parts_of[path][-1].append(line)
+    return tuple(_patched_file(path, parts, path in added_paths) for path, parts in parts_of.items())
 
 
-def _at(key: str, values: Mapping[str, Any], before: str | None = None, after: str | None = None) -> tuple[_Told, ...]:
+def _patched_file(path: str, parts: list[list[str]], is_new: bool) -> _Told:
+    """A file of a patch, of the lines between its marks."""
+    hunks = [_patched_lines(lines) for lines in parts]
+    if is_new:
+        return _Told(path, "", "".join(f"{line}\n" for hunk in hunks for line in hunk.new))
+    return _Told(path, hunks=tuple(hunk for hunk in hunks if hunk.old or hunk.new))
+
+
+def _at(
+    key: str,
+    values: Mapping[str, Any],
+    before: str | None = None,
+    after: str | None = None,
+    hunks: tuple[_PatchedLines, ...] = (),
+) -> tuple[_Told, ...]:
     path = _text(values, key)
-    return () if path is None else (_Told(path, before, after),)
+    return () if path is None else (_Told(path, before, after, hunks),)
 
 
 def _text(values: Mapping[str, Any], key: str) -> str | None:
@@ -239,7 +343,7 @@ AGENTS: Mapping[str, AgentEvents] = {
         writes={
             "Write": _claude_write,
             "Edit": _claude_edit,
-            "MultiEdit": _claude_path,
+            "MultiEdit": _claude_multi_edit,
             "NotebookEdit": _claude_notebook,
         },
     ),
