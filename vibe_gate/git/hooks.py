@@ -80,6 +80,13 @@ class HookQueries(Revisions):
             raise InfrastructureError(f"git could not say where its hooks are: {done.stderr.decode(errors='replace')}")
         return Path(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
+    def has_hooks_by_worktree(self) -> bool:
+        """Whether core.hooksPath is relative, so that git looks in another folder in each linked worktree."""
+        settings = self._place.settings.lines
+        values = [line.value for line in settings if line.name == "core.hookspath" and line.scope != "command"]
+        configured = values[-1] if values else ""
+        return bool(configured) and not str(configured).startswith(("/", "~", "%(prefix)"))
+
     def head_commit(self) -> HeadCommit:
         """The commit at HEAD, and what HEAD was before, by its reflog; without one, its first parent. RevisionError."""
         commit = self.resolve("HEAD")

@@ -209,6 +209,11 @@ class Repository(ChangeQueries):
         """The folder whose `.vibe-artifacts` is the store of this working tree: one for all that are linked."""
         return self._store.root
 
+    @property
+    def store_remark(self) -> str:
+        """Why this linked worktree keeps a store of its own; "" if it does not."""
+        return self._store.remark
+
     @cached_property
     def _store(self) -> StoreRoot:
         store = worktrees.store_root_of(self._place)

@@ -41,6 +41,8 @@ class HookedAgent(Struct, frozen=True):
     background: frozenset[str] = frozenset()
     user_file: str = "settings.json"
     notes: tuple[str, ...] = ()
+    copies_settings: bool = False
+    """Whether it copies `local` into linked worktrees that it makes."""
 
     @property
     def argument(self) -> tuple[str, ...]:
@@ -137,6 +139,7 @@ CLAUDE = HookedAgent(
     # Names alone are compared whole; in a pattern "Edit" would stand for other tools as well.
     guarded="Bash|Edit|MultiEdit|Write|NotebookEdit",
     hook=_claude_hook,
+    copies_settings=True,
 )
 
 GEMINI = HookedAgent(

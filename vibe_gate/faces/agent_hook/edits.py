@@ -18,6 +18,8 @@ def refused(tool: str, asked: dict, path: str, common_dir: str) -> str:  # type:
     below = os.path.relpath(path, common_dir)
     if below.split("/")[0] in ("hooks", "vibe-gate") or below in ("config", "config.worktree"):
         return HOOK_FILES.format(shown)
+    if below.split("/")[0] == ".vibe-artifacts":  # the store of a bare repository's worktrees
+        return EVIDENCE.format(below)
     if shown in _SETTINGS_FILES and _is_settings_folder(os.path.dirname(path)):  # noqa: PTH120
         reason = _settings(tool, asked, path)
         return SETTINGS.format(shown, reason) if reason else ""

@@ -26,12 +26,12 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import DEFAULT_MODEL, Gate, Retention
 from vibe_gate.domain.paths import quote
 from vibe_gate.errors import PASS, USAGE, AgentError, DefinitionError, GateError, UsageError
-from vibe_gate.faces.agent_hook.agents import AGENTS
+from vibe_gate.faces.agent_hook.agents import AGENTS, HookedAgent
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, Framework, InstalledHooks, find_hooks
-from vibe_gate.faces.git_hook.install import outdated
+from vibe_gate.faces.git_hook.install import outdated, worktrees_without_hooks
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
 from vibe_gate.gateway import ask_model, find_upstream
@@ -178,7 +178,10 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
             except GateError as error:
                 yield Point(name, "broken", str(error))
         yield from _agent_hooks(repository, environ)
-        yield _store(repository.root)
+        yield from _worktree_hooks(repository, environ)
+        yield _store(repository.store_root)
+        if repository.store_remark:
+            yield Point("store", "warning", repository.store_remark)
         yield from _shared_store(repository, environ)
         if damaged := sorted(repository.common_dir.glob("vibe-gate/state.db.damaged-*Z")):
             names = ", ".join(f"{path.name}*" for path in damaged)  # with -wal and -shm
@@ -251,6 +254,37 @@ def _agent_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator
                 yield Point(name, "warning", f"hooks in {shown} start a vibe-gate that is not there", advice)
             elif hooks:
                 yield Point(name, "ok", f"in {shown}")
+
+
+def _worktree_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+    """The linked worktrees in which hooks of this working tree do not run; nothing if there are none."""
+    if names := worktrees_without_hooks(repository):
+        advice = "core.hooksPath is relative: run `vibe-gate install git` in each, or make it absolute."
+        yield Point("hooks", "warning", f"not in worktrees {quote(', '.join(names))}", advice)
+    for agent in AGENTS.values():
+        if not _has_hooks(repository.root / agent.local, repository.root) or _has_user_hooks(agent, environ):
+            continue
+        tops = [top for top in repository.linked_tops() if top != repository.root]
+        places = [(top, place) for top in tops for place in {agent.local, agent.shared}]
+        covered = {top for top, place in places if _has_hooks(top / place, top)}
+        without = ", ".join(top.name for top in tops if top not in covered)
+        if without:
+            advice = f"Run `vibe-gate install {agent.name}` in each, or use --user."
+            yield Point(f"{agent.name} hooks", "warning", f"not in worktrees {quote(without)}", advice)
+
+
+def _has_user_hooks(agent: HookedAgent, environ: Mapping[str, str]) -> bool:
+    with suppress(UsageError):  # no home
+        path = agent.user_settings(environ)
+        return _has_hooks(path, path.parent)
+    return False
+
+
+def _has_hooks(path: Path, below: Path) -> bool:
+    """Whether settings of an agent have hooks of vibe-gate."""
+    with suppress(UsageError):
+        return bool(hooks_of(read_settings(path, below) or "{}", quote(str(path))))
+    return False
 
 
 def _store(root: Path) -> Point:

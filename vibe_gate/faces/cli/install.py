@@ -54,6 +54,8 @@ def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mappin
             for note in (*agent.notes, restart):
                 complain(note)
         if not args.shared:
+            for note in _worktree_notes(agent):
+                complain(note)
             _exclude(repository, agent)
         elif agent.local == agent.shared:
             _take_back(repository, agent)
@@ -65,6 +67,15 @@ def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mappin
             complain("No gate at commits yet: run `vibe-gate install git`. If a framework manages the hooks,")
             complain("it prints what to add to the framework's settings.")
     return PASS
+
+
+def _worktree_notes(agent: HookedAgent) -> tuple[str, ...]:
+    """What settings of one working tree mean for sessions in the others, a line each."""
+    remedy = f"run `vibe-gate install {agent.name}` in each, or use --user."
+    if agent.copies_settings:
+        copied = f"{agent.title} copies this file into worktrees that it makes itself (--worktree)."
+        return (copied, f"Those of `git worktree add` are without it: {remedy}")
+    return (f"Other worktrees of this repository are without it: {remedy}",)
 
 
 def _require_own_file(agent: HookedAgent, args: argparse.Namespace, repository: Repository) -> None:

@@ -50,6 +50,11 @@ TRACES = f"refs/notes/{NOTES}"
 HINTS = "|".join(["co-authored-by", *(sign.text for sign in TRAILERS), "generated with"])
 """Words without which no message hints at an agent (`domain/provenance.py`), as `grep -iE` reads them."""
 
+ONE_WORKTREE = (
+    "Linked worktrees do not have these hooks: core.hooksPath is relative, so git looks in a folder of each worktree. "
+    "Run `vibe-gate install git` in each, or make the path absolute: git config core.hooksPath {folder}"
+)
+
 IN_TREE = "They are in the working tree (core.hooksPath) and name this machine's paths: do not commit them."
 
 _CHAIN = """\
@@ -259,7 +264,18 @@ def _write_hooks(repository: Repository, folder: Path, names: tuple[str, ...]) -
     in_tree = folder.is_relative_to(repository.root) and not folder.is_relative_to(repository.common_dir)
     if in_tree and not _is_ignored(folder):
         lines.append(IN_TREE)
+    if repository.has_hooks_by_worktree():
+        lines.append(ONE_WORKTREE.format(folder=safe(shlex.quote(str(folder)))))
     return lines
+
+
+def worktrees_without_hooks(repository: Repository) -> list[str]:
+    """The names of linked worktrees in which no pre-commit hook of vibe-gate runs, though one runs in this one."""
+    if not repository.has_hooks_by_worktree() or not has_gate(repository):
+        return []
+    below = os.path.relpath(repository.hooks_folder(), repository.root)
+    tops = [top for top in repository.linked_tops() if top != repository.root]
+    return [top.name for top in tops if not has_commit_gate(top, top / below)]
 
 
 def _is_ignored(folder: Path) -> bool:
