@@ -230,10 +230,14 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     here.git("add", "a")
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONNOUSERSITE": "1"}
     lent = {"PYTHONPATH": os.pathsep.join(str(Path(module.__file__).parents[1]) for module in (pydantic, hatchling))}
-    done = here.run(str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent)
+    without = {"PATH": os.environ["PATH"]}  # nothing of this installation
+    done = here.run(str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent, **without)
     assert done.code == 1, done.text
     assert "✗ FAIL · safety: no-conflict-markers failed (must)" in done.text
     assert here.judged() == {here.git("write-tree")}
+    program = re.search(r"not on your PATH; type this in its place: (\S+)", done.text)
+    assert program is not None
+    assert re.search(r"/py_env-[^/]+/bin/vibe-gate\Z", program[1])
 
 
 @pytest.mark.parametrize("here", ["pre-commit"], indirect=True)

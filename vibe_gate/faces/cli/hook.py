@@ -13,7 +13,7 @@ from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
 from vibe_gate.faces.git_hook import message, record
-from vibe_gate.faces.git_hook.call import Hook, not_reviewed
+from vibe_gate.faces.git_hook.call import Hook, is_under_framework, not_reviewed
 from vibe_gate.store import open_state
 
 STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-commit", "post-rewrite",
@@ -22,7 +22,16 @@ STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-comm
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     words, strict = _parted(args.words)
-    plain = not _marks_are_read(environ)
+    plain = not (is_under_framework(environ) or is_terminal())  # `git gui` reads UTF-8 as Latin-1
+    output: list[str] = []
+
+    def show(text: str) -> None:
+        emit((text.translate(ASCII) if plain else text) + "\n")
+
+    def say(text: str) -> None:
+        output.append(text)
+        show(text)
+
     hook = Hook(
         stage=args.stage,
         words=words,
@@ -31,12 +40,26 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         clock=now,
         parent=os.getppid(),
         stdin=_stdin,
-        say=lambda text: emit((text.translate(ASCII) if plain else text) + "\n"),
+        say=say,
         state=cache(open_state),
         strict=strict or args.strict,
+        progress=show,
     )
+    code = _run_stage(args.stage, hook)
+    if not output:
+        return code
+    from vibe_gate.faces.cli.program_note import program_note
+    from vibe_gate.faces.git_hook.hidden_output import show_hidden_output
+
+    if note := program_note(environ, "\n".join(output)):
+        say(note)
+    return show_hidden_output(hook, code, "\n".join(output))
+
+
+def _run_stage(stage: str, hook: Hook) -> int:
+    """The exit code of a hook; a failure of vibe-gate itself is reported and recorded."""
     try:
-        return _action(args.stage)(hook)
+        return _action(stage)(hook)
     except GateError as error:
         return not_reviewed(hook, error)
     except Exception as error:  # noqa: BLE001  a bug must not stop a commit; it is recorded as not reviewed
@@ -56,11 +79,6 @@ def _action(stage: str) -> Callable[[Hook], int]:
     from vibe_gate.faces.git_hook import reviewing  # what a review needs (60 ms), for the stages that review
 
     return reviewing.push if stage == "pre-push" else reviewing.review_staged
-
-
-def _marks_are_read(environ: Mapping[str, str]) -> bool:
-    """Whether the output is shown as UTF-8: by a terminal or a framework. `git gui` reads it as Latin-1."""
-    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ or is_terminal()
 
 
 def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:

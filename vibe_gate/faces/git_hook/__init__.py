@@ -6,6 +6,7 @@ sharing.py     pre-push: what people asked for leaves with the commits, if they 
 message.py     commit-msg: review again if the message names an agent
 record.py      post-commit, post-rewrite, reference-transaction: which commits no hook let through
 unreviewed.py  what a hook says and does if vibe-gate itself failed
+hidden_output.py  what pre-commit and prek would hide
 install.py     the hooks as sh, beside those of other tools, and away again
 frameworks.py  whose a hook is, and whether it runs vibe-gate; framework_advice.py: what a framework's settings lack
 """

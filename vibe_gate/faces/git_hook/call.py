@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -70,6 +70,11 @@ def effect(
     return Effect(PASS, goes_through(stage))
 
 
+def is_under_framework(environ: Mapping[str, str]) -> bool:
+    """Whether pre-commit or prek runs the hook."""
+    return "PRE_COMMIT" in environ or "PREK_HOOK_STAGE" in environ
+
+
 class Hook(Struct, frozen=True):
     """One call by git: its stage, its arguments and its environment.
 
@@ -89,6 +94,8 @@ class Hook(Struct, frozen=True):
     state: Callable[[Path], State]
     strict: bool = False
     terminal: Callable[[], AbstractContextManager[Terminal | None]] = terminal
+    progress: Callable[[str], None] = print
+    """Prints a line that matters only while the hook works."""
 
     @property
     def now(self) -> str:
@@ -99,6 +106,10 @@ class Hook(Struct, frozen=True):
     def hints(self) -> tuple[str, ...]:
         """Signs in the environment that an agent runs git."""
         return agent_hints(self.environ, (), uncommitted=True)
+
+    def persons_terminal(self) -> AbstractContextManager[Terminal | None]:
+        """The terminal of a person who runs git; None of an agent, whose screen it would disturb."""
+        return nullcontext(None) if self.hints else self.terminal()
 
 
 def not_reviewed(hook: Hook, error: GateError) -> int:

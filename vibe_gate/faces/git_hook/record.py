@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Record
-from vibe_gate.errors import PASS, GateError
-from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError
+from vibe_gate.faces.git_hook.call import REFUSED, TRACED, Hook, effect, is_under_framework
 from vibe_gate.faces.git_hook.frameworks import names_gate
 from vibe_gate.faces.git_hook.unreviewed import loud
 from vibe_gate.git import Repository, Updates, open_repository
 from vibe_gate.receipts.committed import CommitRecords
-from vibe_gate.receipts.let_through import changes_let_through, trees_before
+from vibe_gate.receipts.let_through import changes_let_through, let_through, trees_before
 
 if TYPE_CHECKING:
     from vibe_gate.git import NewCommit
@@ -59,9 +59,33 @@ def after_commit(hook: Hook) -> int:
     with _said(hook), open_repository(hook.start, hook.environ) as repository:
         settle_marks(hook, repository)
         with _said(hook):
-            commit_records(hook, repository).settle([repository.head_commit()])
+            head = repository.head_commit()
+            commit_records(hook, repository).settle([head])
+            _repeat_warning(hook, repository, head.tree)
         _keep_traces(hook, repository, [("", "HEAD")])
     return PASS
+
+
+def _repeat_warning(hook: Hook, repository: Repository, tree: str) -> None:
+    """Say again that the commit was not reviewed, if a framework hid that and there is no terminal to say it in."""
+    if not is_under_framework(hook.environ):
+        return
+    records = hook.state(repository.common_dir).hook_records.about(tree)
+    record = let_through(records, tree)
+    if record is None or record.exit_code not in (INCONCLUSIVE, POLICY_CHANGED):
+        return
+    with hook.persons_terminal() as terminal:
+        if terminal is not None:
+            return
+    from vibe_gate.gate.trusted import standing_gate  # few commits need it
+
+    gate = standing_gate(repository)
+    rule = gate.file.on.inconclusive if gate else "warn"
+    warning = effect(record.exit_code, rule, {}, strict=False).warning
+    if not warning:
+        return
+    reason = f"`vibe-gate bundles show {record.run}` says why." if record.run else safe(record.reason)
+    hook.say(f"{loud(warning)}\nvibe-gate: {reason}")
 
 
 def after_rewrite(hook: Hook) -> int:

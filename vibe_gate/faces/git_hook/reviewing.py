@@ -23,7 +23,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
-from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, record_or_say
+from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, is_under_framework, record_or_say
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
 from vibe_gate.faces.git_hook.unreviewed import loud
@@ -102,7 +102,7 @@ def review_change(
             request,
             environ=hook.environ,
             clock=hook.clock,
-            progress=lambda stage, what: hook.say(f"vibe-gate: {what} ...") if stage == "judge" else None,
+            progress=partial(_show_progress, hook),
             state=hook.state(repository.common_dir),
         )
         done = progress.run(walk)
@@ -120,6 +120,12 @@ def review_change(
             for note in done.unshared.upload() if done.unshared else ():
                 hook.say(f"vibe-gate: note: {safe(note)}")
     return what
+
+
+def _show_progress(hook: Hook, stage: str, action: str) -> None:
+    """Say that a judge is asked: all else takes a moment."""
+    if stage == "judge":
+        hook.progress(f"vibe-gate: {action} ...")
 
 
 def _settle_marks(hook: Hook, repository: Repository) -> None:
@@ -324,7 +330,7 @@ def _refs(hook: Hook) -> list[tuple[str, str]]:
     Git's lines come first, since whoever pushes can set the variables. UsageError for a line in another form.
     """
     lines = [line for line in hook.stdin().split("\n") if line]
-    if not lines and ("PRE_COMMIT" in hook.environ or "PREK_HOOK_STAGE" in hook.environ):
+    if not lines and is_under_framework(hook.environ):
         return _framework_refs(hook.environ)
     found = [(_LINE.fullmatch(line), line) for line in lines]
     for match, line in found:

@@ -1,0 +1,154 @@
+"""What is seen of a hook under pre-commit and prek: nothing of ours on a pass, and no warning lost."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+from hooked import BIN, Hooked, judged_by, put_in, started
+from repos import GATE
+
+from vibe_gate.faces.cli.program_note import program_note
+
+pytestmark = pytest.mark.slow
+
+WARNS = """\
+schema = 1
+id = "quality"
+pass_threshold = 0.5
+[[criterion]]
+id = "no-todo"
+kind = "check"
+check = "forbidden-pattern"
+options = { pattern = "TODO" }
+[[criterion]]
+id = "no-secrets"
+kind = "check"
+check = "no-secrets"
+"""
+
+
+@pytest.fixture(params=["pre-commit", "prek"])
+def framework(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if not (BIN / name).exists():
+        pytest.skip(f"{name} is not installed here (the extra `test` brings it)")
+    return name
+
+
+@pytest.fixture
+def repository(tmp_path: Path, environ: dict[str, str]) -> Hooked:
+    return started(tmp_path / "repository", environ)
+
+
+def on_a_terminal(repository: Hooked, *argv: str) -> str:
+    """What a command shows on a terminal of its own. `vibe-gate` is started, not forked from another session."""
+    master, slave = pty.openpty()
+    environ = {**repository.environ, **repository.more, "TERM": "dumb", "PATH": f"{BIN}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        argv,
+        cwd=repository.path,
+        env=environ,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while block := os.read(master, 65536):
+            shown += block
+    except OSError:  # Linux: the last writer has closed its side
+        pass
+    os.close(master)
+    assert process.wait() == 0, shown
+    return shown.decode()
+
+
+def test_a_passing_commit_prints_nothing_of_ours(repository, framework):
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    output = repository.git("commit", "-q", "-a", "-m", "x")
+    assert "hook id" not in output
+    assert "vibe-gate:" not in output
+    repository.write(a="y\n")
+    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "y")
+    assert "hook id" not in shown
+    assert "vibe-gate:" not in shown
+    assert repository.records()[-1]["tree"] == repository.tree()
+
+
+def test_an_agents_commit_that_passes_its_checks_prints_nothing_of_ours(repository, framework):
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
+    assert "hook id" not in output
+    assert "vibe-gate:" not in output
+
+
+def test_a_warning_is_shown_on_a_persons_terminal(repository, framework):
+    judged_by(repository, WARNS)
+    put_in(repository, framework)
+    repository.write(a="TODO\n")
+    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "-m", "x")
+    assert "vibe-gate: PASS with 1 warning" in shown
+    assert "hook id" not in shown
+
+
+def test_without_a_terminal_that_nothing_was_reviewed_is_said_after_the_commit(repository, framework):
+    judged_by(repository)
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
+    assert output.count("vibe-gate: NOT REVIEWED. The commit goes through; CI will block it.") == 1
+    run = repository.records()[-1]["run"]
+    assert f"`vibe-gate bundles show {run}` says why." in output
+    assert repository.run("vibe-gate", "bundles", "show", run).code == 0
+
+
+def test_a_gate_that_passes_without_a_verdict_says_nothing(repository, framework):
+    judged_by(repository)
+    (repository.path / ".vibe-gate" / "gate.toml").write_text(GATE + '[on]\ninconclusive = "pass"\n')
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    output = repository.git("commit", "-q", "-a", "-m", "x", CLAUDECODE="1")
+    assert "NOT REVIEWED." not in output
+
+
+def test_a_bypass_is_said_after_the_commit(repository, framework):
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    output = repository.git("commit", "-q", "-a", "--no-verify", "-m", "x")
+    assert "went past the hooks" in output
+
+
+def test_a_bypass_is_said_once_on_a_terminal(repository, framework):
+    put_in(repository, framework)
+    repository.write(a="x\n")
+    shown = on_a_terminal(repository, "git", "commit", "-q", "-a", "--no-verify", "-m", "x")
+    assert shown.count("went past the hooks") == 1
+    assert "Failed" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "is_noted"),
+    [
+        ("next  vibe-gate run --fix 2026", "/usr/bin", True),
+        ("`vibe-gate bundles show` lists the findings", "", True),
+        ("`vibe-gate bundles show` lists the findings", str(BIN), False),
+        ("vibe-gate: NOT REVIEWED. The commit goes through", "/usr/bin", False),
+        ("vibe-gate (record) failed", "/usr/bin", False),
+    ],
+)
+def test_a_command_that_cannot_be_typed_comes_with_the_path_of_the_program(text, path, is_noted):
+    note = program_note({"PATH": path}, text)
+    assert note == (
+        f"vibe-gate: it is not on your PATH; type this in its place: {BIN / 'vibe-gate'}" if is_noted else ""
+    )
