@@ -311,7 +311,7 @@ def test_from_a_subfolder_and_a_linked_worktree_the_same_hooks_are_meant(here, t
     linked = installed(Hooked(tmp_path / "linked", here.environ, here.more))
     linked.write(a="x\n")
     linked.git("commit", "-a", "-m", "x")
-    assert linked.judged() == {linked.tree()}
+    assert here.judged() == {linked.tree()}
     assert not list((here.path / ".git" / "hooks").glob("*.before-vibe-gate"))
 
 
