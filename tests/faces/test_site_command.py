@@ -259,3 +259,28 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
     page = html.fromstring((tmp_path / "site/index.html").read_bytes())
     words = [cell.text_content() for cell in page.xpath("//table[@id='list']//td[2]")]
     assert words == ["pass", "corrupt"]
+
+
+SECRETS = (
+    "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5",
+    "sk-ant-api03-own-key-of-this-environment",
+    "AKIAQ3EGRZ7UP5KLMN2B",
+)
+
+
+def test_no_secret_of_a_title_a_name_or_a_branch_is_in_the_site(report, repo, environ, tmp_path):
+    in_title, in_name, in_branch = SECRETS
+    environ["ANTHROPIC_API_KEY"] = in_name
+    (repo / "a.py").write_text("x = 1\n")
+    commands = (
+        ("checkout", "-q", "-b", f"try-{in_branch}"),
+        ("add", "a.py"),
+        ("commit", "-q", f"--author=Ann {in_name} <ann@example.com>", "-m", f"plain title {in_title}"),
+    )
+    for command in commands:
+        subprocess.run(["git", *command], cwd=repo, env=environ, check=True)
+    assert vibe_gate("review", "HEAD~1..HEAD", "--no-judge", cwd=repo, environ=environ).code == 0
+    assert report("-o", str(tmp_path / "site")).code == 0
+    pages = b"".join(tree(tmp_path / "site").values()).decode()
+    assert [secret for secret in SECRETS if secret in pages] == []
+    assert "plain title" in pages and "Ann [redacted:" in pages

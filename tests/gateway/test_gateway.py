@@ -326,7 +326,7 @@ class _Proxy(BaseHTTPRequestHandler):
     def do_POST(self):
         self.asked.append((self.path, self.headers.get("x-api-key")))
         self.rfile.read(int(self.headers["content-length"]))
-        body = b'{"content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}'
+        body = b'{"content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}'
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))

@@ -35,7 +35,7 @@ from vibe_gate.agent.process import Launch
 from vibe_gate.agent.task import Conversation, ProgressKind, Recorder, Task, TurnProgress
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
-from vibe_gate.domain.wire import FINAL_STOPS, Ending, ModelCost, SessionCost, end_kind
+from vibe_gate.domain.wire import FINAL_STOPS, MAX_USD, Ending, ModelCost, SessionCost, end_kind
 from vibe_gate.errors import AgentError
 
 # What the SDK logs of a process that we ended ourselves is no news; how the session ended is an Ending.
@@ -428,12 +428,13 @@ def _ending(task: Task, seen: Observed, *, duration_ms: int, used_tools: bool) -
 
 def _cost(result: dict[str, Any]) -> SessionCost:
     """What the CLI says that the session cost; only a price with basis "list" is one that it knows."""
-    used: dict[str, int] = result.get("usage") or {}
-    read, written, rest = (used.get(f"{kind}input_tokens") or 0 for kind in ("cache_read_", "cache_creation_", ""))
+    usage: dict[str, object] = result.get("usage") or {}
+    counts = (usage.get(f"{kind}input_tokens") for kind in ("cache_read_", "cache_creation_", ""))
+    read, written, rest = map(transcript.counted_tokens, counts)
     models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
-    by_model = {
-        plain(name): ModelCost(float(of.get("costUSD") or 0.0), "known" if of.get("costBasis") == "list" else "unknown")
-        for name, of in models.items()
-    }
-    output = used.get("output_tokens") or 0
+    by_model: dict[str, ModelCost] = {}
+    for name, model_usage in models.items():
+        usd = min(float(model_usage.get("costUSD") or 0.0), MAX_USD)
+        by_model[plain(name)] = ModelCost(usd, "known" if model_usage.get("costBasis") == "list" else "unknown")
+    output = transcript.counted_tokens(usage.get("output_tokens"))
     return SessionCost(read + written + rest, output, by_model, cache_read_tokens=read)

@@ -20,6 +20,7 @@ from claude_agent_sdk import (
 
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
+from vibe_gate.domain.wire import MAX_TOKENS
 
 Item = dict[str, Any]
 
@@ -98,10 +99,15 @@ def _uuid(message: AssistantMessage | UserMessage) -> Item:
     return {"uuid": message.uuid} if message.uuid else {}
 
 
+def counted_tokens(value: object) -> int:
+    """A count of tokens as an endpoint gave it: 0 for what is none, and at most `MAX_TOKENS`."""
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0
+
+
 def _tokens(usage: Item) -> dict[str, int]:
     """Input includes what was read from the cache and written to it."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    fresh, read, written, output = (value if isinstance(value := usage.get(name), int) else 0 for name in names)
+    fresh, read, written, output = (counted_tokens(usage.get(name)) for name in names)
     return {"input": fresh + read + written, "output": output, "cache_read": read, "cache_write": written}
 
 

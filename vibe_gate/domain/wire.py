@@ -19,6 +19,12 @@ FINAL_STOPS = ("refusal", "max_tokens")
 REFUSED_STATUS = 403
 """Agents retry 400 (with other headers), 429 and 5xx; 401 sends people to their key. 403 ends the session."""
 
+MAX_TOKENS = 10_000_000
+"""Of one kind in one answer: more than any model reads or writes; a higher count is an endpoint's mistake."""
+
+MAX_USD = 1_000_000.0
+"""Of one session, as the agent's program counted it."""
+
 BUDGET_REACHED = "[vibe-gate: budget reached]"
 """What is left of the run's budget does not pay for a useful answer."""
 

@@ -9,6 +9,7 @@ import math
 import random
 import selectors
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,8 +20,8 @@ from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette, joined
 from vibe_gate.gateway.ledger import Account, Ledger, Reservation
 from vibe_gate.gateway.normal import Json, normal_request
-from vibe_gate.gateway.upstream import Cut, Unavailable, overload
-from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Meter, Usage
+from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, overload
+from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, MAX_EVENT_BYTES, Meter, Usage
 
 if TYPE_CHECKING:
     from requests import Response
@@ -33,6 +34,21 @@ COUNT_TOKENS = "/v1/messages/count_tokens"
 MAX_REQUEST_BYTES = 64 << 20
 """Twice what the API accepts."""
 
+MAX_BYTES_AT_ONCE = 256 << 20
+"""Of requests that are in memory together."""
+
+MAX_STRANGERS = 64
+"""Connections that have not named a session yet: beyond that the oldest is closed."""
+
+MAX_CONNECTIONS = 512
+"""Connections, each with a thread; beyond that none is accepted."""
+
+ARRIVAL_S = 20.0
+"""How long a connection may take to name its session, and a request to go on arriving."""
+
+IDLE_S = 300.0
+"""How long a connection of a session may be silent between two requests."""
+
 USEFUL_TOKENS = 1024
 """An answer with less room than this is cut before it says anything; better not to ask."""
 
@@ -44,6 +60,9 @@ WAITS_S = (0.5, 30.0)
 
 ANSWERING_S = 5.0
 """A session with less time left than this waits no more: an answer would come too late."""
+
+MAX_LENGTH_DIGITS = 12
+"""Of a content-length."""
 
 _PASSED_HEADERS = ("content-type", "request-id")
 
@@ -91,7 +110,7 @@ class Exchange:
     def run(self) -> None:
         """Answer the request."""
         if self._account.ended:
-            self._refuse(self._account.ended, "This session is over.")
+            self._refuse(self._account.ended, self._account.ended_because)
         elif self._relay.client is not None:
             self._forward(self._relay.client)
         elif self._relay.cassette is not None:
@@ -153,7 +172,7 @@ class Exchange:
 
     def _attempt(self, client: Client) -> Unavailable | None:
         """Ask once and hand the answer on, or return why there is none."""
-        self._meter = Meter()
+        self._meter = Meter(keeps_events=self._relay.cassette is not None)
         expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
         ledger = self._relay.ledger
         model, useful = str(self._body.get("model")), useful_tokens(self._body)
@@ -165,7 +184,7 @@ class Exchange:
         if leave.max_tokens < wanted:
             self._granted, self._limit = leave.max_tokens, leave.limit
             sent = json.dumps(self._body | {"max_tokens": leave.max_tokens}).encode()
-        unmetered = Usage()
+        unmetered, is_cut = Usage(), False
         try:
             with contextlib.closing(client.post(self._handler.route, dict(self._handler.headers), sent)) as answer:
                 unmetered = expected if answer.status_code < 400 else Usage()
@@ -173,10 +192,15 @@ class Exchange:
         except Unavailable as error:
             unmetered = Usage()
             return error
+        except Oversized as error:  # asking again would bring as much
+            self._account.ended, self._account.ended_because = wire.UNAVAILABLE, f"{client.host} {error}."
+            is_cut = True
         except (Cut, OSError):  # OSError: the agent went away
-            self._handler.cut()
+            is_cut = True
         finally:
             self._settle(leave, self._meter.usage() if self._meter.started else unmetered)
+        if is_cut:
+            self._handler.cut()
         return None
 
     def _pass(self, answer: Response, leave: Reservation, client: Client) -> None:
@@ -193,38 +217,58 @@ class Exchange:
             with self._handler.stream(status, headers) as send:
                 for chunk in itertools.chain([first], pieces):
                     if self._meter.complete:
+                        self._require_stop_reason()
                         self._conclude(leave, {"status": status, "events": joined(self._meter.events)})
                     send(chunk)
+                if status < 300:
+                    self._require_stop_reason()
             return
-        whole = b"".join(client.chunks(answer))
+        whole = self._whole(client.chunks(answer))
         body = _json(whole)
         if body is not None:
             if status < 400:
                 self._meter.whole(body)
             self._conclude(leave, {"status": status, "body": body})
+        if status < 300:
+            self._require_stop_reason()
         self._handler.send_whole(status, headers, whole)
+
+    def _require_stop_reason(self) -> None:
+        """Raises Cut: an answer that ends without one is not the model's whole answer, whatever it says until then."""
+        if not self._meter.failed and not (self._meter.complete and self._meter.stop_reason):
+            raise Cut
+
+    def _whole(self, chunks: Iterator[bytes]) -> bytes:
+        """An answer in one piece. BrokenPipeError if the agent goes away before it is there."""
+        whole = bytearray()
+        for chunk in chunks:
+            whole += chunk
+            if not self._handler.wait(0):
+                raise BrokenPipeError
+        return bytes(whole)
 
     def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
         """The chunks of a stream, held back until its first block is whole. Raises Unavailable if it breaks off before.
 
         An overload later than that is the agent's program's to get over: it goes on from the blocks that it has.
         """
-        held, known, whole = b"", 0, False
+        held, whole = bytearray(), False
         for chunk in chunks:
-            self._meter.feed(chunk)
+            events = self._meter.feed(chunk)
             if whole:
                 yield chunk
                 continue
             held += chunk
-            new, known = self._meter.events[known:], len(self._meter.events)
-            for event in new:
+            if len(held) > MAX_EVENT_BYTES:
+                raise Oversized(f"sent an answer of more than {MAX_EVENT_BYTES:,} bytes without a whole block")
+            for event in events:
                 self._raise_overload(event, host)
-            if whole := any(event.get("type") not in _UNFINISHED for event in new):
-                yield held
+            if whole := any(event.get("type") not in _UNFINISHED for event in events):
+                yield bytes(held)
             elif not self._handler.wait(0):
                 raise BrokenPipeError  # the agent went away: what follows would be paid for in vain
         if not whole and held:
-            yield held
+            yield bytes(held)
 
     @staticmethod
     def _raise_overload(event: Json, host: str | None) -> None:
@@ -283,7 +327,7 @@ def wanted_tokens(body: Mapping[str, Any]) -> int:
 def _json(whole: bytes) -> Json | None:
     try:
         body = json.loads(whole)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
 
@@ -292,6 +336,7 @@ class Handler(BaseHTTPRequestHandler):
     """HTTP/1.1 for agents on this machine that know their session's address."""
 
     protocol_version = "HTTP/1.1"
+    timeout = ARRIVAL_S
     disable_nagle_algorithm = True  # else every small event waits for an acknowledgement
     server: Server
     route = ""
@@ -306,19 +351,37 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """A request to the model, or to count its tokens."""
-        length = self.headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > MAX_REQUEST_BYTES:
-            self.close_connection = True
-            self.send_error_json(413, "request_too_large", "The request is too large, or does not say how large it is.")
-            return
-        raw = self.rfile.read(int(length))
         token, _, route = self.path.removeprefix("/").partition("/")
         self.route = f"/{route}"
         account, path = self.server.relay.sessions.get(token), self.route.partition("?")[0]
-        body = _json(raw)
+        length_text = self.headers.get("content-length", "")
+        length = int(length_text) if length_text.isdecimal() and len(length_text) < MAX_LENGTH_DIGITS else None
         if account is None or path not in (MESSAGES, COUNT_TOKENS):
-            self.send_error_json(404, "not_found_error", "Only /v1/messages of a session is served here.")
-        elif body is None:
+            self._refuse_unread(404, "not_found_error", "Only /v1/messages of a session is served here.")
+            return
+        self.server.know(self.connection)
+        if length is None or length > MAX_REQUEST_BYTES or not self.server.begin_request(length):
+            self._refuse_unread(413, "request_too_large", "The request is too large, or does not say how large it is.")
+            return
+        try:
+            self.connection.settimeout(ARRIVAL_S)
+            raw = self.rfile.read(length)
+            self.connection.settimeout(IDLE_S)
+            if len(raw) == length:
+                self._answer(account, path, raw)
+            else:
+                self.close_connection = True
+        finally:
+            self.server.end_request(length)
+
+    def _refuse_unread(self, status: int, kind: str, message: str) -> None:
+        """Refuse a request whose body is not read, which ends the connection."""
+        self.close_connection = True
+        self.send_error_json(status, kind, message)
+
+    def _answer(self, account: Account, path: str, raw: bytes) -> None:
+        body = _json(raw)
+        if body is None:
             self.send_error_json(400, "invalid_request_error", "The request is not a JSON object.")
         elif path == COUNT_TOKENS:  # a guess: it is free, and the same every time
             self.send_whole(200, {}, json.dumps({"input_tokens": int(len(raw) / CHARACTERS_PER_TOKEN) + 1}).encode())
@@ -371,6 +434,61 @@ class Server(ThreadingHTTPServer):
     def __init__(self, relay: Relay) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.relay = relay
+        self._lock = threading.Lock()
+        self._strangers: dict[socket.socket, float] = {}
+        """Connections that have not named a session, with when they came, the oldest first."""
+        self._connections = 0
+        self._bytes = 0
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 the base class' signature
+        """Serve a connection in a thread of its own, unless there are too many."""
+        with self._lock:
+            if self._connections >= MAX_CONNECTIONS:
+                super().shutdown_request(request)
+                return
+            self._connections += 1
+            self._strangers[request] = time.monotonic()
+            if len(self._strangers) > MAX_STRANGERS:
+                _break_off(self._strangers, next(iter(self._strangers)))
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Close connections that take too long to name a session: each byte may come just in time."""
+        with self._lock:
+            late = time.monotonic() - ARRIVAL_S
+            for connection in [peer for peer, since in self._strangers.items() if since < late]:
+                _break_off(self._strangers, connection)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 the base class' signature
+        """Close a connection that has ended."""
+        with self._lock:
+            self._connections -= 1
+            self._strangers.pop(request, None)
+        super().shutdown_request(request)
+
+    def know(self, connection: socket.socket) -> None:
+        """Let a connection stay that has named a session."""
+        with self._lock:
+            self._strangers.pop(connection, None)
+
+    def begin_request(self, size: int) -> bool:
+        """Whether there is room for a request of so many bytes; if so, `end_request` gives it back."""
+        with self._lock:
+            if self._bytes + size > MAX_BYTES_AT_ONCE:
+                return False
+            self._bytes += size
+            return True
+
+    def end_request(self, size: int) -> None:
+        """Give back the room of a request."""
+        with self._lock:
+            self._bytes -= size
 
     def handle_error(self, request: object, client_address: object) -> None:
         """An agent that went away is not worth a traceback."""
+
+
+def _break_off(strangers: dict[socket.socket, float], connection: socket.socket) -> None:
+    del strangers[connection]
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -6,6 +6,7 @@ Loaded only where there is a network to reach: replay never imports this.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ import requests
 import urllib3
 
 from vibe_gate.domain.proxies import certificates, proxies_for
-from vibe_gate.gateway.upstream import Cut, Unavailable, Upstream, overload
+from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, Upstream, overload
 
 CONNECT_S = 15.0
 
@@ -26,6 +27,16 @@ MAX_ERROR_BYTES, MAX_WORDS = 65_536, 120
 
 SILENCE_S = 600.0
 """How long the upstream may say nothing; the session's own clock is shorter as a rule."""
+
+MAX_ANSWER_BYTES = 64 << 20
+"""Of an answer, unpacked: 128,000 tokens, each in an event of its own, are half of that."""
+
+PIECE_BYTES = 65_536
+
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+"""Of answers; none was asked for, and some servers pack all the same."""
+
+_UNREADABLE = (ValueError, LookupError, TypeError, OSError, RecursionError, zlib.error, urllib3.exceptions.HTTPError)
 
 _OURS = ("host", "content-length", "transfer-encoding", "connection", "accept-encoding", "authorization", "x-api-key",
          "cookie", "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "keep-alive",
@@ -68,15 +79,23 @@ class Client:
         if overloaded:
             response.close()
             raise overloaded
+        encoding = _encoding_of(response)
+        if encoding not in _ENCODINGS:
+            response.close()
+            raise Unavailable(f"{self.host} packs its answers as {encoding[:20]!r}", patience_s=0.0)
         return response
 
     @staticmethod
     def chunks(response: requests.Response) -> Iterator[bytes]:
-        """The body as it comes. Raises Cut when it does not come to its end."""
+        """The body as it comes, unpacked. Raises Cut when it does not come to its end, Oversized for one without."""
+        size = 0
         try:
-            while chunk := response.raw.read1(65_536, decode_content=True):
-                yield chunk
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            for piece in _unpacked(response):
+                size += len(piece)
+                if size > MAX_ANSWER_BYTES:
+                    raise Oversized(f"sent an answer of more than {MAX_ANSWER_BYTES:,} bytes")
+                yield piece
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, zlib.error) as error:
             raise Cut(type(error).__name__) from error
 
     def close(self) -> None:
@@ -84,10 +103,35 @@ class Client:
         self._session.close()
 
 
+def _encoding_of(response: requests.Response) -> str:
+    return response.headers.get("content-encoding", "").strip().lower()
+
+
+def _unpacked(response: requests.Response) -> Iterator[bytes]:
+    """The body in pieces of at most `PIECE_BYTES`, however much of it one packed byte stands for."""
+    unpacker = None if _encoding_of(response) in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
+    while chunk := response.raw.read1(PIECE_BYTES, decode_content=False):
+        if unpacker is None:
+            yield chunk
+            continue
+        while chunk:
+            yield unpacker.decompress(chunk, PIECE_BYTES)
+            chunk = unpacker.unconsumed_tail
+    if unpacker is not None and not unpacker.eof:
+        raise ValueError("the packed answer is not whole")
+
+
 def _message(response: requests.Response) -> str:
     """The error's own words, the beginning of long ones; "" if there are none."""
-    with suppress(ValueError, LookupError, TypeError, OSError, urllib3.exceptions.HTTPError):
-        return str(json.loads(response.raw.read(MAX_ERROR_BYTES, decode_content=True))["error"]["message"])[:MAX_WORDS]
+    with suppress(
+        ValueError, LookupError, TypeError, OSError, RecursionError, zlib.error, urllib3.exceptions.HTTPError
+    ):
+        start = b""
+        for piece in _unpacked(response):
+            start += piece
+            if len(start) > MAX_ERROR_BYTES:
+                return ""
+        return str(json.loads(start)["error"]["message"])[:MAX_WORDS]
     return ""
 
 

@@ -66,6 +66,7 @@ class Account:
         self.by_model: dict[str, ModelCost] = {}
         self.waits: list[tuple[int, int]] = []
         self.ended = ""
+        self.ended_because = "This session is over."
         self.limit = wire.BUDGET_REACHED
         self.open: list[Reservation] = []
         self._bytes = 0

@@ -29,6 +29,9 @@ _HOME_FILES = {
     "Vertex": {"GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json"},
 }
 
+MAX_WAIT_DIGITS = 9
+"""Of the seconds that an API asks to wait."""
+
 Mode = Literal["live", "record", "replay"]
 
 
@@ -71,13 +74,17 @@ def overload(
         return None
     what = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
     after = headers.get("retry-after", "")
-    after_s = float(after) if after.isdecimal() else None  # a date: our own pace is as good
+    after_s = float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None  # a date: our own pace is as good
     said = f": {message()}" if what == "failed" else ""  # an overload has nothing to add
     return Unavailable(f"{host} {what} (HTTP {status}{said.rstrip(': ')})", after_s=after_s)
 
 
 class Cut(Exception):
     """The upstream's answer broke off before its end."""
+
+
+class Oversized(Cut):
+    """The upstream's answer is larger than any model's; `str()` says what the upstream did."""
 
 
 class Upstream(Struct, frozen=True):

@@ -8,8 +8,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from vibe_gate.domain.wire import MAX_TOKENS
+from vibe_gate.gateway.upstream import Oversized
+
 CHARACTERS_PER_TOKEN = 3.0
 """A cautious guess for text and code, if the API did not get to say."""
+
+
+MAX_EVENT_BYTES = 8 << 20
+"""Of one event of a stream."""
 
 
 class Usage(Struct, frozen=True):
@@ -31,22 +38,29 @@ class Meter:
     """Reads the usage, the stop reason and the events of one response out of its bytes.
 
     `complete` says that the answer came to its end. An answer that was cut counts
-    with the input the API announced and with the output that passed.
+    with the input the API announced and with the output that passed. The events are kept if `keeps_events`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_events: bool = False) -> None:
         self.stop_reason = ""
         self.complete = False
+        self.failed = False
+        """Whether the API itself said that it cannot go on."""
         self.events: list[dict[str, Any]] = []
+        self._keeps_events = keeps_events
         self._counts: dict[str, Any] = {}
         self._passed = 0
         self._tail = b""
 
-    def feed(self, chunk: bytes) -> None:
-        """More bytes of a stream of server-sent events."""
+    def feed(self, chunk: bytes) -> list[dict[str, Any]]:
+        """Read more bytes of a stream of server-sent events; the events that they end. Raises Oversized."""
         *blocks, self._tail = (self._tail + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
-        for data in _events(blocks):
-            self._event(data)
+        if len(self._tail) > MAX_EVENT_BYTES:
+            raise Oversized(f"sent an event of more than {MAX_EVENT_BYTES:,} bytes")
+        events = list(_events(blocks))
+        for event in events:
+            self._event(event)
+        return events
 
     def whole(self, body: Mapping[str, Any]) -> None:
         """A response that came in one piece."""
@@ -77,7 +91,8 @@ class Meter:
         )
 
     def _event(self, data: dict[str, Any]) -> None:
-        self.events.append(data)
+        if self._keeps_events:
+            self.events.append(data)
         kind = data.get("type")
         if kind == "message_start" and isinstance(data.get("message"), dict):
             self._message(data["message"])
@@ -87,6 +102,8 @@ class Meter:
             self._merge(data.get("usage"))
             delta = data.get("delta")
             self.stop_reason = str((delta.get("stop_reason") if isinstance(delta, dict) else "") or "")
+        elif kind == "error":
+            self.failed = True
         elif kind == "message_stop":
             self.complete = True
 
@@ -104,7 +121,7 @@ def _events(blocks: list[bytes]) -> Iterator[dict[str, Any]]:
         lines = [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")]
         try:
             data = json.loads(b"\n".join(lines)) if lines else None
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # garbage passes through to the agent, which has its own opinion of it
         if isinstance(data, dict):
             yield data
@@ -112,4 +129,4 @@ def _events(blocks: list[bytes]) -> Iterator[dict[str, Any]]:
 
 def _count(counts: Mapping[str, Any], name: str) -> int:
     value = counts.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0

@@ -29,6 +29,7 @@ from vibe_gate.report import listing
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import has_figures, statistics
+from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
 
 if TYPE_CHECKING:
@@ -166,7 +167,10 @@ def _site(
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
         known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
+    redact = Redactor(environ).text
     titles, people = titles_and_people_of(entries)
+    titles = {key: redact(title) for key, title in titles.items()}
+    people = {key: redact(name) for key, name in people.items()}
     with figures_of(bundles) as figures:
         runs = [
             SiteRun(
@@ -181,12 +185,15 @@ def _site(
         ]
         total = statistics(entries, known, figures, labels, args.since)
     only = [f"since {args.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)"] if args.since else []
-    only += [f"paths {safe(args.path)}"] if args.path else []
+    only += [f"paths {safe(redact(args.path))}"] if args.path else []
     baselines = gate.baselines if gate else ()
     trust = gate.file.trust if gate else Trust()
-    made = days_and_authors_of(identity.commit for identity, _ in coverage.commits) if coverage else {}
+    made: dict[str, tuple[str, str]] = {}
+    if coverage:
+        days_and_authors = days_and_authors_of(identity.commit for identity, _ in coverage.commits)
+        made = {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
     return Site(
-        tuple(runs), total, tuple(labels), baselines, coverage, commits, ", ".join(only),
+        tuple(runs), total, tuple(labels), baselines, coverage, redact(commits), ", ".join(only),
         judges=judges, trust=trust, made=made,
     )  # fmt: skip
 
