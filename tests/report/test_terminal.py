@@ -146,7 +146,9 @@ def test_of_one_level_those_of_a_must_come_first_and_next_names_one_of_them():
     )
     text = screen(failed(0, 0, found=found, rubrics=(rubric(*rows, outcome="fail", score=0.0),)), width=200)
     assert text.index("src/a.py:41  hard") < text.index("src/a.py:41  soft")
-    assert text.endswith("to accept one: vibe-gate override bbbbbbbb --reason ...")
+    words = " ".join(text.split())
+    assert "to accept one: vibe-gate override bbbbbbbb --reason ...;" in words
+    assert words.endswith("if it is wrong: vibe-gate label bbbbbbbb wrong")
 
 
 @pytest.mark.parametrize(("base", "onto"), [("a" * 40, "a" * 12), ("", "--root")])

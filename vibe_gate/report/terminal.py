@@ -301,7 +301,12 @@ def _next(summary: Summary) -> str:
     if summary.exit_code == FAIL:
         blocking = [one for one in queries.worst_first(summary.findings, summary) if one.level == "failure"]
         name = blocking[0].fingerprint[: sentences.SHORT_FINGERPRINT] if blocking else ""
-        accept = f"; to accept one: vibe-gate override {name} --reason ..." if name else ""
+        accept = ""
+        if name:
+            accept = (
+                f"; why: vibe-gate explain {name}; to accept one: vibe-gate override {name} --reason ...; "
+                f"if it is wrong: vibe-gate label {name} wrong"
+            )
         if summary.change.head_commit and any(one.criterion == "no-secrets" for one in blocking):
             base = safe(summary.change.base_commit[: sentences.SHORT_ID]) or "--root"
             return (

@@ -58,6 +58,8 @@ def command(name: str) -> Command:
             from vibe_gate.faces.cli.completion import completion
 
             found = completion(lambda: {name: command(name) for name in COMMANDS})
+        case "explain":
+            from vibe_gate.faces.cli.explain import EXPLAIN as found
         case "override":
             from vibe_gate.faces.cli.verdicts import OVERRIDE as found
         case "suppress":

@@ -1,0 +1,47 @@
+"""`vibe-gate explain`: one finding of a stored run, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from standing import CODE, Gated
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def gated(tmp_path, environ) -> Gated:
+    return Gated(tmp_path / "repo", environ)
+
+
+def test_a_finding_is_explained_with_what_people_said_and_what_to_do_next(gated):
+    gated.write("src/pay.py", CODE + "# TODO\n")
+    gated.git("add", "-A")
+    [finding] = [one for one in gated.review("--staged")["findings"] if one["level"] == "failure"]
+    name = finding["fingerprint"]
+    screen = gated.run("review", "--staged").out
+    words = " ".join(screen.split())
+    assert f"vibe-gate explain {name[:8]}; to accept one: vibe-gate override {name[:8]}" in words
+    assert f"if it is wrong: vibe-gate label {name[:8]} wrong" in words
+    told = gated.run("explain", name[:6]).out
+    assert len(told.splitlines()) <= 24
+    assert max(map(len, told.splitlines())) <= 80
+    assert "(check forbidden-pattern)" in told
+    assert "| # TODO" in told
+    assert "no label, not accepted" in told
+    assert f"vibe-gate override {name[:8]} --reason TEXT" in told
+    gated.run("label", name, "wrong", "--reason", "a note")
+    gated.run("override", name, "--reason", "meant")
+    told = gated.run("explain", name).out
+    assert "wrong, says Ada <ada@example.org>: a note" in told
+    assert "accepted by Ada <ada@example.org> until" in told
+    document = json.loads(gated.run("explain", name, "--json").out)
+    assert (document["finding"]["fingerprint"], document["exit_code"]) == (name, 0)
+    assert [label["right"] for label in document["labels"]] == [False]
+
+
+def test_what_is_no_finding_is_one_sentence(gated):
+    for name in ("zz", "abcdef12"):
+        done = gated.run("explain", name)
+        assert (done.code, done.out, len(done.err.splitlines()) <= 2) == (2, "", True)

@@ -1,0 +1,103 @@
+"""`vibe-gate explain`: one finding, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from vibe_gate.checks import CHECKS
+from vibe_gate.domain.document import plain
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import Finding
+from vibe_gate.errors import PASS, GateError, UsageError
+from vibe_gate.faces.cli.command import JSON, Command, argument
+from vibe_gate.faces.cli.label import known_labels
+from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
+from vibe_gate.gate.loading import built_in_gate, load_gate, offered_rubric
+from vibe_gate.gate.stored import stored_finding
+from vibe_gate.git import Repository, open_repository
+from vibe_gate.report.explanation import Explanation, Row, explanation_rows
+from vibe_gate.store import open_state
+
+LABEL_COLUMNS = 10
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    with open_repository(Path.cwd(), environ) as repository:
+        stored = stored_finding(repository, args.finding, now())
+        finding, summary = stored.finding, stored.summary
+        if finding is None or summary is None:
+            raise UsageError(f"No run found with a finding {safe(args.finding)}.")
+        labels = [label for label in known_labels(repository, environ) if label.finding == finding.fingerprint]
+        recorded = open_state(repository.common_dir).overrides.all()
+        overrides = [override for override in recorded if override.finding == finding.fingerprint]
+        question = _question(repository, finding, summary)
+    explanation = Explanation(finding, summary, question, labels, overrides)
+    rows = list(explanation_rows(explanation))
+    document = {
+        "exit_code": PASS,
+        "run_id": summary.run_id,
+        "question": question,
+        "finding": plain(finding),
+        "labels": [plain(label) for label in labels],
+        "overrides": [plain(override) for override in overrides],
+    }
+    return emit_result(args, document, _lines(rows), PASS)
+
+
+def _lines(rows: list[Row]) -> Iterator[str]:
+    for label, text in rows:
+        line = f"  {label:<{LABEL_COLUMNS - 2}}{safe(text)}"
+        yield from wrapped(line, COLUMNS, " " * LABEL_COLUMNS).split("\n")
+
+
+def _question(repository: Repository, finding: Finding, summary: Summary) -> str:
+    """What the finding's criterion asked, "" if the gate of then is not there any more."""
+    digests = {source.digest for source in summary.sources(finding)}
+    with suppress(GateError):
+        for rubric in _gate_of(repository, summary).rubrics:
+            for criterion in rubric.criterion:
+                is_named = criterion.id == finding.criterion and finding.is_of(rubric.id, criterion.id)
+                if is_named and (not digests or rubric.digest in digests):
+                    return _asked(criterion)
+    with suppress(GateError, OSError):
+        for criterion in offered_rubric("asked").criterion:
+            if criterion.id == finding.criterion:
+                return _asked(criterion)
+    return ""
+
+
+def _gate_of(repository: Repository, summary: Summary) -> Gate:
+    """The gate as it was read for the run: at its revision, or of the reviewed tree."""
+    tree = repository.tree(summary.trusted.revision or summary.change.after)
+    gate = None
+    if summary.trusted.revision != "worktree":
+        gate = load_gate(tree, revision=summary.trusted.revision, origin="trusted")
+    if gate is None and summary.trusted.bootstrap:
+        gate = load_gate(repository.tree(summary.change.after), revision="", origin="trusted")
+    return gate or built_in_gate(tree)
+
+
+def _asked(criterion: Criterion) -> str:
+    if criterion.question:
+        return criterion.question
+    if criterion.command:
+        return f"Does `{' '.join(criterion.command)}` succeed?"
+    return f"{CHECKS[criterion.check_name].summary} (check {criterion.check_name})"
+
+
+EXPLAIN = Command(
+    "Show one finding: what was asked, the quoted lines, a counterexample, the second look, what people said, and what "
+    "to do next.",
+    (argument("finding", metavar="FINDING", help="a fingerprint, or its beginning"), JSON),
+    _run,
+    examples="""\
+examples:
+  vibe-gate explain 3f9a1c
+""",
+)

@@ -1,0 +1,117 @@
+"""One finding on one screen: what was asked, what it rests on, what people said, what to do next. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import UNSET, Struct
+
+from vibe_gate.domain.escape import safe
+from vibe_gate.domain.gate import Override
+from vibe_gate.domain.label import Label
+from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CheckedEvidence, Finding
+from vibe_gate.report import next_step, queries, sentences
+
+MAX_QUOTES = 4
+MAX_QUOTE, MAX_TEXT = 66, 280
+"""Characters of a quoted line, and of any other text: all of it has to fit one screen."""
+
+Row = tuple[str, str]
+"""A label, "" for a further line, and its text."""
+
+
+class Explanation(Struct, frozen=True):
+    """What is known of a finding. `question`: what its criterion asks, "" if that is not known any more.
+
+    `labels` and `overrides`: those of this finding.
+    """
+
+    finding: Finding
+    summary: Summary
+    question: str
+    labels: Sequence[Label] = ()
+    overrides: Sequence[Override] = ()
+
+
+def explanation_rows(of: Explanation) -> Iterator[Row]:
+    """The explanation, row by row; no text of others is anything but text."""
+    finding, summary = of.finding, of.summary
+    must = any(criterion.must for _, criterion in queries.sources(finding, summary))
+    kind = f"{finding.level}{', must' if must else ''}"
+    yield "finding", f"{finding.criterion} [{finding.fingerprint}], {kind}"
+    yield "place", sentences.place_of(finding)
+    if of.question:
+        yield "asked", _cut(of.question)
+    for number, evidence in enumerate(finding.evidence[:MAX_QUOTES]):
+        yield "" if number else "lines", _quoted(evidence)
+    yield "answer", _cut(finding.message)
+    if counterexample := queries.counterexample(finding, summary):
+        yield "e.g.", _cut(counterexample)
+    if finding.proof is not UNSET:
+        yield "test", _cut(sentences.proof(finding.proof))
+        if finding.proof.test:
+            yield "", _cut(f"repeat: {finding.proof.command}")
+    if votes := _votes(finding, summary):
+        yield "votes", votes
+    if finding.second_look is not UNSET:
+        yield "look", _cut(sentences.second_look(finding.second_look))
+        for evidence in queries.preventing(finding.second_look)[:MAX_QUOTES]:
+            yield "", _quoted(evidence)
+    for number, text in enumerate(_people(of)):
+        yield "" if number else "people", _cut(text)
+    yield "run", summary.run_id
+    yield from _next_steps(finding, summary)
+
+
+def _quoted(evidence: CheckedEvidence) -> str:
+    quote = evidence.quote.replace("\t", "    ").rstrip()
+    if len(quote) > MAX_QUOTE:
+        quote = quote[: MAX_QUOTE - 1] + "…"
+    return f"{evidence.line:>5} {'-' if evidence.side == 'before' else '|'} {quote}"
+
+
+def _votes(finding: Finding, summary: Summary) -> str:
+    """How the votes on its criterion were, "" of a check."""
+    outcomes: Counter[str] = Counter()
+    models: dict[str, None] = {}
+    for _, criterion in queries.sources(finding, summary):
+        for vote in criterion.votes:
+            outcomes[vote.outcome.replace("_", " ")] += 1
+            if vote.model:
+                models[vote.model] = None
+    if not outcomes:
+        return ""
+    counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.most_common())
+    return f"{counts} ({', '.join(models)})" if models else counts
+
+
+def _people(of: Explanation) -> Iterator[str]:
+    for label in of.labels[-3:]:
+        reason = f": {label.reason}" if label.reason else ""
+        yield f"{'right' if label.right else 'wrong'}, says {label.by}{reason}"
+    for override in of.overrides[-2:]:
+        yield f"accepted by {override.by} until {override.expires}: {override.reason}"
+    waiver = queries.waiver(of.finding)
+    if waiver and not of.overrides:
+        yield waiver
+    if not (of.labels or of.overrides or waiver):
+        yield "no label, not accepted"
+
+
+def _next_steps(finding: Finding, summary: Summary) -> Iterator[Row]:
+    name = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    if finding.is_refuted:
+        yield "next", "nothing to do: a second look refuted it"
+        return
+    yield "fix", f"change the lines{next_step.by_an_agent(summary)}, then review again"
+    if summary.sources(finding):
+        yield "label", f"vibe-gate label {name} right|wrong --reason TEXT"
+    yield "accept", f"vibe-gate override {name} --reason TEXT (this clone, 30 days)"
+    yield "", f"vibe-gate suppress {name} --reason TEXT (everybody, once merged)"
+
+
+def _cut(text: str) -> str:
+    text = " ".join(safe(text).split())
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
