@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from vibe_gate.gateway import ask_model
-from vibe_gate.gateway.asking import Reply
+from vibe_gate.gateway.asking import ModelReply
 from vibe_gate.gateway.upstream import Upstream
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
@@ -72,7 +72,7 @@ def endless(connection: socket.socket) -> None:
         return
 
 
-def ask(talk: Callable[[socket.socket], None]) -> tuple[Reply, bytes]:
+def ask(talk: Callable[[socket.socket], None]) -> tuple[ModelReply, bytes]:
     with endpoint(talk) as (address, requests):
         reply = ask_model(Upstream(address, "ANTHROPIC_API_KEY", {"x-api-key": KEY}), "claude-x", answer_s=0.5)
     return reply, requests[0]

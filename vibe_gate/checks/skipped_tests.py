@@ -67,13 +67,13 @@ MAX_MARKERS = 20
 """Markers of one scope that are kept; more of them switch off no more."""
 
 
-class Scope(Struct):
+class OutlineScope(Struct):
     """A test, or what holds tests: the file, a class, a block, a function that is no test."""
 
     kind: ScopeKind
     name: str
     indent: int
-    parent: Scope | None = None
+    parent: OutlineScope | None = None
     markers: list[Marker] = []
     body_indent: int = -1
     """Columns before the first line inside; -1 before there is one."""
@@ -90,7 +90,7 @@ class Scope(Struct):
     def all_markers(self) -> list[Marker]:
         """Its own and those of what it stands in."""
         markers: list[Marker] = []
-        scope: Scope | None = self
+        scope: OutlineScope | None = self
         while scope is not None:
             markers += scope.markers
             scope = scope.parent
@@ -107,8 +107,8 @@ class Outline(Struct):
     `cases`: marks of single cases of a parametrized test. `narrowing`: markers that leave all other tests out.
     """
 
-    tests: list[Scope] = []
-    helpers: list[Scope] = []
+    tests: list[OutlineScope] = []
+    helpers: list[OutlineScope] = []
     loose: list[Marker] = []
     cases: list[Marker] = []
     narrowing: list[Marker] = []
@@ -223,7 +223,7 @@ class _LostTests:
                 possible[test.name] += sign * (test.level() < NEVER)
         self._running, self._possible = running, possible
 
-    def take(self, test: Scope) -> bool:
+    def take(self, test: OutlineScope) -> bool:
         """Whether the test is one of those that ran more before; each is taken once."""
         is_lost = self._running[test.name] > 0
         if test.level() == NEVER and self._possible[test.name] > 0:
@@ -331,7 +331,7 @@ class _OutlineReader:
         self._container = re.compile(_CONTAINERS.get(self._language, r"(?!)"))
         self._helper = re.compile(_HELPERS.get(self._language, r"(?!)"))
         self._outline = Outline()
-        self._scopes = [Scope("file", "", -1)]
+        self._scopes = [OutlineScope("file", "", -1)]
         self._holders = [self._scopes[0]]
         self._pending: list[Marker] = []
         self._is_autouse = False
@@ -395,7 +395,7 @@ class _OutlineReader:
                 self._attach(marker, line, indent)
 
     def _begin(self, kind: ScopeKind, name: str, indent: int, marker: Marker | None) -> None:
-        scope = Scope(kind, name, indent, self._scopes[-1])
+        scope = OutlineScope(kind, name, indent, self._scopes[-1])
         for own_marker in (*self._pending, marker):
             if own_marker is not None:
                 scope.add(own_marker)

@@ -30,14 +30,14 @@ _REFUSALS: dict[int, Refusal] = {401: "key", 403: "key", 404: "model", 429: "lim
 _SYSTEM = "You are Claude Code, Anthropic's official CLI for Claude."
 
 
-class Reply(Struct, frozen=True):
+class ModelReply(Struct, frozen=True):
     """What came back: the time of an answer and its tokens, or what went wrong and what to look at."""
 
     what: str
     refusal: Refusal | None = None
 
 
-def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Reply:
+def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> ModelReply:
     """Send one request of a few tokens with the real key."""
     body: dict[str, object] = {
         "model": model,
@@ -55,19 +55,19 @@ def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> Rep
         for chunk in client.chunks(response):
             answer += chunk
             if time.monotonic() - started > answer_s or len(answer) > MAX_ANSWER_BYTES:
-                return Reply(f"{client.host} sent an answer without an end", "address")
+                return ModelReply(f"{client.host} sent an answer without an end", "address")
         status = response.status_code
     except Unavailable as error:
         is_limited = any(f"HTTP {code}" in str(error) for code in (429, 529))
-        return Reply(str(error), "limit" if is_limited else "address")
+        return ModelReply(str(error), "limit" if is_limited else "address")
     except Cut as error:
-        return Reply(f"the answer of {client.host} broke off ({error})", "address")
+        return ModelReply(f"the answer of {client.host} broke off ({error})", "address")
     finally:
         client.close()
     return _reply(status, bytes(answer), model, client.host or "", time.monotonic() - started)
 
 
-def _reply(status: int, answer: bytes, model: str, host: str, seconds: float) -> Reply:
+def _reply(status: int, answer: bytes, model: str, host: str, seconds: float) -> ModelReply:
     document = _json_object(answer)
     if status != 200:
         error = document.get("error")
@@ -77,10 +77,10 @@ def _reply(status: int, answer: bytes, model: str, host: str, seconds: float) ->
         refusal = _REFUSALS.get(status, "request")
         if status == 404 and not is_model:
             refusal = "address"
-        return Reply(f"{host} refused the request (HTTP {status}{words})", refusal)
+        return ModelReply(f"{host} refused the request (HTTP {status}{words})", refusal)
     if document.get("type") != "message" or not isinstance(document.get("content"), list):
-        return Reply(f"{host} answered, but not as the Messages API does", "address")
-    return Reply(f"{model} answered at {host} in {seconds:.1f} s")
+        return ModelReply(f"{host} answered, but not as the Messages API does", "address")
+    return ModelReply(f"{model} answered at {host} in {seconds:.1f} s")
 
 
 def _json_object(answer: bytes) -> dict[str, Any]:

@@ -65,7 +65,7 @@ _LOCK_FILES = {
 _BY_NAME = {"pnpm": _PNPM, "bun": _BUN, "yarn": _YARN, "npm": _NPM}
 
 
-class Proposal(Struct, frozen=True):
+class CommandProposal(Struct, frozen=True):
     """A command check that `init` offers: its id, its command, the command that repairs, and its folder ("": root)."""
 
     id: str
@@ -95,7 +95,7 @@ class Proposal(Struct, frozen=True):
         return "".join(f"# {line}\n" for line in lines)
 
 
-def propose_commands(root: Path) -> list[Proposal]:
+def propose_commands(root: Path) -> list[CommandProposal]:
     """The commands that files at the root name, then those of projects in folders below it."""
     root = root.resolve()
     proposals = list(_of_folder(root, root))
@@ -106,28 +106,30 @@ def propose_commands(root: Path) -> list[Proposal]:
         for proposal in () if is_member else _of_folder(folder, root):
             suffix = name.replace("/", "-").replace(".", "-").lower()
             named = {"id": f"{proposal.id}-{suffix}"[:64].rstrip("-"), "folder": name}
-            proposals.append(Proposal(command=proposal.command, fix=proposal.fix, new_only=proposal.new_only, **named))
+            proposals.append(
+                CommandProposal(command=proposal.command, fix=proposal.fix, new_only=proposal.new_only, **named)
+            )
     return proposals
 
 
-def _of_folder(folder: Path, root: Path) -> Iterator[Proposal]:
+def _of_folder(folder: Path, root: Path) -> Iterator[CommandProposal]:
     scripts = list(_of_package(folder, root))
     yield from scripts
     taken = {proposal.id for proposal in scripts}
     yield from (proposal for proposal in _of_makefile(folder) if proposal.id not in taken)
     if _is_plain_file(folder / "Cargo.toml"):
         clippy = ("cargo", "clippy", "--", "-D", "warnings")
-        yield Proposal("clippy", clippy, "cargo clippy --fix", new_only=True)
-        yield Proposal("cargo-fmt", ("cargo", "fmt", "--check"), "cargo fmt")
-        yield Proposal("cargo-test", ("cargo", "test", "--quiet"))
+        yield CommandProposal("clippy", clippy, "cargo clippy --fix", new_only=True)
+        yield CommandProposal("cargo-fmt", ("cargo", "fmt", "--check"), "cargo fmt")
+        yield CommandProposal("cargo-test", ("cargo", "test", "--quiet"))
     if _is_plain_file(folder / "go.mod"):
-        yield Proposal("go-vet", ("go", "vet", "./..."), new_only=True)
-        yield Proposal("go-test", ("go", "test", "./..."))
+        yield CommandProposal("go-vet", ("go", "vet", "./..."), new_only=True)
+        yield CommandProposal("go-test", ("go", "test", "./..."))
         if any(_is_plain_file(folder / f".golangci.{ending}") for ending in ("yml", "yaml", "toml", "json")):
-            yield Proposal("golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True)
+            yield CommandProposal("golangci-lint", ("golangci-lint", "run"), "golangci-lint run --fix", new_only=True)
 
 
-def _of_package(folder: Path, root: Path) -> Iterator[Proposal]:
+def _of_package(folder: Path, root: Path) -> Iterator[CommandProposal]:
     """The scripts of a package.json; of a workspace's root also those that only its members have."""
     package = _read_json(folder / "package.json")
     if package is None:
@@ -141,11 +143,11 @@ def _of_package(folder: Path, root: Path) -> Iterator[Proposal]:
     for id, names in _SCRIPTS.items():
         name = next((name for name in names if name in scripts), None)
         if name is not None:
-            yield Proposal(id, ("sh", "-c", f"{manager.install} && {manager.run} {name}"))
+            yield CommandProposal(id, ("sh", "-c", f"{manager.install} && {manager.run} {name}"))
             continue
         name = next((name for name in names if name in member_scripts), None)
         if name is not None:
-            yield Proposal(id, ("sh", "-c", f"{manager.install} && {manager.run_in_all.format(name)}"))
+            yield CommandProposal(id, ("sh", "-c", f"{manager.install} && {manager.run_in_all.format(name)}"))
 
 
 def _scripts_of(package: dict[str, Any]) -> dict[str, str]:
@@ -173,14 +175,14 @@ def _has_workspaces(root: Path) -> bool:
     return "workspaces" in package or _is_plain_file(root / "pnpm-workspace.yaml")
 
 
-def _of_makefile(folder: Path) -> Iterator[Proposal]:
+def _of_makefile(folder: Path) -> Iterator[CommandProposal]:
     for name in ("GNUmakefile", "makefile", "Makefile"):
         text = _read_text(folder / name)
         if text is None:
             continue
         for target in _TARGETS:
             if re.search(rf"^{target}\s*:(?!=)", text, re.MULTILINE):
-                yield Proposal(target, ("make", target))
+                yield CommandProposal(target, ("make", target))
         return
 
 
