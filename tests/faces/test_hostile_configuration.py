@@ -217,7 +217,7 @@ def outputs_of(repo: Repo, home: Path) -> dict[str, tuple[int, str]]:
     outputs = {}
     for command in COMMANDS:
         done = vibe_gate(*command.split(), cwd=repo.path, environ=environ)
-        outputs[command] = done.code, UNLIKE.sub("_", done.out + done.err)
+        outputs[command] = done.code, re.sub(r" +", " ", UNLIKE.sub("_", done.out + done.err))
     return outputs
 
 

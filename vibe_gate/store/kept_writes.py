@@ -170,11 +170,17 @@ class WriteLog:
         self._last: dict[str, FileState] = {}
         self._remembered = 0
         """Lines of the states in `_last`."""
+        self._last_call: dict[str, str] = {}
+        self._redacted_call: Any = {}
 
     def line(self, write: FileWrite, at: datetime) -> bytes:
         """The write as a line."""
-        own = {"ts": at, "tool": write.tool, "tool_use_id": write.tool_use_id, "path": write.path}
-        row = _Row(**self._redact(own), key="", blobs=tuple(sorted(write.blobs)))
+        call = {"tool": write.tool, "tool_use_id": write.tool_use_id}
+        if call != self._last_call:  # one call may write many files
+            self._last_call = call
+            self._redacted_call = self._redact(call)
+        path = self._redact({"path": write.path})
+        row = _Row(ts=at, **self._redacted_call, **path, key="", blobs=tuple(sorted(write.blobs)))
         return encode_line(plain(row if self._digests is None else self._followed(row, write, self._digests)))
 
     def _followed(self, row: _Row, write: FileWrite, digests: LineDigests) -> _Row:
