@@ -210,3 +210,35 @@ def test_hooks_of_a_persons_own_that_call_vibe_gate_are_told_of(repository):
     hook.write_text(f"#!/bin/sh\n{LINE}")
     hook.chmod(0o755)
     assert doctor(repository) == ("ok", "your own hooks run vibe-gate at pre-push")
+
+
+def huskys_scripts(repository: Hooked) -> Path:
+    """The lines for vibe-gate in each of husky's scripts, and git's folder without husky's own files."""
+    folder = repository.path / ".husky" / "_"
+    folder.mkdir(parents=True)
+    repository.git("config", "core.hooksPath", ".husky/_")
+    for name in REVIEWING:
+        (folder.parent / name).write_text(f'vibe-gate hook {name} -- "$@"\n')
+    return folder
+
+
+def test_a_working_tree_in_which_husky_did_not_run_yet_is_told_of(repository):
+    huskys_scripts(repository)
+    assert doctor(repository) == ("warning", "husky has not written its hooks in this working tree, so git runs none")
+    done = gate(repository, "install", "git")
+    assert (done.code, "Run `npx husky` there." in done.text) == (2, True)
+    assert "printf" not in done.text
+
+
+def test_an_outdated_hook_of_ours_beside_a_framework_is_told_of_and_renewed(repository):
+    folder = huskys_scripts(repository)
+    for name in REVIEWING:
+        (folder / name).write_text(HUSKY)
+        (folder / name).chmod(0o755)
+    assert gate(repository, "install", "git").code == 0
+    hook = folder / "reference-transaction"
+    whole = hook.read_text()
+    hook.write_text(whole.replace("exit 0", "true; exit 0"))
+    assert doctor(repository) == ("warning", "husky manages them; outdated: reference-transaction")
+    assert gate(repository, "install", "git").code == 0
+    assert hook.read_text() == whole

@@ -30,7 +30,13 @@ from vibe_gate.faces.agent_hook.agents import AGENTS, HookedAgent
 from vibe_gate.faces.agent_hook.settings import hooks_of, missing_scripts, read_settings
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
-from vibe_gate.faces.git_hook.frameworks import TRANSACTION, Framework, InstalledHooks, find_hooks
+from vibe_gate.faces.git_hook.frameworks import (
+    TRANSACTION,
+    Framework,
+    InstalledHooks,
+    find_hooks,
+    hooks_waiting_for_husky,
+)
 from vibe_gate.faces.git_hook.install import outdated, worktrees_without_hooks
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.trusted import standing_gate, standing_store
@@ -206,7 +212,7 @@ def _definitions(repository: Repository) -> Point:
 def _hooks(repository: Repository) -> Point:
     hooks = find_hooks(repository.root, repository.hooks_folder())
     if hooks.framework is not None:
-        return _framework_hooks(hooks, hooks.framework)
+        return _framework_hooks(repository, hooks, hooks.framework)
     old = outdated(repository)
     if old is None and hooks.running:
         return Point("hooks", "ok", f"your own hooks run vibe-gate at {', '.join(hooks.running)}")
@@ -218,8 +224,16 @@ def _hooks(repository: Repository) -> Point:
     return Point("hooks", "ok", "installed and up to date")
 
 
-def _framework_hooks(hooks: InstalledHooks, framework: Framework) -> Point:
+def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: Framework) -> Point:
     """Whether a framework runs vibe-gate at all hooks, and git refuses an agent's way around them."""
+    if hooks_waiting_for_husky(hooks, repository.hooks_folder()):
+        text = "husky has not written its hooks in this working tree, so git runs none"
+        return Point("hooks", "warning", text, "Run `npx husky` here.")
+    own_names = [file.name for file in hooks.owned_by("vibe-gate")]
+    old = [name for name in outdated(repository) or () if name in own_names]
+    if old:
+        text = f"{framework} manages them; outdated: {', '.join(old)}"
+        return Point("hooks", "warning", text, "Run `vibe-gate install git` again.")
     advice = "`vibe-gate install git` prints what to add."
     if not hooks.running:
         return Point("hooks", "ok", f"{framework} manages them, and does not run vibe-gate", advice)

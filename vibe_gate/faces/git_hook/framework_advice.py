@@ -12,6 +12,7 @@ from vibe_gate.faces.git_hook.frameworks import (
     TRANSACTION,
     Framework,
     InstalledHooks,
+    hooks_waiting_for_husky,
     husky_script,
     keeps_unused_hooks,
 )
@@ -51,6 +52,9 @@ def advise_framework(hooks: InstalledHooks, root: Path, folder: Path, version: s
     """What to add for the hooks that do not run vibe-gate; "" if nothing is missing."""
     if hooks.framework is None or not hooks.missing:
         return ""
+    if waiting := hooks_waiting_for_husky(hooks, folder):
+        names = ", ".join(waiting)
+        return f"husky has not written its hooks in {safe(str(root))} (missing: {names}). Run `npx husky` there."
     first = f"{hooks.framework} manages the hooks here, and does not run vibe-gate at {', '.join(hooks.missing)}."
     return f"{first} {_ADVISERS[hooks.framework](hooks, root, folder, version)}"
 

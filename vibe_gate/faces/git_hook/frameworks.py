@@ -156,6 +156,15 @@ def husky_script(folder: Path, name: str) -> Path:
     return folder.parent / name if folder.name == "_" else folder / name
 
 
+def hooks_waiting_for_husky(hooks: InstalledHooks, folder: Path) -> tuple[str, ...]:
+    """Hooks whose scripts run vibe-gate, and for which husky has not written git's file in this working tree."""
+    if hooks.framework != "husky":
+        return ()
+    absent = [file.name for file in hooks.files if file.owner == "nobody"]
+    scripts = {name: _without_comments(_read_text(husky_script(folder, name))) for name in absent}
+    return tuple(name for name, text in scripts.items() if _calls_gate(text))
+
+
 def keeps_unused_hooks(root: Path) -> bool:
     """Whether simple-git-hooks leaves hooks alone that its settings do not name."""
     return any("preserveUnused" in text for text in _settings_texts(root, _SIMPLE_SETTINGS))

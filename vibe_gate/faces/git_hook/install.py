@@ -240,7 +240,9 @@ def install(repository: Repository, version: str, names: tuple[str, ...] = HOOKS
     hooks = find_hooks(repository.root, folder)
     if hooks.framework is None:
         return Installation((*_write_hooks(repository, folder, names),))
-    lines = _write_hooks(repository, folder, (TRANSACTION,)) if TRANSACTION in names else []
+    own_names = [file.name for file in hooks.owned_by("vibe-gate")]
+    written = tuple(name for name in names if name == TRANSACTION or name in own_names)
+    lines = _write_hooks(repository, folder, written)
     if hooks.framework == "simple-git-hooks" and not keeps_unused_hooks(repository.root):
         lines.append(KEEP_UNUSED)
     if names == (TRANSACTION,):
