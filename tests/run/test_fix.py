@@ -127,7 +127,9 @@ def test_a_repair_without_a_key_says_so_and_the_next_is_about_the_same_run(repo)
 def test_a_repair_to_whose_files_no_rubric_applies_is_no_pass(repo):
     run = failed_check(repo)
     repo.git("checkout", "-q", "--", "src")
-    done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=repo.environ)
+    with answering() as model:
+        environ = {**repo.environ, **model.environ}
+        done = vibe_gate("run", "--fix", run, "--json", cwd=repo.path, environ=environ)
     assert (done.code, done.json["outcome"]) == (3, "inconclusive"), done.out + done.err
     again = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
     assert (again.code, "has no verdict (inconclusive), so there" in again.out) == (3, True), again.out

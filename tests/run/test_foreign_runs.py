@@ -13,6 +13,8 @@ from repos import Repo
 from wire import answering
 from working import FIXED, WORSE, WorkingRepo, writes
 
+from vibe_gate.git import open_repository
+
 PROMPT = "Take the keys."
 CHANGE = "HEAD~1..HEAD"
 STORE = ".vibe-artifacts"
@@ -81,7 +83,8 @@ def refuses_to_go_on(clone: Clone, run_id: str) -> list[Done]:
         runs = [clone.gate("resume", **model.environ), clone.gate("resume", run_id, **model.environ)]
         assert not model.script.requests
     assert clone.git("status", "--porcelain") == ""
-    assert not (clone.path / ".git/vibe-gate/workspaces").exists()
+    with open_repository(clone.path, clone.environ) as repository:
+        assert not repository.workspaces.exists()
     return runs
 
 

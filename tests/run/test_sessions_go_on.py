@@ -17,6 +17,8 @@ from scripted_messages_api import Hang, ToolUse, Turn
 from wire import answering
 from working import WorkingRepo, says
 
+from vibe_gate.git import open_repository
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -128,6 +130,26 @@ def test_a_patch_takes_back_nothing_that_the_user_did_meanwhile(repo):
     assert command.startswith("git apply -3 ") and len(command) <= 70
     assert made(repo, repo.all()[0]) == ["n2.txt"]
     assert repo.git("status", "--porcelain", "-uall") == "?? mine.txt\n?? n1.txt"
+
+
+@pytest.mark.parametrize(
+    ("turns", "files"),
+    [
+        ([turn(1), [says("Nothing to do.")]], ["n1.txt", "n9.txt"]),
+        ([[says("Nothing to do.")], turn(1), [says("Still nothing.")]], ["n1.txt", "n9.txt"]),
+        ([turn(1, "a"), turn(1, "b"), turn(1, "a")], ["n1.txt", "n9.txt"]),
+    ],
+)
+def test_a_session_goes_on_with_its_files_when_its_workspaces_are_gone(repo, turns, files):
+    with answering(*(step for steps in turns for step in steps), *turn(9)) as model:
+        assert repo.run("--agent", "fixer", "--prompt", "Turn 0.", model=model.environ).code == 0
+        for number in range(1, len(turns)):
+            assert repo.sessions("continue", f"Turn {number}.", model=model).code == 0
+        with open_repository(repo.path, repo.environ) as repository:
+            shutil.rmtree(repository.workspaces)
+        done = repo.sessions("continue", "Go on.", model=model)
+    assert done.code == 0 and "not in this clone" not in done.out + done.err
+    assert made(repo, repo.all()[0]) == files
 
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

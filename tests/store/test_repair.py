@@ -21,8 +21,8 @@ from test_verify import NOW, content_of, place, sealed
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
-from vibe_gate.errors import StorageError
-from vibe_gate.store import RunRecorder, Store
+from vibe_gate.errors import IntegrityError, StorageError
+from vibe_gate.store import RunRecorder, Store, read_bundle
 
 LATER = START + timedelta(hours=1)
 QUARANTINE = f".vibe-artifacts/quarantine/{LATER:%Y%m%dT%H%M%S}678Z"
@@ -107,3 +107,38 @@ def test_where_nothing_can_be_moved_the_repair_says_so_and_goes_on_later(tmp_pat
         repair_bundles(tmp_path, Provenance(LATER))
     (tmp_path / QUARANTINE).unlink()
     mend(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{}\n"])
+def test_a_graph_that_is_lost_or_damaged_is_made_again_of_the_events(tmp_path, run, damage):
+    file = run.directory / "graph.json"
+    sealed_bytes = file.read_bytes()
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage)
+    assert not verify_bundles(tmp_path, NOW).is_sound
+    done = mend(tmp_path)
+    assert said(done) == [(place("graph.json", run), "made again from events.ndjson")]
+    assert file.read_bytes() == sealed_bytes
+    assert done.quarantine == ("" if damage is None else QUARANTINE.removeprefix(".vibe-artifacts/"))
+
+
+def test_a_run_whose_graph_is_lost_is_still_read_and_one_whose_graph_is_another_is_not(tmp_path, run):
+    file = run.directory / "graph.json"
+    sealed_bytes = file.read_bytes()
+    file.unlink()
+    assert read_bundle(run.directory).summary.outcome == "pass"
+    file.write_text("{}")
+    with pytest.raises(IntegrityError, match="changed after sealing"):
+        _ = read_bundle(run.directory).summary
+    file.write_bytes(sealed_bytes)
+
+
+def test_a_run_that_lost_graph_and_events_is_put_aside_whole(tmp_path, run):
+    (run.directory / "graph.json").unlink()
+    events = run.directory / "events.ndjson"
+    events.write_text(events.read_text().replace("run.created", "run.creates", 1))
+    with pytest.raises(IntegrityError):
+        _ = read_bundle(run.directory).summary
+    assert [how for _, how in said(mend(tmp_path))] == ["moved to quarantine, the whole run"]

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vibe_gate.gateway.upstream import Mode, Upstream, Wire, find_upstream, wire_from
+from vibe_gate.gateway.upstream import NO_CREDENTIALS, Mode, Upstream, Wire, find_upstream, wire_from
 
 if TYPE_CHECKING:
     from vibe_gate.gateway.asking import ask_model
     from vibe_gate.gateway.server import Gateway
 
-__all__ = ["Gateway", "Mode", "Upstream", "Wire", "ask_model", "find_upstream", "wire_from"]
+__all__ = ["NO_CREDENTIALS", "Gateway", "Mode", "Upstream", "Wire", "ask_model", "find_upstream", "wire_from"]
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,7 @@ from vibe_gate.errors import GatewayError
 from vibe_gate.gateway.cassette import Cassette
 from vibe_gate.gateway.exchange import Relay, Server
 from vibe_gate.gateway.ledger import Account, Ledger, OnSettled
-from vibe_gate.gateway.upstream import Upstream, Wire
+from vibe_gate.gateway.upstream import NO_CREDENTIALS, Upstream, Wire
 
 SETTLING_S = 0.5
 """How long closing waits for requests of agents that have just ended to be metered."""
@@ -119,7 +119,7 @@ class Gateway(Relay):
     def _connect(self, upstream: Upstream | None) -> None:
         """Load what it takes to forward requests, if they pass here at all."""
         if upstream is None:
-            raise GatewayError("No credentials for a model were found; `vibe-gate doctor` says what can be set.")
+            raise GatewayError(NO_CREDENTIALS)
         if not upstream.passed_through:
             from vibe_gate.gateway.forward import Client  # requests (65 ms), which replay does without
 

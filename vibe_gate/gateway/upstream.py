@@ -42,6 +42,9 @@ class Wire(Struct, frozen=True):
     cassette: Path | None = None
 
 
+NO_CREDENTIALS = "No credentials for a model were found; `vibe-gate doctor` says what can be set."
+
+
 def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Path | None = None) -> Wire:
     """What was asked for, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live. UsageError if that is no whole."""
     chosen = mode or environ.get("VIBE_GATE_WIRE") or "live"

@@ -167,6 +167,19 @@ class Repository(ChangeQueries):
         if patch and done.code:
             raise InfrastructureError(f"git cannot apply the change, and changed nothing ({done.said}). See {shown}.")
 
+    def keep_patch(self, name: str, patch: bytes) -> Path | None:
+        """Write a patch into the git directory, for a run that cannot be recorded; None if that fails, too."""
+        folder = self.common_dir / "vibe-gate"
+        file = folder / f"made-{name}.patch"
+        try:
+            folder.mkdir(exist_ok=True)
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(patch)
+        except OSError:
+            return None
+        return file
+
     # Remotes, in CI
 
     def fetch(self, commits: Sequence[str], enough: Callable[[], bool], credentials: Credentials) -> str:

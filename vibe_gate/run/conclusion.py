@@ -120,9 +120,18 @@ def concluded(
         names=tuple(run.redactor.text(file.shown_path) for file in changed),
         steers=tuple(run.redactor.text(file.shown_path) for file in steering(stages.facts.gate, changed)),
         made=patch,
-        patch=run.record.directory / "made.patch" if patch else None,
+        patch=_patch_file(stages, patch) if patch else None,
         problem=run.redactor.text(problem[1]) if problem else "",
     )
+
+
+def _patch_file(stages: Stages, patch: bytes) -> Path | None:
+    """Where people find what the agents changed: in the bundle, else in the git directory; None: nowhere."""
+    run, repository = stages.run, stages.trees.own.repository
+    recorded = run.record.directory / "made.patch"
+    if not run.record.lost or recorded.is_file():
+        return recorded
+    return repository.keep_patch(run.record.run_id, run.redactor.data(patch))
 
 
 def _last_messages(stages: Stages, made: bytes) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ class KeptConversation:
         self.problem = ""
         self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
         try:
-            kept = sessions_of(run)
+            self._sessions = kept = sessions_of(run)
         except StorageError as error:
             if goes_on is not None:
                 raise
@@ -86,9 +86,15 @@ class KeptConversation:
                 node=result.node,
             )
             if came and patch:
-                self._mirror.keep(self._id, f"{result.after}.patch", patch)
+                self._keep_patch(f"{result.after}.patch", patch)
         except StorageError as error:
             self.problem = f"The conversation of {result.node} is not kept whole: {error}"
+
+    def _keep_patch(self, name: str, patch: bytes) -> None:
+        """Keep the patch that made a tree; of a tree that an earlier turn made, that turn's stays."""
+        meta = self._mirror.hold(self._id)
+        if not self._sessions.kept(meta, name):
+            self._mirror.keep(self._id, name, patch)
 
     def close(self) -> None:
         """Let others go on with it."""
@@ -109,7 +115,10 @@ def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree, own: str = "") -> st
     runs = (turn.run for turn in reversed(meta.turns) if turn.after == last)
     if any(tree.begin_at(last, run, known) for run in (own, *runs)):
         return ""
-    patches = {turn.after: (turn.before, kept.kept(meta, f"{turn.after}.patch")) for turn in meta.turns}
+    patches: dict[str, tuple[str, bytes]] = {}
+    for turn in meta.turns:
+        if turn.before != turn.after and turn.after not in patches:  # a later turn has no patch of its own there
+            patches[turn.after] = (turn.before, kept.kept(meta, f"{turn.after}.patch"))
     if tree.rebuild(last, patches, known):
         return ""
     return f"The files that {meta.id} left are not in this clone; it goes on with your files as they are."

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
 from vibe_gate.domain.context import ReviewRequest, RunContext
-from vibe_gate.domain.escape import without_middle
+from vibe_gate.domain.escape import listed, without_middle
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import GateError, StorageError
+from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.run.conversation import sessions_of
@@ -36,6 +36,10 @@ MAX_SESSIONS = 5
 
 MAX_CALL = 200
 """Characters of one tool call."""
+
+
+SHOWN_POLICY_FILES = 3
+"""Of the files that decide about the gate, in one sentence."""
 
 
 class Repair(Struct, frozen=True):
@@ -54,9 +58,20 @@ def nothing_to_fix(summary: Summary) -> str:
     """Why there is nothing to repair in a run with this summary, or ""."""
     if summary.outcome == "fail":
         return ""
+    if summary.outcome == "pass" and summary.exit_code == POLICY_CHANGED:
+        return f"There is nothing for an agent to fix: {approval_needed(summary)}."
     if summary.outcome == "pass":
         return f"Run {summary.run_id} passed; there is nothing to fix."
     return f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; review again."
+
+
+def approval_needed(summary: Summary) -> str:
+    """What a run with exit code 4 waits for, as a clause for people."""
+    names = listed(dict.fromkeys(change.path for change in summary.policy_changes), SHOWN_POLICY_FILES)
+    return (
+        f"run {summary.run_id} needs a person's approval, because the change edits the gate ({names}): ask a "
+        "maintainer, or run `vibe-gate override policy --reason TEXT`"
+    )
 
 
 def repair_of(repository: Repository, run_id: str, now: datetime) -> Repair:

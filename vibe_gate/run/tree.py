@@ -95,8 +95,12 @@ class RunTree:
         """
         workspace = self.workspace
         for after, (before, patch) in patches.items():
-            if before != after and workspace.patched(before, patch) != after:
+            if workspace.patched(before, patch) != after:
                 return False
+        try:
+            self.repository.tree(tree)
+        except RevisionError:
+            return False
         workspace.restore(tree)
         self._begun_with(tree, known)
         return True

@@ -27,10 +27,11 @@ from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext,
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
-from vibe_gate.errors import GateError, StorageError, UsageError
+from vibe_gate.errors import GateError, GatewayError, StorageError, UsageError
 from vibe_gate.gate.chosen import agent_named, rubrics_for, workflow_named
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
+from vibe_gate.gateway import NO_CREDENTIALS, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
@@ -106,6 +107,7 @@ async def run_workflow(
             plan = _plan(request, gate, change)
             if request.resumed is not None:
                 request.resumed.require_same(change, gate)
+            _require_model(request, plan, environ)
             world = world_around(repository, environ, clock)
             apart = open_shared(gate, request.review, repository, world)
             unread = catch_up(repository, world)
@@ -136,6 +138,18 @@ async def run_workflow(
         if done.applied:
             captured.note_applied(run.state, writes, clock(), run.redactor.value)
         return done
+
+
+def _require_model(request: RunRequest, plan: Plan, environ: Mapping[str, str]) -> None:
+    """GatewayError: an agent of the plan could not ask its model, so no run is made that could not go on.
+
+    A run that waits for a person first can be resumed when there is a key.
+    """
+    if not plan.asks_agents or request.interactive:
+        return
+    wire = wire_from(environ, request.review.wire, request.review.cassette)
+    if wire.mode != "replay" and find_upstream(environ) is None:
+        raise GatewayError(NO_CREDENTIALS)
 
 
 def _require_same_files(request: RunRequest, repair: Repair, repository: Repository) -> None:
@@ -242,7 +256,7 @@ def one_agent(
         found = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
         steps, isolation = (lambda wf: wf.stages.agent(asked)), held_in(found, gate)
-        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch)
+        return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch, asks_agents=True)
 
     return plan
 
@@ -258,7 +272,9 @@ def _plan(request: RunRequest, gate: Gate, change: Change) -> Plan:
     if found.file is None:
         plan = load(found)
     else:
-        plan = Plan(id=found.id, steps=partial(scheduled, found.file), timeout_s=found.file.timeout_s)
+        asks_agents = any(rule.agent for rule in found.file.stage)
+        steps = partial(scheduled, found.file)
+        plan = Plan(id=found.id, steps=steps, timeout_s=found.file.timeout_s, asks_agents=asks_agents)
         agents = tuple(agent_named(gate, rule.agent) for rule in found.file.stage if rule.agent)
     isolation, files = _isolation(agents, gate), dict(found.files)
     return replace(plan, prompt=f"workflow: {found.id}", isolation=isolation, files=files)

@@ -223,6 +223,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     path: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
     patch: bytes = b""
+    asks_agents: bool = False
+    """Whether it has a stage of an agent; False of a Python workflow, which nobody knows before it runs."""
 
 
 def workflow(

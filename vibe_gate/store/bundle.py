@@ -20,7 +20,7 @@ from msgspec import Struct, convert
 from vibe_gate.domain import paths, receipt
 from vibe_gate.domain.bundles import impossible
 from vibe_gate.domain.document import first_mistake, parse_object, read
-from vibe_gate.domain.event import MAX_EVENTS, Event
+from vibe_gate.domain.event import MAX_EVENTS, Event, fold
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
 from vibe_gate.errors import IntegrityError, StorageError
@@ -318,6 +318,17 @@ def receipted_summary(run: Folder) -> Summary:
     return read_summary(document)
 
 
+def rebuilt_graph(run: Folder, vouched: Mapping[str, str]) -> bytes | None:
+    """graph.json as the run's events give it; None if that is not what was sealed. OSError."""
+    if not run.has(names.EVENTS) or digest(run, names.EVENTS) != vouched.get(names.EVENTS):
+        return None
+    try:
+        data = fold(parse_events(lines(run, names.EVENTS))).to_json().encode()
+    except ValueError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == vouched.get(names.GRAPH) else None
+
+
 def documents_of(run: BundleLocation) -> SealedDocuments:
     """A sealed run's documents as they are stored, after every file was compared. StorageError, IntegrityError."""
     bare = run.bare()
@@ -339,6 +350,8 @@ def documents_of(run: BundleLocation) -> SealedDocuments:
             if why:
                 raise corrupt(bare.path(entry.name), why)
         vouching = folder.read(names.RECEIPT, receipt.MAX_BYTES) if names.RECEIPT in files else None
+        if names.GRAPH in missing and rebuilt_graph(folder, files) is not None:
+            del missing[names.GRAPH]  # the events say the same, byte for byte; `bundles repair` writes it again
     except OSError as error:
         raise corrupt(Path(error.filename or bare.root), error.strerror or "it cannot be read") from error
     if missing:

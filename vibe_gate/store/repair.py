@@ -10,6 +10,7 @@ from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder
+from vibe_gate.store.bundle import read_object, rebuilt_graph
 from vibe_gate.store.checking import verify
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
@@ -26,10 +27,40 @@ def repair(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
         return Repaired((), found)
     quarantine = f"{names.QUARANTINE}/{names.stamp(provenance.now)}"
     try:
-        mended = tuple(_moved(store, found.problems, quarantine))
+        mended = tuple(_with_graphs_again(store, found.problems, quarantine))
+        if mended:
+            found = verify(root, provenance, runs)
+        moved = tuple(_moved(store, found.problems, quarantine))
     except OSError as error:
         raise StorageError(f"{error.filename or STORE}: {error.strerror}; the repair stopped there.") from error
-    return Repaired(mended, verify(root, provenance, runs), quarantine if mended else "")
+    has_moved = bool(moved) or (store.path / quarantine).is_dir()
+    return Repaired(mended + moved, verify(root, provenance, runs), quarantine if has_moved else "")
+
+
+def _with_graphs_again(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:
+    """Write a lost or damaged graph.json again, if the run's events give the bytes that were sealed. OSError."""
+    for problem in problems:
+        if problem.state not in WRONG or not problem.run or problem.place != f"{problem.run}/{names.GRAPH}":
+            continue
+        run = store.below(problem.run)
+        if Lock.is_held(run):
+            continue
+        data = _sealed_graph(run)
+        if data is None:
+            continue
+        if run.has(names.GRAPH):
+            run.move(names.GRAPH, store.below(f"{quarantine}/{problem.run}", create=True), names.GRAPH)
+        run.place(names.GRAPH, data)
+        yield Mended(problem, f"made again from {names.EVENTS}")
+
+
+def _sealed_graph(run: Folder) -> bytes | None:
+    """The bytes that the run's seal names, made of its events; None if they cannot be made. OSError."""
+    try:
+        digests = read_object(run, names.SUMMARY).get("digests")
+    except ValueError:
+        return None
+    return rebuilt_graph(run, digests) if isinstance(digests, dict) else None
 
 
 def _moved(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:

@@ -19,7 +19,7 @@ from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.rubric import model_name
-from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, share, wrapped
@@ -29,7 +29,7 @@ from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.fix import nothing_to_fix
+from vibe_gate.run.fix import approval_needed, nothing_to_fix
 from vibe_gate.run.summary import of_change
 from vibe_gate.run.walk import RunRequest, run_workflow
 
@@ -96,9 +96,13 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     complain(f"note: run {run_id} ({meant.matched if args.fix else 'the newest that ended'})")
     if not (stored := runs.read(meant)).complete:
         raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
+    needs_approval = stored.summary.exit_code == POLICY_CHANGED
     if why := nothing_to_fix(stored.summary):
         emit(stored.summary.to_json() if args.json else f"{why}\n")
-        return PASS if stored.summary.outcome == "pass" else INCONCLUSIVE
+        passed = POLICY_CHANGED if needs_approval else PASS
+        return passed if stored.summary.outcome == "pass" else INCONCLUSIVE
+    if needs_approval:
+        complain(f"note: {approval_needed(stored.summary)}; the repair needs it, too")
     done = carried_out(replace(_request(args, environ), fix=run_id), runs.top, environ)
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code
@@ -264,14 +268,25 @@ def _made(done: WorkflowRun) -> Iterator[str]:
     yield f"changed   {files} · {_first(done.names)}"
     if done.steers:
         yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you"
-    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
-    path = f"{shlex.quote(os.path.relpath(done.bundle.parent.parent))}/*/{done.bundle.name}/made.patch"
+    path = _patch_path(done)
     if done.applied:
         yield "applied   to the working tree"
+    elif not path:
+        yield "patch     not kept, because nothing can be written: free space or permissions, and run it again"
     elif done.review.summary.exit_code == PASS:
         yield f"apply     git apply {'-3 ' if done.unapplied else ''}{path}"
     else:
         yield f"patch     {path} (not applied: the run did not pass)"
+
+
+def _patch_path(done: WorkflowRun) -> str:
+    """The patch's file as a word for a shell; "" if it could not be written."""
+    if done.patch is None:
+        return ""
+    if done.patch.parent != done.bundle:
+        return shlex.quote(os.path.relpath(done.patch))
+    # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
+    return f"{shlex.quote(os.path.relpath(done.bundle.parent.parent))}/*/{done.bundle.name}/made.patch"
 
 
 def _first(names: Sequence[str]) -> str:
@@ -295,8 +310,8 @@ RUN = Command(
     "vibe-gate run [WORKFLOW [REV | A..B] | --fix [RUN] | --agent ID ...]",
     """\
 examples:
-  vibe-gate run review-and-fix          about your uncommitted work
-  vibe-gate run review-and-fix main..   about what your branch added
+  vibe-gate run fix                     review your uncommitted work, and repair it
+  vibe-gate run fix main..              about what your branch added
   vibe-gate run --fix                   repair what the newest run found
   vibe-gate run --agent fixer --prompt "Make the tests pass." --apply
 """,
