@@ -13,7 +13,7 @@ _PUBLISHED_TOKEN = expression(
     r"(?:public[-_ ]?key"  # the hash of a .NET assembly's public key
     r"|[cx]srf|csrf[-_]?middleware|authenticity|request[-_]?verification|anti[-_]?forgery|(?<![a-z])form"
     r"|page|next|continuation|cursor|pagination|(?<!a)sync"  # where the next page of a list begins
-    r")[-_ ]?token\Z|[\"']_token\Z"
+    r")[-_ ]?token\Z|public[-_]?token\Z|[\"']_token\Z"
 )
 """The end of a name whose token every page or answer shows."""
 

@@ -104,7 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "slack-token",
         keywords=("xox",),
-        regex="[abeoprs]-[A-Za-z0-9-]{10,300}",
+        regex="(?:[abeprs]|o(?=-[0-9]))-(?=[A-Za-z-]{0,60}[0-9])[A-Za-z0-9-]{10,300}",
         cut="xox[bp]-",
         positive="say xoxb-{digit:12}-{word:24}",
         negative="xoxb-your-token-here",
@@ -865,7 +865,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "infracost-key",
         keywords=("ico-",),
-        border=r"\w-",
+        border=r"\w.-",
         regex=r"[A-Za-z0-9]{32}(?![\w-])",
         positive="say ico-{word:32}",
         negative="ico-of-the-page-with-a-long-name-in-it",
