@@ -69,7 +69,8 @@ def keep(spool: bytes, event: bytes, agent: str = "") -> None:
         # Within a JSON string a line feed is always escaped: these stand between tokens.
         event = event.replace(b"\n", b" ").replace(b"\r", b" ")
     session = os.fsencode(agent and agent + ".") + session_of(event)
-    top = linked_top(member(event, b"cwd") or b".", spool)
+    folder = member(event, b"cwd") or b"."
+    top = linked_top(b"." if b"\\" in folder else folder, spool)  # the hook runs in the same folder
     worktree = b'"worktree":"%b",' % top if top else b""
     append(spool, session, b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, event))
 
