@@ -252,8 +252,8 @@ CONFIG = group(
 examples:
   vibe-gate config check                    list every mistake; exit 2 if any
   vibe-gate config schema rubric            the JSON Schema that editors read
-  vibe-gate config show                     the gate in force and its revision, as TOML
-  vibe-gate config show --worktree          the files as they lie in the working tree
+  vibe-gate config show                     the gate in force, and its revision
+  vibe-gate config show --worktree          the files of the working tree
 """,
     {
         "show": Command(
