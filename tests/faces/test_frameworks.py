@@ -184,7 +184,7 @@ def test_what_was_judged_is_the_tree_that_was_committed(here, name):
             ("bypassed", tree, UNHOOKED[name])
         ]
         return
-    assert there.judged() == {tree}
+    assert here.judged() == {tree}  # the store of the main working tree
     assert {(record["kind"], record["tree"]) for record in about} <= {("reviewed", tree), ("rewritten", tree)}
     assert told <= {"reviewed", "rewritten"}
     assert "reviewed" in told
