@@ -87,6 +87,12 @@ def test_show_prints_the_gate_that_binds_and_its_revision_not_the_files_as_they_
     assert vibe_gate("config", "show", cwd=repo, environ=environ).stderr == ""
 
 
+def test_show_prints_the_built_in_gate_before_the_first_commit(tmp_path, environ) -> None:
+    git(tmp_path, "init", "-q", "new")
+    done = vibe_gate("config", "show", cwd=tmp_path / "new", environ=environ)
+    assert (done.returncode, done.stdout.startswith("# Definitions built in")) == (0, True)
+
+
 def test_show_says_when_the_gate_is_not_on_the_trusted_branch_yet(repo, environ) -> None:
     git(repo, "init", "-q", "--bare", "../hub")
     git(repo, "remote", "add", "origin", "../hub")

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EMPTY_TREE, Selection
+from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.tables import quoted
@@ -22,7 +22,6 @@ from vibe_gate.errors import (
     DefinitionError,
     GatewayError,
     InfrastructureError,
-    RevisionError,
     UsageError,
 )
 from vibe_gate.faces.cli.command import JSON, Command, argument, group
@@ -159,12 +158,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _gate_in_force(repository: Repository) -> Gate:
     """The gate that a review of the working tree would be held to."""
-    try:
-        repository.resolve("HEAD")
-        base = "HEAD"
-    except RevisionError:  # no commits yet
-        base = EMPTY_TREE
-    change = repository.change(Selection(kind="worktree", left=base))
+    change = repository.change(Selection(kind="worktree"))
     return gate_for(repository, change, base=None, definitions=None)
 
 
