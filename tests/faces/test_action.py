@@ -439,7 +439,7 @@ def test_mode_warn_says_what_it_would_have_been(made):
     assert "::warning::vibe-gate: exit code 1, let pass because of `mode: warn`." in done.out
     assert conclusions(made) == ["neutral"]
     assert made.github.check_runs[0].sent["output"]["title"].startswith("would have failed: FAIL")
-    assert made.ours[0].splitlines()[1] == "### vibe-gate: FAIL · does not block (`mode: warn`)"
+    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: FAIL · does not block (`mode: warn`)")
     assert "✗ FAIL · does not block (mode: warn) · Rubric quality: " in done.out
 
 
@@ -493,7 +493,7 @@ def test_an_approving_review_of_this_commit_lets_it_pass_and_is_named(made, poli
     done = made.act("pull_request_review", events.pull_request(made.main(), policy), checkout=policy)
     assert done.code == 0, done.out + done.err
     assert conclusions(made) == ["success"]
-    assert "### vibe-gate: PASS · gate change approved by `@bob`\n" in made.ours[0]
+    assert "### vibe-gate: PASS · gate change approved by `@bob` · [`" in made.ours[0]
     assert "@bob" not in made.ours[0].replace("`@bob", "").replace("<code>@bob", "")
 
 

@@ -209,3 +209,24 @@ def test_a_job_that_is_run_again_asks_for_the_base_branch_of_now(made: Project):
     assert made.act("pull_request", event, checkout=head).code == 0
     made.pull(head, base_ref="main")
     assert made.act("pull_request", event, checkout=head).code == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gate", "sentence"),
+    [("schema = [\n", "that of the base branch does not parse; repair it there"),
+     (None, "the base branch has none any more; restore it there")],
+    ids=["broken", "removed"],
+)  # fmt: skip
+def test_a_gate_of_the_base_that_is_broken_or_gone_is_told_as_such(made: Project, gate, sentence):
+    head = made.branch("topic", **{"src/e.py": "e = 1\n"})
+    if gate is None:
+        made.origin.git("rm", "-rq", ".vibe-gate")
+        made.origin.commit("without a gate")
+    else:
+        made.origin.commit("broken", **{".vibe-gate/gate.toml": gate})
+    made.pull(head)
+    done = made.review_pull(head)
+    assert done.code == 4, done.out
+    assert sentence in made.ours[0]
+    assert "not on the base branch yet" not in made.ours[0]

@@ -78,10 +78,11 @@ def test_a_review_of_a_green_pull_request_leaves_it_green_whatever_became_of_the
     assert made.outputs["verdict"] == "pass"
     assert Path(made.outputs["report"]).read_text() == made.summary
     assert "sarif" not in made.outputs, "findings of judges would be missing, and their alerts closed"
-    assert made.summary.startswith("### vibe-gate: PASS\n") and "[`run 4711`]" in made.summary
+    assert made.summary.startswith("### vibe-gate: PASS · [`") and "[`run 4711`]" in made.summary
     made.origin.commit("Ask for more", **{".vibe-gate/gate.toml": GATE + "# more\n"})
     made.pull(jobs.head)
-    assert jobs.look() == 3, "another gate"
+    assert jobs.job("pull_request_review").code == 3, "another gate"
+    assert said(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
     github.add_actions_run(jobs.head)
     for key in ("dummy",):
         assert (jobs.job(key=key).code, jobs.look(key)) == (0, 0)
@@ -100,7 +101,8 @@ class Records:
     def leave(self, key: str, outcome: str = "pass", code: int = 0) -> None:
         summary = replace(nothing(CHANGE), outcome=outcome, exit_code=code)
         with self._open() as forge:
-            forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", "success", (), self._job(key).record(summary)))
+            conclusion = "success" if code == 0 else "failure"
+            forge.check_run(HEAD, "vibe-gate", CheckRun("t", "s", "", conclusion, (), self._job(key).record(summary)))
 
     def end(self, conclusion: Conclusion) -> None:
         """A job that ends without a verdict."""
@@ -212,9 +214,37 @@ def test_a_pass_with_an_accepted_finding_stands_only_while_the_override_does(tmp
         assert jobs.look() == 3, "what it means is decided by the job that runs again"
         assert (jobs.job().code, jobs.look()) == (0, 0)
         github.permissions["bob"] = "read"
-        assert jobs.look() == 1, "the verdict without it stands"
+        assert jobs.job("pull_request_review").code == 1, "the verdict without it stands"
+        assert said(jobs) == ("### vibe-gate: FAIL ·", "failure"), "and is what is posted"
+        assert "stands; its check run has the findings" in jobs.made.ours[0].replace("`", "")
         github.permissions["bob"] = "write"
+        assert jobs.job("pull_request_review").code == 0
+        assert said(jobs) == ("### vibe-gate: PASS ·", "success")
         assert jobs.look() == 0
+
+
+def said(jobs: Jobs) -> tuple[str, str]:
+    """How the comment's headline begins, and what the newest check run concludes."""
+    headline = jobs.made.ours[0].splitlines()[1]
+    return headline[: headline.index("·") + 1], jobs.made.github.check_runs[-1].sent["conclusion"]
+
+
+@pytest.mark.slow
+def test_comment_and_check_run_follow_a_job_that_fails_because_an_overrides_comment_is_gone(tmp_path, environ, github):
+    github.permissions["bob"] = "write"
+    with answering(FAILS, repeat_last=True) as model:
+        jobs = Jobs(project(tmp_path, environ, github, RUBRIC), model.base_url, model.script.requests)
+        assert jobs.job().code == 1
+        name = re.search(r"vibe-gate:finding ([0-9a-f]{16})", github.review_comments[0].body)[1]
+        asked = github.add_comment(7, "bob", f"/vibe-gate override {name} fine")
+        github.add_comment(7, "github-actions[bot]", f"<!-- vibe-gate:answer {asked.id} {jobs.head} {name} -->\nfine")
+        assert jobs.job().code == 0
+        assert said(jobs) == ("### vibe-gate: PASS ·", "success")
+        github.check_runs[:] = [run for run in github.check_runs if run.sent["conclusion"] == "success"]
+        github.comments.remove(asked)
+        assert jobs.job("pull_request_review").code == 3, "no verdict without the override is known"
+        assert said(jobs) == ("### vibe-gate: NOT REVIEWED (inconclusive) ·", "failure")
+        assert jobs.look() == 3
 
 
 @pytest.mark.slow
@@ -226,13 +256,13 @@ def test_an_approval_is_decided_without_the_answers_and_so_is_its_dismissal(jobs
     assert (jobs.job().code, jobs.look()) == (4, 4)
     review = github.add_review(7, "bob", "APPROVED", jobs.head)
     assert jobs.job("pull_request_review").code == 0
-    assert made.ours[0].splitlines()[1] == "### vibe-gate: PASS · gate change approved by `@bob`"
+    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: PASS · gate change approved by `@bob`")
     assert "passed in run 4711; not asked again" in made.ours[0]
     assert github.check_runs[-1].sent["conclusion"] == "success"
     assert jobs.look() == 0
     review.state = "DISMISSED"
     assert jobs.job("pull_request_review").code == 4
-    assert made.ours[0].splitlines()[1] == "### vibe-gate: NEEDS APPROVAL"
+    assert made.ours[0].splitlines()[1].startswith("### vibe-gate: NEEDS APPROVAL")
     assert jobs.look() == 4
     assert github.check_runs[-1].sent["conclusion"] == "action_required"
 
@@ -249,7 +279,7 @@ def test_a_review_runs_no_workflow_and_its_verdict_stands(made):
         jobs.head = made.branch("topic", **{"src/a.py": "y = 1\n"})
         made.pull(jobs.head)
         assert (jobs.job(**fixing).code, jobs.look(**fixing)) == (0, 0)
-        assert made.summary.startswith("### vibe-gate: DONE")
+        assert made.summary.startswith("### vibe-gate: PASS · [`")
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 from contract.github import LoopbackGitHub, loopback_github
 from msgspec.structs import replace
 
-from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted
+from vibe_gate.domain.replayed import Replayed, ReplayRow
+from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, Summary, Trusted
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, SecondLook
 from vibe_gate.forge import open_forge
 from vibe_gate.report.annotations import commands, finding_of
@@ -309,6 +310,37 @@ def test_a_finding_that_is_not_raised_again_keeps_its_thread_open_until_its_line
     say(github, environ, [], HEADS[4], since=lambda earlier: asked.append(earlier) or Since(1))
     assert asked[-1] == HEADS[2], "where it was found last"
     assert first.resolved
+
+
+def spend(github, environ, head: str, usd: float, **more: object) -> str:
+    """What the comment says after a run that cost so much."""
+    github.pulls[7].head_sha = head
+    base = report([finding(1)], head)
+    cost = Cost(usd=usd, basis="known" if usd else "none")
+    told = replace(base, summary=replace(base.summary, cost=cost), **more)
+    with open_forge(github.url, github.token, "octo/hello", environ=environ, pause=[].append) as forge:
+        post(Posting(head=head, number=7), forge, told)
+    return ours(github)[0]
+
+
+def test_the_comment_tells_what_the_pull_request_has_cost_so_far(github, environ):
+    assert "so far" not in spend(github, environ, HEADS[0], 0.25)
+    told = spend(github, environ, HEADS[1], 0.5)
+    assert "This pull request so far: $0.7500 in 2 runs that asked a model." in told
+    assert "<summary>Details: score 0.00, $0.5000 ($0.7500 so far)," in told
+    assert "so far: $0.7500 in 2 runs" in spend(github, environ, HEADS[2], 0.0)
+    replayed = Replayed(rows=(ReplayRow(run_id="x", usd=0.125),))
+    told = spend(github, environ, HEADS[3], 0.0, replayed=replayed)
+    assert "The replays cost $0.1250 more. This pull request so far: $0.8750 in 3 runs" in told
+
+
+def test_what_a_fork_claims_to_have_cost_is_not_added_up(github, environ):
+    spend(github, environ, HEADS[0], 0.25)
+    told = spend(github, environ, HEADS[1], 900.0, claimed=True)
+    assert "so far" not in told
+    assert told.splitlines()[1].startswith("### vibe-gate: FAIL (claimed) · [`")
+    assert github.check_runs[-1].output["title"].startswith("FAIL (claimed) · ")
+    assert "so far: $0.2500 in 1 run" in spend(github, environ, HEADS[2], 0.0)
 
 
 @pytest.mark.parametrize("off", [(1,), (5,), (9,), (2, 3), (1, 5, 9), (1, 2, 3, 4, 5, 6, 7, 8)])

@@ -80,7 +80,7 @@ def test_a_refuted_finding_is_a_notice_with_both_sides_and_the_verdict_line_coun
 def test_a_pull_request_shows_it_apart_and_opens_no_thread():
     made = report("refuted")
     text = comment(made)
-    assert text.splitlines()[1] == "### vibe-gate: PASS · 1 raised and refuted"
+    assert text.splitlines()[1].startswith("### vibe-gate: PASS · 1 raised and refuted")
     assert "#### Raised and refuted (1)\n\n- **notice** [`src/a.py:41`]" in text
     assert f"/blob/{HEAD}/src/main.py#L7): `if not path:`" in text
     assert "#### Findings" not in text

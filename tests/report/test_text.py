@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vibe_gate.domain.escape import safe
+from vibe_gate.report.markdown import prose
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,23 @@ def test_the_result_is_encodable_on_one_line_and_stays_as_it_is(text):
     assert len(shown.splitlines()) <= 1
     assert shown.encode().decode() == shown
     assert safe(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("input -> wrong outcome", "input -> wrong outcome"),
+        ("a_b -> c", "`a_b` -> c"),
+        ("load(None) -> TypeError => exit 1", "load(None) -> TypeError => exit 1"),
+        ("x[0] -> y[1].", "`x[0]` -> `y[1]`."),
+        ("ptr->next", "`ptr->next`"),
+        ("remove it (`git rebase -i`; a further commit) now", "remove it (`git rebase -i`; a further commit) now"),
+        ("the `stripe_key`'s value", "the `stripe_key`'s value"),
+        ("see '`a b`', \"`c`\".", "see '`a b`', \"`c`\"."),
+        ("`a`@bob", "`` `a`@bob ``"),
+        ("`<b>`<script>", "`` `<b>`<script> ``"),
+        ("an `open span", "an `` `open `` span"),
+    ],
+)
+def test_a_code_span_takes_no_half_arrow_and_a_sentence_keeps_its_backticks(text, expected):
+    assert prose(text) == expected

@@ -25,6 +25,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
 from vibe_gate.report.replays import lines
+from vibe_gate.report.replays import sentences as replay_sentences
 from vibe_gate.run.replay import planned
 from vibe_gate.run.summary import nothing
 from vibe_gate.store import Bundles, find_bundles, read_bundle
@@ -280,9 +281,7 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
     rows = [compared(before, judged(how, reason=NO_KEY), (), ()) for how in ("not_applicable", "abstain")]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
     assert [*lines(rows)] == [
-        "Would have blocked 0 of 2, would no longer block 0; $0.00.",
-        "2 runs are undecided now.",
-        "No API key: 4 questions were not asked. Set ANTHROPIC_API_KEY.",
+        "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
     assert not compared(before, judged("not_applicable", reason=NO_KEY), ("safety",), ()).open
 
@@ -290,5 +289,45 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
 def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
     rows = [ReplayRow(run_id="a", why=NOT_YET), ReplayRow(run_id="b", why=NOT_YET), ReplayRow(run_id="c", why="gone")]
     assert [*lines(rows)] == [
-        "not replayed yet: 2 runs", "cannot be replayed: 1 run", "  c: gone", "No run was replayed.",
+        "not replayed yet: 2 runs", "cannot be replayed: 1 run", "  c: gone",
+        "0 of 1 could be judged again (gone); $0.00.",
     ]  # fmt: skip
+
+
+BUDGET = "The budget of $0.0004 is reached."
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([ReplayRow(run_id="a", unjudged=BUDGET, open=True, usd=0.0006)] * 3,
+         "0 of 3 could be judged again (its budget of $0.001); $0.00."),
+        ([ReplayRow(run_id="a", unjudged=BUDGET, open=True, usd=0.25),
+          ReplayRow(run_id="b", why="the budget is used up")],
+         "0 of 2 could be judged again (its budget of $0.001); $0.25."),
+        ([ReplayRow(run_id="a", blocks=True, usd=0.5), ReplayRow(run_id="b", why="the budget is used up")],
+         "Would have blocked 1 of 1, would no longer block 0; $0.50. "
+         "1 of 2 could not be judged again (its budget of $0.001)."),
+        ([ReplayRow(run_id="a", unjudged="The model's API does not answer.", open=True)],
+         "0 of 1 could be judged again (The model's API does not answer); $0.00."),
+        ([ReplayRow(run_id="a", open=True)], "Would have blocked 0 of 1, would no longer block 0; $0.00. 1 run is "
+         "undecided now."),
+    ],
+)  # fmt: skip
+def test_runs_that_no_judge_answered_for_are_not_told_as_passed(rows, sentence):
+    assert " ".join(replay_sentences(totals(rows), 0.001)) == sentence
+
+
+def test_a_replay_whose_questions_have_no_answer_was_not_judged():
+    def judged(outcome: str, reason: str) -> Summary:
+        result = CriterionResult(
+            id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", reason=reason
+        )
+        rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,))
+        return replace(NOTHING, outcome="inconclusive", rubrics=(rubric,))
+
+    row = compared(NOTHING, judged("abstain", BUDGET), (), ())
+    assert (row.unjudged, row.open) == (BUDGET, True)
+    failed = replace(judged("fail", ""), outcome="fail")
+    failed = replace(failed, rubrics=(replace(failed.rubrics[0], outcome="fail"),))
+    assert compared(NOTHING, failed, (), ()).unjudged == ""

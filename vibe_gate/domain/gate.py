@@ -14,6 +14,7 @@ from vibe_gate.domain.calibration import Baseline
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Glob, Identifier, ModelName, Rubric, Schema
+from vibe_gate.domain.summary import GateAbsence
 from vibe_gate.domain.verdict import Finding
 
 if TYPE_CHECKING:
@@ -293,7 +294,8 @@ class Gate(Struct, frozen=True):
 
     `revision` is the commit id they were read at, "worktree", or "" for the built-in gate and a tree without a commit.
     `origin` "bootstrap": the trusted revision has no definitions yet, and the change's own were used; `branch` is its
-    name, "" if it has none; `first`: it has no `.vibe-gate/` at all. `digests`: sha-256 of each file that it was read
+    name, "" if it has none; `first`: it has no `.vibe-gate/` at all; `absence`: why it has none now, if it had one.
+    `digests`: sha-256 of each file that it was read
     from, what workflows name included.
     `refused`: agents of `.claude/agents` that no workflow names and that cannot be honoured, by id with the reason.
     `baselines`: what was measured of rubrics, as the tree has it.
@@ -308,6 +310,7 @@ class Gate(Struct, frozen=True):
     suppressions: tuple[Suppression, ...] = ()
     branch: str = ""
     first: bool = False
+    absence: GateAbsence = ""
     agents: tuple[Agent, ...] = ()
     workflows: tuple[WorkflowDefinition, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()

@@ -44,7 +44,8 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
 
     `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
     `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no judge was asked now for
-    want of an API key. `recorded`: by an earlier command.
+    want of an API key. `unjudged`: why it is open because a question has no answer now. `recorded`: by an earlier
+    command.
     """
 
     run_id: str
@@ -58,6 +59,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     usd: float = 0.0
     open: bool = False
     unasked: int = 0
+    unjudged: str = ""
     why: str = ""
     recorded: bool = False
 
@@ -82,14 +84,27 @@ class Replayed(Struct, frozen=True):
 
     rows: tuple[ReplayRow, ...] = ()
     notes: tuple[str, ...] = ()
+    budget_usd: float = 0.0
+    """What all of them might cost; 0: no limit."""
+
+    @property
+    def usd(self) -> float:
+        """What they cost."""
+        return sum(row.usd for row in self.rows)
 
 
 class ReplayTotals(Struct, frozen=True, kw_only=True):
     """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
-    called wrong, and right, by the findings that block them. `unasked` counts questions."""
+    called wrong, and right, by the findings that block them. `unasked` counts questions. `tried` are the runs but those
+    that are not replayed yet, `judged` the replayed ones whose questions were answered, or that would block anyway;
+    `hindrance` is why the first of the others was not judged.
+    """
 
     runs: int
+    tried: int
     replayed: int
+    judged: int
+    hindrance: str
     new: int
     new_wrong: int
     gone: int
@@ -103,21 +118,26 @@ class ReplayTotals(Struct, frozen=True, kw_only=True):
 
 def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
     """Add the rows up."""
-    done = [row for row in rows if row.is_replayed]
-    new = [row for row in done if row.blocks and not row.blocked]
-    gone = [row for row in done if row.blocked and not (row.blocks or row.open)]
+    replayed = [row for row in rows if row.is_replayed]
+    judged = [row for row in replayed if not row.unjudged]
+    new = [row for row in judged if row.blocks and not row.blocked]
+    gone = [row for row in judged if row.blocked and not (row.blocks or row.open)]
+    hindrances = [row.unjudged or row.why for row in rows if row.unjudged or row.is_lost]
     return ReplayTotals(
         runs=len(rows),
-        replayed=len(done),
+        tried=len(replayed) + sum(row.is_lost for row in rows),
+        replayed=len(replayed),
+        judged=len(judged),
+        hindrance=hindrances[0] if hindrances else "",
         new=len(new),
         new_wrong=sum(row.said == "wrong" for row in new),
         gone=len(gone),
         gone_wrong=sum(row.said == "wrong" for row in gone),
         gone_right=sum(row.said == "right" for row in gone),
-        changed=sum(bool(row.changes) for row in done),
-        open=sum(row.open for row in done),
-        unasked=sum(row.unasked for row in done),
-        usd=sum(row.usd for row in done),
+        changed=sum(bool(row.changes) for row in replayed),
+        open=sum(row.open for row in replayed),
+        unasked=sum(row.unasked for row in replayed),
+        usd=sum(row.usd for row in rows),
     )
 
 
@@ -126,9 +146,11 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
 
 def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: Iterable[Label]) -> ReplayRow:
     """A stored run against its replay, by these rubrics; without any, by all that one of them asked."""
-    was, now = _by_criterion(before, rubrics), _by_criterion(after, rubrics)
+    results_before = _by_criterion(before, rubrics)
+    results_after = _by_criterion(after, rubrics)
     blocked, blocks = _blocks(before, rubrics), _blocks(after, rubrics)
-    unasked = sum(one.reason == NO_KEY for one in now.values())
+    unanswered = [result.reason for result in results_after.values() if result.unanswered or result.reason == NO_KEY]
+    unasked = sum(reason == NO_KEY for reason in unanswered)
     blocking = before if blocked and not blocks else after
     return ReplayRow(
         run_id=before.run_id,
@@ -137,11 +159,12 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         bundle=after.bundle,
         blocked=blocked,
         blocks=blocks,
-        changes=tuple(_changes(was, now, before, after)),
+        changes=tuple(_changes(results_before, results_after, before, after)),
         said=_said(blocking, rubrics, labels) if blocked != blocks else "",
         usd=after.cost.usd,
         open=not blocks and (bool(unasked) or not _outcomes(after, rubrics) <= {"pass"}),
         unasked=unasked,
+        unjudged=unanswered[0] if unanswered and not blocks else "",
     )
 
 

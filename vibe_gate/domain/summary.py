@@ -20,16 +20,23 @@ CostBasis = Literal["known", "unknown", "none"]
 Extent = Literal["", "nothing", "checks"]
 """Of a pass that no judge gave: nothing was looked at, or checks alone because the questions were left out."""
 
+GateAbsence = Literal["", "broken", "removed"]
+"""Why there is no gate where it would bind: it does not parse there, or it was removed."""
+
 _LEFT_OUT = re.compile(r"not asked(?:: | \()")
 """How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
-    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: in the change; not in `branch`."""
+    """Where the gate was read: a commit id, "worktree", "" (built-in). `bootstrap`: in the change; not in `branch`.
+
+    `absence`: why `branch` has none that binds, if it had one.
+    """
 
     revision: str
     bootstrap: bool
     branch: str = ""
+    absence: GateAbsence | UnsetType = UNSET
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True):

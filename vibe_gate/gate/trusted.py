@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.summary import GateAbsence
 from vibe_gate.errors import DefinitionError, RevisionError, UsageError
 from vibe_gate.gate.loading import FOLDER, FolderFiles, built_in_gate, load_gate
 from vibe_gate.gate.policy import is_listed, is_source
@@ -52,11 +53,13 @@ def _gate_for(
     redefines = any(is_listed(file, (".vibe-gate/**",)) for file in change.files)
     own = repository.tree(change.after)
     trusted = _trusted_tree(repository, change, base=base, definitions=definitions)
+    absence: GateAbsence = ""
     try:
         gate = _trusted_gate(repository, *trusted, falls_back=definitions is None)
     except DefinitionError:
         if definitions is not None:
             raise
+        absence = "broken"
         gate = None  # if the change repairs them, its own are read; as a change of the gate it needs approval
     first = gate is None
     if gate is None:
@@ -73,11 +76,22 @@ def _gate_for(
     if gate and first:
         named = base or (None if definitions == WORKTREE else definitions)
         new = _is_first(repository, change, base)
-        return replace(gate, origin="bootstrap", branch=_trusted_branch(repository, named), first=new), trusted[1]
+        if not absence and _is_removed(repository, change, trusted[0]):
+            absence = "removed"
+        branch = _trusted_branch(repository, named)
+        return replace(gate, origin="bootstrap", branch=branch, first=new, absence=absence), trusted[1]
     if gate is None:
         gate = built_in_gate(trusted[1])
         return gate if gate.agents or gate.workflows or change.head_commit else built_in_gate(own), trusted[1]
     return gate, trusted[1]
+
+
+def _is_removed(repository: Repository, change: Change, trusted: str) -> bool:
+    """Whether the trusted revision, which has no gate, had one where the change left it."""
+    before = change.base_commit
+    if not before or not trusted or repository.tree(before).read(f"{FOLDER}/gate.toml") is None:
+        return False
+    return repository.is_ancestor(before, trusted)
 
 
 def _is_first(repository: Repository, change: Change, base: str | None) -> bool:

@@ -65,7 +65,7 @@ def conclusion(report: Report) -> Conclusion:
 def title(report: Report) -> str:
     """The verdict and what decided, as plain text on one line; the comment says the same."""
     would = "" if report.blocks or report.summary.exit_code == PASS else "would have failed: "
-    text = would + safe(" · ".join([sentences.verdict(report.summary), *comment.decided(report)]))
+    text = would + safe(" · ".join([comment.claimed_verdict(report), *comment.decided(report)]))
     return text if len(text) <= MAX_TITLE else text[: MAX_TITLE - 1] + "…"
 
 

@@ -89,7 +89,7 @@ def _replayed(report: Report) -> str:
     rows, notes = report.replayed.rows, [prose(note) for note in report.replayed.notes]
     if not rows:
         return " ".join(notes)
-    told = " ".join(replays.sentences(totals(rows)))  # of figures alone
+    told = " ".join(replays.sentences(totals(rows), report.replayed.budget_usd, prose))
     named = counted(len(rows), "run")
     return " ".join([f"**Under the rubrics of this change,** of the last {named}: {told}", *notes])
 
@@ -121,12 +121,26 @@ def _first_findings(change: CriterionChange) -> list[str]:
 
 
 def _headline(report: Report) -> str:
+    """The verdict, whose word let it pass, and the commit that it is about."""
+    summary = report.summary
     name = f" ({prose(report.name, 100)})" if report.name else ""
-    passed = report.summary.exit_code == PASS
-    told = [sentences.passed_by(report.summary), sentences.refuted(report.summary) if passed else ""]
-    approved = "".join(f" · {prose(each)}" for each in told if each)
-    free = f" · {unblocked(report)}" if unblocked(report) else ""
-    return f"### vibe-gate{name}: {sentences.verdict(report.summary)}{approved}{free}"
+    refuted = sentences.refuted(summary) if summary.exit_code == PASS else ""
+    head = summary.change.head_commit
+    parts = [
+        claimed_verdict(report),
+        prose(sentences.passed_by(summary)),
+        prose(refuted),
+        unblocked(report),
+        commit(head, report.links) if head and report.links else "",
+    ]
+    return f"### vibe-gate{name}: {' · '.join(filter(None, parts))}"
+
+
+def claimed_verdict(report: Report) -> str:
+    """The verdict; that it is only claimed, if a job that the change controls says so."""
+    verdict = sentences.verdict(report.summary)
+    is_claim = report.claimed and report.summary.exit_code != INCONCLUSIVE  # that nothing is reviewed we say ourselves
+    return f"{verdict} (claimed)" if is_claim else verdict
 
 
 def unblocked(report: Report) -> str:
@@ -432,14 +446,34 @@ def _details(report: Report) -> Block:
     about = commit(change.head_commit, report.links) if change.head_commit else code(sentences.key(summary))
     parts = [
         f"Reviewed: {about} against {prose(sentences.gate(summary))}.",
-        f"Cost: {prose(sentences.cost(summary))}.",
+        _cost(report),
         _provenance(report),
         _list(report.notes, prose),
         *_again(report),
     ]
-    spent = f"${summary.cost.usd:.4f}" if summary.cost.basis != "none" else ""
-    title = ", ".join(filter(None, ["" if score is None else f"score {score:.2f}", spent, size]))
+    title = ", ".join(filter(None, ["" if score is None else f"score {score:.2f}", _spent(report), size]))
     return Block(fold(f"Details: {title}", "\n\n".join(filter(None, parts))), 1)
+
+
+def _spent(report: Report) -> str:
+    """What the run cost, and beside it what the pull request has cost so far; "" if nothing."""
+    so_far = report.round.usd_before + report.usd
+    if not so_far:
+        return ""
+    before = f" (${so_far:.4f} so far)" if report.round.usd_before and not report.claimed else ""
+    return f"${report.usd:.4f}{before}"
+
+
+def _cost(report: Report) -> str:
+    """What the models of this run cost, its replays, and all runs of the pull request."""
+    parts = [f"Cost: {prose(sentences.cost(report.summary))}."]
+    if report.replayed.usd:
+        parts.append(f"The replays cost ${report.replayed.usd:.4f} more.")
+    if report.round.runs_before and not report.claimed:
+        so_far = report.round.usd_before + report.usd
+        runs = counted(report.round.runs_before + bool(report.usd), "run")
+        parts.append(f"This pull request so far: ${so_far:.4f} in {runs} that asked a model.")
+    return " ".join(parts)
 
 
 def _provenance(report: Report) -> str:
@@ -449,13 +483,15 @@ def _provenance(report: Report) -> str:
     if authored.decision and authored.hints:
         signs = sentences.agent_signs([prose(hint, 200) for hint in authored.hints])
         facts = [f"Written by an agent: {signs}."]
-    kept = "its bundle was not uploaded"
-    if report.artifact:
-        kept = "its bundle is an artifact of the job: open report.html in it"
+    place = "its bundle was not uploaded"
+    if report.artifact and report.claimed:
+        place = "its summary is an artifact of that job"
+    elif report.artifact:
+        place = "its bundle is an artifact of the job: open report.html in it"
     elif report.links is None and report.summary.bundle:
-        kept = f"its bundle is {code(report.summary.bundle)}"
+        place = f"its bundle is {code(report.summary.bundle)}"
     run = link(report.summary.run_id, report.links.run_url if report.links else "")
-    return " ".join([*facts, f"Run {run}; {kept}."])
+    return " ".join([*facts, f"Run {run}; {place}."])
 
 
 def _again(report: Report) -> Iterator[str]:
@@ -515,7 +551,10 @@ def comment(report: Report, downgrades: Sequence[str] = ()) -> str:
 
 def _state(report: Report) -> RoundState:
     run = report.round.run or (report.links.run if report.links else 0)
-    return with_explanations(report.round.state, report.summary, run)
+    state = report.round.state
+    if not report.claimed:  # what a fork says of its cost is no figure of this repository
+        state = state.with_cost(report.usd)
+    return with_explanations(state, report.summary, run)
 
 
 def state_line(state: RoundState) -> str:

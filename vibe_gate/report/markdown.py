@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import Literal
 
 from msgspec import Struct
 
@@ -37,10 +38,13 @@ _NOTE = 400
 _ACTS = re.compile(r"[@#$&<>\\`*_~\[\]|/]|:.|www\.|\b[0-9a-fA-F]{7,}\b|[A-Za-z]-[0-9]", re.IGNORECASE)
 """Within a word: what Markdown or GitHub acts upon; `:` at its end does nothing."""
 
-_WORD = re.compile(r"`[^`]+`[.,;:!?)]*(?= |\Z)|[^ ]+")
-"""A word, or words between backticks with what ends a sentence."""
+_WORD = re.compile(r"[(\"']*`[^`]+`[^ `]*|[^ ]+")
+"""A word, or words between backticks with what surrounds them in a sentence."""
 
-_QUOTED = re.compile(r"`([^`]+)`([.,;:!?)]*)")
+_QUOTED = re.compile(r"([(\"']*)`([^`]+)`([^ `]*)")
+
+_ARROWS = ("->", "=>")
+"""Words that Markdown does not act upon, though their letters are among `_ACTS`."""
 
 _BRACKETED = re.compile(r"\(([^()]+)\)")
 
@@ -56,22 +60,35 @@ def prose(text: str, limit: int = MAX_PROSE) -> str:
 
 def _phrases(text: str) -> Iterable[str]:
     """Runs of words that are plain or stand in code; what its author put between backticks stands in code, too."""
-    atoms = [(bool(_ACTS.search(word)), word) for word in _WORD.findall(text)]
     first = True
-    for acts, group in groupby(atoms, lambda atom: (atom[0], bool(_QUOTED.fullmatch(atom[1])))):
-        run = " ".join(word for _, word in group)
-        opens = _OPENS.match(run.split(" ")[0]) if first and not acts[0] else None
-        if opens is not None:
-            opening, _, rest = run.partition(" ")
-            run = _span(opening) + (f" {rest}" if rest else "")
-        elif acts[1]:
-            run = _QUOTED.sub(lambda match: _span(match[1]) + match[2], run)
-        elif acts[0]:
-            inside = run.rstrip(".,:;!?") or run  # what ends a sentence is not part of a name
-            name = match[1] if (match := _BRACKETED.fullmatch(inside)) else inside
-            run = run.replace(name, _span(name), 1)
-        yield run if first else f" {run}"
+    for kind, group in groupby(_WORD.findall(text), _kind):
+        words = list(group)
+        phrase = " ".join(words)
+        if kind == "quoted":
+            phrase = " ".join(map(_quoted, words))
+        elif kind == "acting":
+            inside = phrase.rstrip(".,:;!?") or phrase  # what ends a sentence is not part of a name
+            bracketed = _BRACKETED.fullmatch(inside)
+            name = bracketed[1] if bracketed else inside
+            phrase = phrase.replace(name, _span(name), 1)
+        elif first and _OPENS.match(words[0]):
+            phrase = " ".join([_span(words[0]), *words[1:]])
+        yield phrase if first else f" {phrase}"
         first = False
+
+
+def _kind(word: str) -> Literal["plain", "acting", "quoted"]:
+    """What is done with the word."""
+    if word in _ARROWS or not _ACTS.search(word):
+        return "plain"
+    quoted = _QUOTED.fullmatch(word)
+    return "quoted" if quoted and not _ACTS.search(quoted[3]) else "acting"
+
+
+def _quoted(word: str) -> str:
+    """Words between backticks, in code of our own."""
+    before, inside, after = _QUOTED.fullmatch(word).groups()  # type: ignore[union-attr]  # as `_kind` found
+    return f"{before}{_span(inside)}{after}"
 
 
 def code(text: str, limit: int = MAX_CODE) -> str:

@@ -54,6 +54,15 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         "replace the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*), then re-run this job",
     ),
     (
+        re.compile(r"HTTP 404\b"),
+        "name a model that the API has (`[model] default` in `.vibe-gate/gate.toml`, or the rubric's `model`), or "
+        "correct `ANTHROPIC_BASE_URL`; then re-run this job",
+    ),
+    (
+        re.compile(r"HTTP 413\b"),
+        "split the change, or let the rubric ask about fewer files (`paths`); then re-run this job",
+    ),
+    (
         re.compile(r"cannot be reached|does not answer"),
         "check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), then re-run this job",
     ),
@@ -75,6 +84,11 @@ _AT_A_TERMINAL: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"HTTP 40[13]\b"),
         "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor`, then review again",
     ),
+    (
+        re.compile(r"HTTP 404\b"),
+        "name a model that the API has (`[model] default`), or correct ANTHROPIC_BASE_URL, then review again",
+    ),
+    (re.compile(r"HTTP 413\b"), "review a smaller range, or ask about fewer files (`paths`)"),
 )
 """The same at a terminal, of what a second review alone cannot change."""
 
@@ -124,6 +138,8 @@ def _repair(report: Report) -> str:
     what = counted(len(blocking), "failure") if len(blocking) > 1 else "failure" if blocking else "failed criteria"
     again = _to_head(report)
     said = f"fix the {what} below and push. Check first with {code(f'vibe-gate review {again}'.rstrip())}"
+    if report.summary.workflow != "review":  # its agents have tried already
+        return said
     # The run is the job's, and not in the reader's clone: there the same is reviewed, then repaired.
     return f"{said}, or repair with {code(f'vibe-gate run fix {again}')}" if _RANGE.fullmatch(again) else said
 

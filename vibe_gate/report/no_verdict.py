@@ -38,7 +38,7 @@ def no_verdict_comment(told: NoVerdict, before: str) -> str:
     name = f" ({prose(told.name, 100)})" if told.name else ""
     state = state_of(before)
     head, tail = f"{marker(told.name)}\n", state_line(state) if state else ""
-    opening = Block(f"### vibe-gate{name}: {HEADLINE}", 0)
+    opening = Block(f"### vibe-gate{name}: {HEADLINE} · {commit(told.head, told.links)}", 0)
     return head + fit([opening, *_blocks(told)], MAX_COMMENT - len(head) - len(tail), "the job's log") + tail
 
 

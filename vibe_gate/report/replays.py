@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, totals
+from vibe_gate.domain.verdict import NO_KEY
+from vibe_gate.report import queries
 from vibe_gate.report.sentences import SHORT_RUN
 
 HEADS = ("run", "criterion", "before -> after", "USD")
@@ -47,15 +49,24 @@ def findings(change: CriterionChange) -> Iterator[str]:
         yield f"{place}: {one.message} [{one.fingerprint}]"
 
 
-def sentences(total: ReplayTotals) -> Iterator[str]:
-    """What the rows come to, for people."""
-    if not total.replayed:
+def sentences(total: ReplayTotals, budget_usd: float = 0.0, show: Callable[[str], str] = str) -> Iterator[str]:
+    """What the rows come to, for people. `budget_usd`: what all replays might cost; 0: no limit.
+
+    `show` prepares the reason of a run that was not judged, which may hold words of others.
+    """
+    if not total.tried:
         yield "No run was replayed."
         return
+    if not total.judged:
+        reason = _hindrance(total, budget_usd, show)
+        yield f"{total.judged:,} of {total.tried:,} could be judged again ({reason}); ${total.usd:.2f}."
+        return
     yield (
-        f"Would have blocked {total.new:,} of {total.replayed:,}, would no longer block {total.gone:,}; "
-        f"${total.usd:.2f}."
+        f"Would have blocked {total.new:,} of {total.judged:,}, would no longer block {total.gone:,}; ${total.usd:.2f}."
     )
+    if total.judged < total.tried:
+        reason = _hindrance(total, budget_usd, show)
+        yield f"{total.tried - total.judged:,} of {total.tried:,} could not be judged again ({reason})."
     if total.gone_wrong or total.gone_right:
         right = f", {total.gone_right:,} right" if total.gone_right else ""
         yield f"Of {total.gone:,} that it would no longer block, {_were(total.gone_wrong)} labelled wrong{right}."
@@ -64,8 +75,18 @@ def sentences(total: ReplayTotals) -> Iterator[str]:
     if total.open:
         yield f"{counted(total.open, 'run is', 'runs are')} undecided now."
     if total.unasked:
-        asked = counted(total.unasked, "question was", "questions were")
-        yield f"No API key: {asked} not asked. Set ANTHROPIC_API_KEY."
+        questions = counted(total.unasked, "question was", "questions were")
+        yield f"No API key: {questions} not asked. Set ANTHROPIC_API_KEY."
+
+
+def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str]) -> str:
+    """Why the first run was not judged again, in a few words."""
+    reason = queries.fact(total.hindrance)
+    if total.hindrance == NO_KEY:
+        return "no API key: set ANTHROPIC_API_KEY"
+    if "budget" in reason and budget_usd:
+        return f"its budget of ${budget_usd:g}"
+    return show(reason)
 
 
 def _were(count: int) -> str:

@@ -19,7 +19,8 @@ class Report(Struct, frozen=True):
     matrix); "" if there is one. `review` is the command that repeats the review here, without `vibe-gate review`.
     `fork`: the pull request is a fork's. `dependabot`: Dependabot started the job. `blocks` is False if the job
     succeeds whatever the verdict (`mode: warn`). `remarks` are sentences in sight: approvals that do not count.
-    `replayed`: what the change's own rubrics would have said of earlier runs.
+    `replayed`: what the change's own rubrics would have said of earlier runs. `claimed`: a job that the change controls
+    says so.
     """
 
     summary: Summary
@@ -36,6 +37,12 @@ class Report(Struct, frozen=True):
     blocks: bool = True
     remarks: tuple[str, ...] = ()
     replayed: Replayed = Replayed()
+    claimed: bool = False
+
+    @property
+    def usd(self) -> float:
+        """What this run cost, its replays included."""
+        return self.summary.cost.usd + self.replayed.usd
 
     @property
     def anchors(self) -> Anchors:

@@ -59,6 +59,7 @@ MAX_SEEN = 10_000
 """Findings of a state. What is more is not remembered, and so is said again."""
 
 _MAX_LINE = (1 << 31) - 1
+_MAX_USD = 1e9
 _MAX_QUOTE = 400
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}\Z")
@@ -119,13 +120,24 @@ class ReportedFinding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class RoundState(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one."""
+    """What is carried to the next round. `run` is the number of the workflow's run that reviewed; 0 outside of one.
+
+    `usd` is what the `runs` until then cost that cost something, their replays included.
+    """
 
     schema: Literal[1] = 1
     number: Annotated[int, Meta(ge=1, le=MAX_NUMBER)]
     head: Commit
     run: Count = 0
     findings: Annotated[tuple[ReportedFinding, ...], Meta(max_length=MAX_SEEN)] = ()
+    usd: Annotated[float, Meta(ge=0, le=_MAX_USD)] = 0.0
+    runs: Count = 0
+
+    def with_cost(self, usd: float) -> RoundState:
+        """The state after one more run, which cost that much."""
+        if usd <= 0:
+            return self
+        return replace(self, usd=min(round(self.usd + usd, 6), _MAX_USD), runs=self.runs + 1)
 
 
 class Round(Struct, frozen=True):
@@ -135,6 +147,7 @@ class Round(Struct, frozen=True):
     this time, but this run could not tell, or it is about the same commit: nothing was fixed. `unraised` was said
     before and not found this time, although its lines did not change. `open_before`: what was said before of those in
     `open`. `run`: the workflow's run that reviewed this head first, as later ones may ask no model; 0 if none did.
+    `usd_before`: what `runs_before` earlier runs cost.
     """
 
     number: int
@@ -148,13 +161,21 @@ class Round(Struct, frozen=True):
     unraised: tuple[ReportedFinding, ...] = ()
     open_before: tuple[ReportedFinding, ...] = ()
     run: int = 0
+    usd_before: float = 0.0
+    runs_before: int = 0
 
     @property
     def state(self) -> RoundState:
         """What the next round has to know."""
         new = [_seen(finding, self.head) for finding in self.new]
         findings = (*new, *self.open_before, *self.unraised, *self.unanswered, *self.fixed)
-        return RoundState(number=self.number, head=self.head, findings=findings[:MAX_SEEN])
+        return RoundState(
+            number=self.number,
+            head=self.head,
+            findings=findings[:MAX_SEEN],
+            usd=self.usd_before,
+            runs=self.runs_before,
+        )
 
     @property
     def shown(self) -> tuple[Finding, ...]:
@@ -301,6 +322,8 @@ def next_round(
         unraised=unraised,
         open_before=tuple(_seen_again(known[name], current[name]) for name in current if name in persisting),
         run=previous.run if previous is not None and same else 0,
+        usd_before=previous.usd if previous else 0.0,
+        runs_before=previous.runs if previous else 0,
     )
 
 

@@ -213,7 +213,12 @@ def gate(summary: Summary) -> str:
     if not summary.run_id:
         return "not read (nothing to review)"
     if summary.trusted.bootstrap:
-        if branch := summary.trusted.branch:
+        branch = summary.trusted.branch
+        if summary.trusted.absence == "broken":
+            return f"this branch's .vibe-gate/ (that of {branch or 'the base'} does not parse; repair it there)"
+        if summary.trusted.absence == "removed":
+            return f"this branch's .vibe-gate/ ({branch or 'the base'} has none any more; restore it there)"
+        if branch:
             return f"this branch's .vibe-gate/ (not on {branch} yet; merge it to make it binding)"
         return "this change's .vibe-gate/ (the first one; later changes are bound by it)"
     if not summary.trusted.revision:

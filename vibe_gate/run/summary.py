@@ -103,7 +103,12 @@ def summary_before_answers(
         outcome=outcome,
         exit_code=exit_code(outcome, needs_approval=False, intact=True),
         bundle=run.record.relative,
-        trusted=Trusted(revision=gate.revision, bootstrap=gate.origin == "bootstrap", branch=gate.branch),
+        trusted=Trusted(
+            revision=gate.revision,
+            bootstrap=gate.origin == "bootstrap",
+            branch=gate.branch,
+            absence=gate.absence or UNSET,
+        ),
         change=of_change(change),
         agent_authored=facts.authored,
         duration_ms=round(run.deadline.elapsed() * 1000),

@@ -6,7 +6,7 @@ Both by people with write access who are none of the change's authors.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from vibe_gate.domain.receipt import Waiver
 from vibe_gate.errors import ForgeError
 from vibe_gate.faces.action.commands import accepted
 from vibe_gate.faces.action.event import Trigger
-from vibe_gate.forge import Forge, PullCommit
+from vibe_gate.forge import Comment, Forge, PullCommit
 
 MOST_LISTED = 250
 """Commits of a pull request that GitHub lists; it names no account for the commits beyond them."""
@@ -63,28 +63,45 @@ class Approvals:
         if self._forge is None or self._number is None:
             return ()
         try:
-            return tuple(self._overrides(self._forge, self._number))
+            return self._overrides(self._forge, self._number)
         except ForgeError as error:
             self.notes.append(f"Whether a comment accepts findings could not be read: {error}")
             return ()
 
-    def _overrides(self, forge: Forge, number: int) -> Iterator[Waiver]:
-        found = list(accepted(forge.comments(number), self._pull(forge, number)[1]))
-        authors = self._authors(forge, number) if found else None
-        for each in found:
-            finding, comment = each.finding, each.comment
-            if comment is None:
-                why = "the comment that asked for it was edited or deleted"
-            elif authors is None:
-                why = "the authors of the change are not known"
-            elif authors.has(comment.author, comment.account):
-                why = f"@{comment.author} is an author of the change"
-            elif not forge.may_write(comment.author, comment.account):
-                why = f"@{comment.author} has no write access"
-            else:
-                yield Waiver(finding=finding, reason=each.reason, by=f"@{comment.author}", expires=None, local=True)
+    def _overrides(self, forge: Forge, number: int) -> tuple[Waiver, ...]:
+        """The overrides that count; the others are noted, each finding once, and not where one of them counts."""
+        waivers: list[Waiver] = []
+        refused: dict[str, list[str]] = {}
+        requests = list(accepted(forge.comments(number), self._pull(forge, number)[1]))
+        authors = self._authors(forge, number) if requests else None
+        for request in requests:
+            reason = self._why_refused(request.comment, authors, forge)
+            if reason or request.comment is None:
+                refused.setdefault(reason, []).append(request.finding)
                 continue
-            self.notes.append(f"The override of {finding[:8]} does not count: {why}.")
+            by = f"@{request.comment.author}"
+            waiver = Waiver(finding=request.finding, reason=request.reason, by=by, expires=None, local=True)
+            waivers.append(waiver)
+        settled = {waiver.finding for waiver in waivers}
+        for reason, findings in refused.items():
+            open_findings = [finding for finding in dict.fromkeys(findings) if finding not in settled]
+            settled |= set(open_findings)
+            if open_findings:
+                names = ", ".join(finding[:8] for finding in open_findings)
+                self.notes.append(f"The override of {names} does not count: {reason}.")
+        return tuple(waivers)
+
+    def _why_refused(self, comment: Comment | None, authors: Accounts | None, forge: Forge) -> str:
+        """Why the override of this comment does not count; "" if it does."""
+        if comment is None:
+            return "the comment that asked for it was edited or deleted"
+        if authors is None:
+            return "the authors of the change are not known"
+        if authors.has(comment.author, comment.account):
+            return f"@{comment.author} is an author of the change"
+        if not forge.may_write(comment.author, comment.account):
+            return f"@{comment.author} has no write access"
+        return ""
 
     @property
     def _number(self) -> int | None:

@@ -75,7 +75,8 @@ def replay_history(
         )
         asked = replace(asked, batch=replay_batch(repository, asked, environ))
         _fetch(repository, runs, credentials)
-        return Replayed(tuple(_rows(repository, runs, asked, inputs.replay_max_cost_usd, environ, clock)), notes)
+        budget_usd = inputs.replay_max_cost_usd
+        return Replayed(tuple(_rows(repository, runs, asked, budget_usd, environ, clock)), notes, budget_usd)
 
 
 def _rows(

@@ -46,7 +46,7 @@ from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
 from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, about, look, only_approvals
+from vibe_gate.faces.action.standing import LOOK_ONLY, Look, Standing, StandingVerdict, about, look, only_approvals
 from vibe_gate.faces.run_page import page_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
@@ -187,7 +187,9 @@ def _job(runner: Runner, inputs: Inputs, trigger: Trigger, check: JobCheck) -> t
         if seen.stands is not None:
             said = _stays(job, seen.review.summary, seen.stands, remarks)
         else:
-            record = standing.record(seen.review.summary) if seen.posts else ""
+            record = ""
+            if seen.posts:
+                record = standing.record(seen.review.summary) if seen.is_newest else LOOK_ONLY
             said = _tell(job, seen.review, made, remarks, record, replayed)
         for note in done.unshared.upload() if done.unshared else ():
             runner.command("warning", f"vibe-gate: {note}")
@@ -349,11 +351,11 @@ def _stays(job: _Job, summary: Summary, stood: StandingVerdict, remarks: tuple[s
     """
     links, verdict = (
         job.runner.links(job.trigger.repository, job.compared.head, run=stood.run),
-        sentences.verdict(summary),
+        "PASS" if summary.exit_code == PASS else sentences.verdict(summary),
     )
     named = f"{link(f'run {stood.run}', links.run_url)} for {commit(job.compared.head, links)}"
     told = [
-        f"### vibe-gate: {verdict}",
+        f"### vibe-gate: {verdict} · {commit(job.compared.head, links)}",
         f"The verdict of {named} stands ({link('check run', stood.url)}). A review of the pull request asks no model, "
         "and this one changed nothing that the verdict rests on.",
         *map(prose, remarks),
@@ -383,7 +385,7 @@ def _tell(
         first_round(summary.findings, summary.change.head_commit),
         job.runner.links(job.trigger.repository, job.compared.head, job.compared.before),
         stored_patch(bundle),
-        artifact=job.inputs.artifact != "none" and bundle is not None,
+        artifact=_is_uploaded(job) and bundle is not None,
         name=job.inputs.name,
         review=_repeat(job),
         blocks=job.inputs.mode == "block",
@@ -404,9 +406,14 @@ def _tell(
     return _commands(posted)
 
 
+def _is_uploaded(job: _Job) -> bool:
+    """Whether a later step of action.yml uploads the run; a workflow that calls this command has none."""
+    return job.inputs.artifact != "none" and bool(job.environ.get("VIBE_GATE_BEGAN"))
+
+
 def _told_of(replayed: Replayed) -> tuple[str, ...]:
     """What the log says of replays."""
-    return (*(replays.sentences(totals(replayed.rows)) if replayed.rows else ()), *replayed.notes)
+    return (*(replays.sentences(totals(replayed.rows), replayed.budget_usd) if replayed.rows else ()), *replayed.notes)
 
 
 def _times(job: _Job) -> str:
@@ -443,10 +450,14 @@ def _offered(job: _Job, done: Review, made: WorkflowRun | None, told: Report) ->
         return Suggestions(repairs if len(repairs) <= MAX_COMMENTS else ())
     if made is None or made.change is None or made.patch is None:
         return Suggestions()
-    rest = f"is {made.patch.name} in the artifact" if told.artifact else "is lost (`artifact: none`)"
+    rest = f"is {made.patch.name} in the artifact"
+    if job.inputs.artifact == "none":
+        rest = "is lost (`artifact: none`)"
+    elif not told.artifact:
+        rest = f"is {made.patch.name} in the folder of the output `artifact-path`"
     # A patch with a secret was redacted: its lines are not what the agent wrote.
     kept = made.patch.read_bytes() if made.patch.is_file() else b""
-    fits = job.suggests and kept == made.made
+    fits = job.suggests and job.inputs.review_comments and kept == made.made
     return suggestions(made.change.files, made.steers, told.anchors if fits else Anchors(), rest)
 
 
@@ -489,11 +500,11 @@ def _outputs(job: _Job, posted: Posted, texts: Mapping[str, str]) -> None:
     """Set the outputs; `texts` of those that are paths."""
     summary = posted.report.summary
     score = queries.score(summary)
-    kept = posted.report.artifact
+    kept = job.inputs.artifact != "none" and bool(summary.bundle)
     job.runner.output(
         verdict=sentences.outcome(summary),
         score="" if score is None else f"{score:g}",
-        cost_usd=f"{summary.cost.usd:.6f}",
+        cost_usd=f"{posted.report.usd:.6f}",
         run=summary.run_id,
         comment_url=posted.comment_url,
         artifact_path=str(job.folder) if kept else "",

@@ -114,6 +114,7 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
         fork=trigger.fork,
         blocks=inputs.mode == "block",
         remarks=(remark,),
+        claimed=True,
     )
     return post(posting, forge, report)
 

@@ -31,6 +31,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
 from vibe_gate.judging.decide import decide, exit_code, run_outcome
 from vibe_gate.report import queries
+from vibe_gate.report.comment import marker
 from vibe_gate.report.posting import check_name
 from vibe_gate.run.review import Review
 
@@ -39,6 +40,12 @@ UNSIGNED = "-"
 
 _RECORD = re.compile(r"vibe-gate:1 ([a-z]+) ([0-9]) (clean|-) ([0-9]{1,16}) ([0-9a-f]{32}) ([0-9a-f]{64}|-)")
 """Outcome, exit code, whether judges found nothing, the workflow's run, what it is about, the code."""
+
+LOOK_ONLY = "vibe-gate:look"
+"""Of the check run of a look that lacks answers: it keeps nothing for later ones, which find the verdict before it."""
+
+_PASSED = re.compile(r"^### vibe-gate(?: \(.*\))?: PASS\b")
+"""The headline of a comment of ours that says pass."""
 
 _NO_VERDICT = "vibe-gate:1 none {pull:d}"
 """Of a check run without a verdict, or without one yet; 0: not a pull request's."""
@@ -87,6 +94,22 @@ class Standing(Struct, frozen=True):
         run = run if run.isdecimal() else "0"
         said = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
         return f"{said} {self._code(said)}"
+
+    def posted_pass(self, forge: Forge | None) -> bool | None:
+        """Whether what stands on the commit says pass; None if that is not known."""
+        if forge is None:
+            return None
+        try:
+            if self.inputs.check_run:
+                records = forge.check_records(self.head, check_name(self.inputs.name))
+                return records[0].conclusion == "success" if records else None
+            if self.number is None or not self.inputs.comment:
+                return None
+            comment = forge.sticky(self.number, marker(self.inputs.name))
+        except ForgeError:
+            return None
+        headline = comment.body.split("\n", 2)[1:2] if comment else []
+        return _PASSED.search(headline[0]) is not None if headline else None
 
     def find(self, forge: Forge | None) -> StandingVerdict | str:
         """The newest verdict of this gate for this commit, or why none counts, as a sentence."""
@@ -152,36 +175,54 @@ def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequenc
 class Look(Struct, frozen=True):
     """What a look because of a review comes to. `stands`: nothing changed, and this verdict stays; else None.
 
-    `posts`: it has every answer that it needs, and may replace what was posted. `remark`: a sentence, or "".
+    `posts`: it has every answer that it needs, or what was posted says something else than the job, and replaces it.
+    `is_newest`: a later look may take its verdict over. `remark`: a sentence, or "".
     """
 
     review: Review
     stands: StandingVerdict | None = None
     posts: bool = False
     remark: str = ""
+    is_newest: bool = True
 
 
 def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
-    """Decide what a review can change; for answers that are not here, ask for the verdict that stands."""
+    """Decide what a review can change; for answers that are not here, ask for the verdict that stands.
+
+    What is posted must not say pass while the job fails, nor the other way round.
+    """
+    outcome = _look(done, standing, forge)
+    is_pass = outcome.review.summary.exit_code == PASS
+    if outcome.posts or (is_pass and outcome.stands is None):
+        return outcome
+    posted_pass = standing.posted_pass(forge)
+    if posted_pass is None or posted_pass is is_pass:
+        return outcome
+    stood = outcome.stands
+    remark = f"The verdict of run {stood.run} stands; its check run has the findings: {stood.url}" if stood else ""
+    return replace(outcome, stands=None, posts=True, is_newest=False, remark=remark or outcome.remark)
+
+
+def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     summary, workflow = done.summary, standing.inputs.workflow != "review"
     if not (workflow or lacks_answers(summary)):
         return Look(done, posts=True)
     needs_approval = summary.exit_code == POLICY_CHANGED
     if not needs_approval and summary.exit_code != INCONCLUSIVE:  # whatever judges answered
         return Look(done)
-    found = standing.find(forge)
-    if isinstance(found, str):
-        return Look(done, remark=found if workflow or lacks_answers(summary, NOT_NOW) else "")
-    intact = found.exit_code != INTEGRITY
-    if found.outcome != "pass" or not intact:
-        code = exit_code(found.outcome, needs_approval=needs_approval, intact=intact)
-        return Look(replace(done, summary=replace(summary, outcome=found.outcome, exit_code=code)), found)
-    full = completed(done, found, needs_approval=needs_approval)
+    stood = standing.find(forge)
+    if isinstance(stood, str):
+        return Look(done, remark=stood if workflow or lacks_answers(summary, NOT_NOW) else "")
+    intact = stood.exit_code != INTEGRITY
+    if stood.outcome != "pass" or not intact:
+        code = exit_code(stood.outcome, needs_approval=needs_approval, intact=intact)
+        return Look(replace(done, summary=replace(summary, outcome=stood.outcome, exit_code=code)), stood)
+    full = completed(done, stood, needs_approval=needs_approval)
     if full.outcome != "pass":
         return Look(done)
-    if full.exit_code == found.exit_code:
-        return Look(full, found)
-    if found.clean:
+    if full.exit_code == stood.exit_code:
+        return Look(full, stood)
+    if stood.clean:
         return Look(full, posts=True)
     return Look(done, remark="What else judges answered is not kept, so the comment is not written anew.")
 
@@ -200,8 +241,8 @@ def only_approvals(done: Review, workflow: str) -> Review:
     waits = waits or (summary.trusted.bootstrap and not queries.approver(summary))
     code = POLICY_CHANGED if waits else INCONCLUSIVE
     findings = tuple(one for one in summary.findings if one.criterion == "policy")
-    made = replace(summary, workflow=workflow, outcome="inconclusive", exit_code=code, rubrics=(), findings=findings)
-    return replace(done, summary=replace(made, unreviewed=()), repairs=())
+    look = replace(summary, workflow=workflow, outcome="inconclusive", exit_code=code, rubrics=(), findings=findings)
+    return replace(done, summary=replace(look, unreviewed=()), repairs=())
 
 
 def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Review:
