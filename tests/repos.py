@@ -67,6 +67,11 @@ class Repo:
         return self.git("rev-parse", "HEAD")
 
 
+def allow_store(url: str, environ: Mapping[str, str]) -> None:
+    """Allow a folder as the shared store of all clones of this user."""
+    subprocess.run(["git", "config", "--global", "vibe-gate.store", url], env=environ, check=True)
+
+
 def gated(path: Path, environ: Mapping[str, str], gate: str = GATE, rubric: str = RUBRIC) -> Repo:
     """A repository whose first commit holds a gate with one rubric and a good file."""
     repo = Repo(path, environ)

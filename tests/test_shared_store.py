@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from answers import answers, fails, passes, said
 from command import vibe_gate
-from repos import GATE, RUBRIC, SWALLOWS, Repo, gated
+from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
@@ -42,6 +42,7 @@ class Team:
         self.folder = place / "team"
         self.folder.mkdir()
         self.url = self.folder.as_uri()
+        allow_store(self.url, environ)
         origin = gated(place / "origin", environ, gate=f'{GATE}[store]\nurl = "{self.url}"\n', rubric=rubric)
         origin.commit("Load robustly", **{"src/load.py": SWALLOWS})
         self.origin = origin
@@ -77,6 +78,18 @@ question = "Is everything asked for?"
 
 
 @pytest.mark.slow  # a team, and a walk
+def test_a_folder_is_no_store_until_its_user_allows_it(tmp_path: Path, environ: dict[str, str]) -> None:
+    team = Team(tmp_path, environ)
+    repo = team.clone("anna")
+    for named, steps in (("", [PASSES]), ("file:///elsewhere", []), (f"{team.url}/", [])):
+        allow_store(named, environ)
+        [note] = [note for note in team.review(repo, *steps).notes if "shared store" in note]
+        assert note.startswith(f"The shared store {team.url} is not used: ") and f"vibe-gate.store {team.url}" in note
+        assert list(team.folder.iterdir()) == []
+    allow_store(team.url, environ)
+    assert [note for note in team.review(repo).notes if "shared store" in note] == []
+
+
 def test_a_run_whose_judge_was_shown_a_prompt_and_its_answers_stay_in_the_clone(tmp_path, environ):
     team = Team(tmp_path, environ, ASKED)
     repo = team.clone("one")

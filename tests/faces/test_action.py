@@ -14,7 +14,7 @@ from command import Done, vibe_gate
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import FIX, FIXER, FORBIDDEN, GATE, Project, project, todos
-from repos import RUBRIC, SWALLOWS
+from repos import RUBRIC, SWALLOWS, allow_store
 from scripted_messages_api import ApiError, Text, ToolUse, Turn
 from test_review import FAILS, PASSES
 from wire import KEY, answering
@@ -148,6 +148,7 @@ def test_jobs_share_answers_and_runs_by_the_store_that_the_base_names(tmp_path, 
         keyless = made.review_pull(head, VIBE_GATE_INPUT_JUDGE="false", **given)
         assert "VIBE_GATE_STORE_KEY is not set" in keyless.out
         given |= {"VIBE_GATE_STORE_KEY": "a secret of the whole team"}
+        allow_store(team.as_uri(), environ)
         codes = [made.review_pull(head, **given).code for _ in range(2)]
         assert (codes, len(model.script.requests)) == ([1, 1], 1)
         assert sorted(path.name for path in team.iterdir()) == ["answers", "claims", "runs"]

@@ -80,6 +80,7 @@ def test_the_earlier_runs_come_from_the_store_that_the_team_shares(made, tmp_pat
     team.mkdir()
     made.origin.git("checkout", "-q", "main")
     made.origin.commit("Share", **{".vibe-gate/gate.toml": f'{GATE}[store]\nurl = "{team.as_uri()}"\n'})
+    made.origin.git("config", "--global", "vibe-gate.store", team.as_uri())
     key = {"VIBE_GATE_STORE_KEY": "correct horse battery staple"}
     head = made.branch("todo", **{"src/a.py": "x = 2  # TODO\n"})
     made.pull(head, 1)

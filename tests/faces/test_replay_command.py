@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import vibe_gate
 from replaying import RUBRIC, History, judge
-from repos import GATE, Repo
+from repos import GATE, Repo, allow_store
 from wire import answering
 
 from vibe_gate.faces import workers
@@ -105,6 +105,7 @@ def test_runs_of_the_teams_store_are_brought_and_replayed(tmp_path, environ) -> 
     pytest.importorskip("obstore", reason="obstore is not installed here")
     team = tmp_path / "team"
     team.mkdir()
+    allow_store(team.as_uri(), environ)
     history = History(Repo(tmp_path / "repo", environ), environ | {"VIBE_GATE_STORE_KEY": "k" * 20}, None)
     history.repo.write(".vibe-gate/gate.toml", f'{GATE}[store]\nurl = "{team.as_uri()}"\n')
     history.base = history.repo.commit("Share")

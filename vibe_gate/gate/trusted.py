@@ -9,6 +9,7 @@ default branch, the change's before commit.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from vibe_gate.store import SharedStore
 
 WORKTREE = "worktree"
+
+CONFIRMED_STORE = "vibe-gate.store"
+"""The setting that allows a folder of this machine as the shared store."""
 
 
 def gate_for(repository: Repository, change: Change, *, base: str | None, definitions: str | None) -> Gate:
@@ -165,9 +169,22 @@ def standing_store(repository: Repository, environ: Mapping[str, str], clock: Ca
         raise UsageError(f"The shared store is not used: {unknown}")
     from vibe_gate.store import SharedStore  # few gates name one
 
-    if why := SharedStore.unusable(url, environ):
+    if why := SharedStore.unusable(url, environ) or unconfirmed_store(repository, url):
         raise UsageError(why)
     return SharedStore(url, environ, clock)
+
+
+def unconfirmed_store(repository: Repository, url: str) -> str:
+    """The sentence why a folder is not used as the shared store; "" if its user allowed it, or for a bucket.
+
+    The default branch could name any folder that the user may write to. Git's configuration is no part of a repository.
+    """
+    if not url.startswith("file://") or repository.config(CONFIRMED_STORE) == url:
+        return ""
+    return (
+        f"The shared store {url} is not used: a folder of this machine must be allowed here once: "
+        f"`git config {CONFIRMED_STORE} {shlex.quote(url)}`."
+    )
 
 
 def _no_store(repository: Repository) -> str:

@@ -16,7 +16,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
 from vibe_gate.domain.context import ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
-from vibe_gate.gate.trusted import unknown_branch
+from vibe_gate.gate.trusted import unconfirmed_store, unknown_branch
 from vibe_gate.git import Repository
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
 
     if why := SharedStore.unusable(url, world.environ):
         return why if in_ci(world.environ) else ""
+    if why := unconfirmed_store(repository, url):
+        return why
     if unknown := unknown_branch(repository, request.base, request.definitions):
         return f"The shared store {url} is not used: {unknown}"
     world.state.share(SharedStore(url, world.environ, world.clock))

@@ -26,6 +26,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import GateError
 from vibe_gate.faces import progress
 from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.gate.trusted import unconfirmed_store
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
 from vibe_gate.store import Bundles
@@ -62,6 +63,8 @@ def replay_history(
     with open_repository(start, environ) as repository:
         bundles = Bundles(repository.store_root, Provenance(clock(), repository.tracked_in_store()))
         notes = _import(bundles, start / inputs.replay_from if inputs.replay_from else None)
+        if unconfirmed_store(repository, store_url):  # the review has said so
+            store_url = ""
         notes += _bring(bundles, store_url, inputs.replay, environ, clock)
         runs = replayable(one for one in bundles.runs() if one.run_id != summary.run_id)[-inputs.replay :]
         if not runs:

@@ -129,9 +129,19 @@ def _finding(finding: Finding, number: int, view: View, summary: Summary, news: 
         _second_look(finding.second_look, view),
         tag("p", *_sources(finding, view, summary), class_="from"),
         _written_by(finding, view.authors),
+        _next_step(finding),
     ]
     name = f"finding {finding.level}" + (" waived" if queries.waiver(finding) else "")
     return tag("article", *parts, class_=name, id=finding_id(number))
+
+
+def _next_step(finding: Finding) -> Html | None:
+    """What its reader can do: the command that tells more names the others."""
+    if not finding.fingerprint or queries.waiver(finding):
+        return None
+    fingerprint = finding.fingerprint[: sentences.SHORT_FINGERPRINT]
+    commands = f"vibe-gate explain {fingerprint}"
+    return tag("p", "Next: fix it, or see how to label, dispute or accept it: ", tag("code", commands), class_="from")
 
 
 def _place(of: Finding | Unreviewed | CheckedEvidence, *, before: bool = False, **attributes: str) -> Html:
@@ -245,7 +255,8 @@ def _criterion(criterion: CriterionResult, rubric: RubricResult, view: View) -> 
     asked = view.about.get("questions")
     question = text_of(asked, name) if isinstance(asked, dict) else ""
     why = sentences.reason(rubric.id, criterion, view.summary.findings if view.summary else ())
-    told = [tag("p", question, class_="question") if question else None, why or None]
+    folded = tag("details", tag("summary", "Question"), tag("p", question, class_="question")) if question else None
+    told = [tag("p", why) if why else None, folded]
     if votes:
         fold = [tag("summary", _tally(criterion.votes)), tag("ol", *votes)]
         told.append(tag("details", *fold, class_="votes", data_c=name))
@@ -420,11 +431,22 @@ def _run(view: View) -> Iterator[Html]:
         yield tag("p", f"This page leaves out {', '.join(view.left_out)}; the bundle has them.", class_="none")
 
 
+_MEANINGS = {
+    ("mode", "auto"): "auto (nobody was asked before a stage)",
+    ("mode", "interactive"): "interactive (a person approved each agent before it began)",
+    ("isolation", "none"): "none (judges and agents only read an export of the files)",
+    ("isolation", "clone"): "clone (agents wrote in a clone of their own)",
+    ("isolation", "sandbox"): "sandbox (agents ran behind a wall of the kernel)",
+}
+"""What words of run.json say."""
+
+
 def _about(view: View) -> Iterator[tuple[str, str | None]]:
     about, summary = view.about, view.summary
     yield "run", view.graph.run_id
     for name in ("created_at", "workflow", "mode", "isolation", "prompt", "replay_of"):
-        yield name.replace("created_at", "started").replace("_", " "), text_of(about, name)
+        value = text_of(about, name)
+        yield name.replace("created_at", "started").replace("_", " "), _MEANINGS.get((name, value), value)
     if summary is not None:
         change = summary.change
         yield "before", _code(change.base_commit or change.before)
