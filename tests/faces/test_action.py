@@ -624,7 +624,7 @@ def test_what_a_workflows_agents_changed_is_suggested_once_at_its_lines_or_in_th
     assert "Matches the forbidden pattern" in comment.body, "the finding and what is suggested are one comment"
     assert (comment.path, comment.start_line, comment.line) == ("src/a.py", None, 2)
     assert comment.body.endswith("\n```suggestion\n# Done.\n```\n")
-    assert "1 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
+    assert "0 of 3 changes by agents can be committed as suggested; all of it is made.patch" in made.ours[0]
     assert "Look at CLAUDE.md" in made.ours[0]
     assert Path(made.outputs["artifact-path"], "made.patch").is_file()
 
