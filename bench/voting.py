@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, SecondLook, Vote
-from vibe_gate.judging.decide import by_lines, result_of_votes, settle, without_refuted
+from vibe_gate.judging.vote_counting import by_lines, result_of_votes, settle
 
 TRIALS = 20_000
 REFUTES, MISLED = 0.8, 0.02
@@ -39,7 +39,7 @@ def simulated(*, defective: bool, votes: int, error: float, looks: bool, trials:
             groups = by_lines(result.votes)
             calls += len(groups)
             refuted = [vote for group in groups if draw.random() < (MISLED if defective else REFUTES) for vote in group]
-            result = without_refuted(replace(result, votes=tuple(_looked_at(one, refuted) for one in result.votes)))
+            result = result_of_votes(CRITERION, [_looked_at(vote, refuted) for vote in result.votes], votes)
         wrong += result.outcome != ("fail" if defective else "pass")
     return Rates(wrong / trials, calls / trials)
 
@@ -77,7 +77,15 @@ def closed(*, defective: bool, votes: int, error: float, looks: bool) -> Rates:
         return Rates(wrong, calls)
     if defective:
         return Rates(wrong + (1 - wrong) * MISLED, calls + 1 - wrong)
-    return Rates(wrong * (1 - REFUTES**most), calls + wrong * most)
+    stays_failed = 0.0
+    for number in numbers:
+        needed_refutations = 2 * most - number  # with the votes that passed, more than half
+        too_few = sum(
+            math.comb(most, refuted) * REFUTES**refuted * (1 - REFUTES) ** (most - refuted)
+            for refuted in range(needed_refutations)
+        )
+        stays_failed += ends_at(number, error) * too_few
+    return Rates(stays_failed, calls + wrong * most)
 
 
 def main() -> None:

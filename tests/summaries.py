@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
-from vibe_gate.judging.decide import decide
+from vibe_gate.judging.rubric_tally import decide
 
 HEAD = "abcdef0123456789abcdef0123456789abcdef01"
 
@@ -34,10 +34,10 @@ def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> Ru
 
 def weighed(*criteria: CriterionResult) -> RubricResult:
     """A rubric with the threshold 0.7, by the arithmetic that decides; what is waived does not count."""
-    asked = Criterion(id="any", kind="check", check="no-secrets")
-    counted = [replace(one, outcome="not_applicable") if WAIVED.match(one.reason) else one for one in criteria]
-    decided = decide(Rubric(schema=1, id="quality", criterion=(asked,)), counted)
-    return replace(decided, criteria=decided.criteria if counted == [*criteria] else criteria)
+    stated = tuple(Criterion(id=result.id, kind="check", check="no-secrets") for result in criteria)
+    waived_ids = [result.id for result in criteria if WAIVED.match(result.reason)]
+    decided = decide(Rubric(schema=1, id="quality", criterion=stated), criteria, waived_ids)
+    return replace(decided, criteria=criteria) if waived_ids else decided
 
 
 def finding(message: str = "the handler hides the error", line: int = 41, **more: Any) -> Finding:

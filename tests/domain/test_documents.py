@@ -179,7 +179,7 @@ kind = "judge"
 question = "Is it?"
 """
 LARGE = Rubric(
-    schema=1, id="r", pass_threshold=1.0, min_coverage=0.25, votes=3, model="m", sees=("message",),
+    schema=1, id="r", pass_threshold=1.0, votes=3, model="m", sees=("message",),
     criterion=(ASKED, CHECKED),
 )  # fmt: skip
 WRITTEN = """
@@ -202,14 +202,14 @@ options = { timeout_s = 5 }
         (AGENT, "18338656a9dd959daa7b6ea48c91b45ed94343fa79e56ad6dfba12400e97bfac"),
         (
             read_table(Rubric, tomllib.loads(SMALL), []),
-            "45ef6910572981ac3f5785b68f55455fa5237de10f8711a3016846bfe8ae3f86",
+            "771b7c7ae3dc846a1a3b3726a53ad96e5cd42a3c7f0da7211444360e85d7da44",
         ),
-        (LARGE, "90fe51e19f73b922043baca760b0b020d1fa389578c5de7a939a4b52762657b6"),
-        (built_in_rubrics()[0], "6b977ea47ca89bf6ae4096eccc554381f2640c1cf488a2e620ed499891f39485"),
-        (built_in_rubrics()[1], "045f24dddab7ce78857a180158ab40dd67cc75e04f9fc0985764537f67a57449"),
+        (LARGE, "d2be9b2d9009367c2067c9366f056b0342776090bc0fb145d78aa408ed470890"),
+        (built_in_rubrics()[0], "e80611a7e81927bf8e2bb4e3672063afac1cdf21d0ab4892d1f083505522da46"),
+        (built_in_rubrics()[1], "322e94fec63d4b168b37b2c7d8880c8bcb034647914d42f72cdb98f9d5034a04"),
         (
             read_table(Rubric, tomllib.loads(WRITTEN), []),
-            "1e330b2ce8f410ac713292b590a585333f8d780d753c8bf9ccf87a343425e2cb",
+            "1f90787b8f3920e6c03af95552fbf222c67d02642e9048ca6f0e90d2c38857ec",
         ),
     ],
 )
@@ -222,9 +222,9 @@ def test_the_same_definition_has_the_digest_that_earlier_versions_gave_it(
 
 def test_a_key_of_a_later_version_counts_in_the_digest_once_it_is_used() -> None:
     rubric = built_in_rubrics()[0]
-    used = [replace(rubric, **one) for one in ({"models": ("a", "b")}, {"fallback": "c"}, {"ask": "apart"})]
-    assert len({rubric.digest, *(one.digest for one in used)}) == 4
-    assert replace(used[2], ask="together").digest == rubric.digest
+    used = [replace(rubric, **one) for one in ({"models": ("a", "b")}, {"fallback": "c"})]
+    assert len({rubric.digest, *(one.digest for one in used)}) == 3
+    assert replace(used[1], fallback=None).digest == rubric.digest
 
 
 def test_a_value_is_made_copied_and_written_without_pydantic() -> None:

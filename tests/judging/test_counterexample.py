@@ -27,8 +27,9 @@ from vibe_gate.judging.counterexample import (
     voided,
     weighed,
 )
-from vibe_gate.judging.decide import decide, levelled
+from vibe_gate.judging.decide import level_findings
 from vibe_gate.judging.findings import findings_of
+from vibe_gate.judging.rubric_tally import decide, tally_rubric
 
 FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
 UNLOADED = "ERROR: test_a (unittest.loader._FailedTest.test_a)\nImportError: cannot import name 'first'\n"
@@ -199,10 +200,10 @@ def rubric(proof: str | None = None, *, must: bool = True, threshold: float = 0.
 def test_where_proof_is_required_only_a_proven_fail_blocks(status: ProofStatus | None, threshold: float) -> None:
     asked = rubric("required", threshold=threshold)
     results = (result("fail", status), result("pass", name="other", must=False))
-    decided = decide(asked, results)
-    assert decided.outcome == ("fail" if status == "proven" else "pass")
+    tally = tally_rubric(asked, results)
+    assert tally.outcome == ("fail" if status == "proven" else "pass")
     [found] = findings_of(asked.criterion[0], results[0])
-    [shown] = levelled((asked,), (decided,), (found,), [{"r"}])
+    [shown] = level_findings((tally,), (asked,), (found,), [{"r"}])
     assert shown.level == ("failure" if status == "proven" else "warning")
     assert shown.basis == ("executed" if status in ("proven", "shown") else "inferred")
     assert decide(rubric(threshold=threshold), results).outcome == "fail"

@@ -23,17 +23,9 @@ from vibe_gate.domain.verdict import (
     TrustBadge,
     Vote,
 )
-from vibe_gate.judging.decide import (
-    check_vote,
-    combine,
-    decide,
-    exit_code,
-    levelled,
-    result_of_votes,
-    run_outcome,
-    settle,
-    worst,
-)
+from vibe_gate.judging.decide import level_findings
+from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome, tally_rubric
+from vibe_gate.judging.vote_counting import check_vote, combine, result_of_votes, settle, worst
 
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "abstain", "not_applicable", "error")
 
@@ -148,14 +140,12 @@ def test_a_fail_needs_a_counterexample_and_standing_evidence(vote, outcome, reas
     assert weighed.evidence == vote.evidence
 
 
-def rubric(*criteria: tuple[bool, float], threshold: float = 0.7, coverage: float = 0.5) -> Rubric:
+def rubric(*criteria: tuple[bool, float], threshold: float = 0.7) -> Rubric:
     listed = [
         {"id": f"c{i}", "kind": "judge", "question": "?", "must": must, "weight": weight}
         for i, (must, weight) in enumerate(criteria)
     ]
-    return read(
-        Rubric, {"schema": 1, "id": "r", "pass_threshold": threshold, "min_coverage": coverage, "criterion": listed}
-    )
+    return read(Rubric, {"schema": 1, "id": "r", "pass_threshold": threshold, "criterion": listed})
 
 
 def results(of: Rubric, *outcomes: Outcome | None) -> list[CriterionResult]:
@@ -188,20 +178,20 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([MUST, OPTIONAL], ["error", "pass"], "error", 1.0, 0.5),
         ([MUST, MUST], ["error", "fail"], "fail", 0.0, 0.5),
         ([MUST, MUST], ["error", "abstain"], "error", 0.0, 0.0),
-        ([OPTIONAL, OPTIONAL, OPTIONAL], ["pass", "abstain", "abstain"], "inconclusive", 1.0, 0.3333),
+        ([OPTIONAL, OPTIONAL, OPTIONAL], ["pass", "abstain", "abstain"], "pass", 1.0, 0.3333),
         ([OPTIONAL, OPTIONAL], ["pass", "error"], "error", 1.0, 0.5),
         ([OPTIONAL], ["not_applicable"], "pass", 1.0, 1.0),
         ([OPTIONAL], ["abstain"], "inconclusive", 0.0, 0.0),
-        # On the line is enough, just below is not: threshold 0.7, coverage 0.5.
+        # On the line is enough, just below is not: threshold 0.7. Coverage is told and decides nothing.
         ([(False, 7), (False, 3)], ["pass", "fail"], "pass", 0.7, 1.0),
         ([(False, 6.9), (False, 3.1)], ["pass", "fail"], "fail", 0.69, 1.0),
-        ([(False, 4.9), (False, 5.1)], ["pass", "abstain"], "inconclusive", 1.0, 0.49),
+        ([(False, 4.9), (False, 5.1)], ["pass", "abstain"], "pass", 1.0, 0.49),
         ([(False, 2), (False, 1)], ["pass", "fail"], "fail", 0.6667, 1.0),
         # What is not applicable does not count, not even of a must.
         ([MUST, OPTIONAL], ["not_applicable", "pass"], "pass", 1.0, 1.0),
         ([MUST, (False, 9)], ["pass", "not_applicable"], "pass", 1.0, 1.0),
         ([MUST], ["not_applicable"], "pass", 1.0, 1.0),
-        # A must that failed outweighs all; a judge may leave open what is optional while enough is covered.
+        # A must that failed outweighs all; a judge may leave open what is optional if something is decided.
         ([MUST, OPTIONAL, (False, 9)], ["fail", "error", "pass"], "fail", 0.9, 0.9091),
         ([OPTIONAL, (False, 9)], ["abstain", "pass"], "pass", 1.0, 0.9),
         ([OPTIONAL, OPTIONAL, OPTIONAL], ["fail", "abstain", "abstain"], "fail", 0.0, 0.3333),
@@ -211,16 +201,11 @@ OPTIONAL, MUST = (False, 1), (True, 1)
         ([OPTIONAL, MUST], [None, "fail"], "fail", 0.0, 0.5),
     ],
 )
-def test_a_rubric_comes_out_by_weight_threshold_and_coverage(criteria, outcomes, expected, score, covered):
+def test_a_rubric_comes_out_by_weight_and_threshold(criteria, outcomes, expected, score, covered):
     made = rubric(*criteria)
     result = decide(made, results(made, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
     assert (result.id, result.digest, list(result.criteria)) == ("r", made.digest, results(made, *outcomes))
-
-
-def test_without_minimum_coverage_undecided_criteria_alone_still_do_not_pass():
-    made = rubric(OPTIONAL, coverage=0.0)
-    assert decide(made, results(made, "abstain")).outcome == "inconclusive"
 
 
 ADVISES = TrustBadge(state="uncalibrated", sentence="uncalibrated", blocks=False)
@@ -260,7 +245,8 @@ def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_don
     assert all(one.would_block is UNSET for one in result.criteria if one.outcome != "fail" or not one.is_advice)
     found = [Finding(path="", line=0, end_line=0, level="failure", criterion=one.id, message="")
              for one in result.criteria if one.outcome == "fail" and one.is_advice]  # fmt: skip
-    assert {one.level for one in levelled([made], [result], found, [[made.id]] * len(found))} <= {"warning"}
+    tally = tally_rubric(made, advised(made, outcomes, *advising))
+    assert {one.level for one in level_findings([tally], [made], found, [[made.id]] * len(found))} <= {"warning"}
 
 
 WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
@@ -290,12 +276,12 @@ def test_advice_keeps_no_rubric_from_passing_and_better_answers_never_harm(drawn
         (["pass", "fail"], "fail", 0.0, 1.0),
         (["pass", "abstain"], "inconclusive", 0.0, 0.0),
         (["fail", "pass"], "fail", 0.1667, 1.0),
-        (["abstain", "pass"], "inconclusive", 1.0, 0.1667),
+        (["abstain", "pass"], "pass", 1.0, 0.1667),
         (["pass", "not_applicable"], "pass", 1.0, 1.0),
     ],
 )
 def test_a_claim_outweighs_nothing_that_fails_without_it(outcomes, expected, score, covered):
-    plain = rubric((False, 5), OPTIONAL, threshold=0.8, coverage=0.8)
+    plain = rubric((False, 5), OPTIONAL, threshold=0.8)
     made = replace(plain, sees=("issue",), criterion=(replace(plain.criterion[0], needs="issue"), plain.criterion[1]))
     result = decide(made, results(made, *outcomes))
     assert (result.outcome, result.score, result.coverage) == (expected, score, covered)
@@ -382,22 +368,21 @@ def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_vote
         ([(False, 1), (False, 1)], ["abstain", "fail"], [None, "failure"]),
         ([MUST, (False, 3), (False, 7)], ["fail", "fail", "pass"], ["failure", "failure", None]),  # 7 of 11
         ([(True, 1), (False, 2), (False, 7)], ["fail", "fail", "pass"], ["failure", "warning", None]),  # 7 of 10
-        ([MUST, (False, 1)], ["error", "fail"], ["unchanged", "failure"]),
-        ([MUST, (False, 1), (False, 9)], ["error", "fail", "pass"], ["unchanged", "warning", None]),
+        ([MUST, (False, 1)], ["error", "fail"], ["warning", "failure"]),
+        ([MUST, (False, 1), (False, 9)], ["error", "fail", "pass"], ["warning", "warning", None]),
     ],
 )
 def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, outcomes, levels):
-    """None: the criterion has no finding; "unchanged": what has not failed keeps the level that it came with."""
+    """None: the criterion has no finding. What a judge raised and the votes do not hold up is a warning."""
     made = rubric(*criteria)
 
     def found(number: int, level: Level) -> Finding:
         return Finding(path="", line=0, end_line=0, level=level, criterion=f"c{number}", message="")
 
     numbers = [number for number, level in enumerate(levels) if level]
-    result = decide(made, results(made, *outcomes))
+    tally = tally_rubric(made, results(made, *outcomes))
     for begun in ("failure", "warning", "notice"):
-        shown = levelled([made], [result], [found(number, begun) for number in numbers], [[made.id]] * len(numbers))
-        expected = [
-            begun if begun == "notice" or levels[number] == "unchanged" else levels[number] for number in numbers
-        ]
+        findings = [found(number, begun) for number in numbers]
+        shown = level_findings([tally], [made], findings, [[made.id]] * len(numbers))
+        expected = ["notice" if begun == "notice" else levels[number] for number in numbers]
         assert [finding.level for finding in shown] == expected

@@ -10,7 +10,6 @@ from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, Vote, whole_change
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
-from vibe_gate.judging.decide import decide
 from vibe_gate.judging.findings import all_findings, findings_of, fingerprinted, ordered, policy_approval
 
 
@@ -178,7 +177,7 @@ def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents(
     checks = CheckResults({("r", "a"): results[0]}, (finding("z.py", 4, "failure", "a"),))
     steers = [PolicyFile(file("AGENTS.md"), "warn"), PolicyFile(file("CLAUDE.md"), "warn", adopted=True)]
     impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
-    made = all_findings([rubric], [decide(rubric, results)], checks, impact)
+    made = all_findings([rubric], [results], checks, impact)
     assert [(one.path, one.line, one.level, one.criterion) for one in made] == [
         ("z.py", 4, "failure", "a"),
         ("", 0, "warning", "b"),

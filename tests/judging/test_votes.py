@@ -135,19 +135,6 @@ def test_a_model_that_is_gone_is_replaced_by_the_fallback_which_is_said_and_kept
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_agents")
-def test_asked_apart_each_question_has_a_conversation_of_its_own(votes):
-    def step(asked: MessagesRequest) -> Step:
-        (name,) = re.findall(r"\[([a-z-]+)\] D", asked.all_text)
-        return answer(answers(fails()) if name == NAMES[0] else passes(name))
-
-    summary = votes('ask = "apart"', step, step).summary
-    assert (len(votes.asked), cast(summary)) == (2, [["fail"], ["pass"]])
-    votes("", PASSES)
-    assert len(votes.asked) == 1  # together is another question
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_agents")
 def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_again_in_a_repeated_run(votes):
     more = {f"src/m{number}.py": f"x = {number}\n" for number in range(8)}
     votes.repo.commit(**more)
@@ -167,8 +154,8 @@ def test_files_and_criteria_change_places_from_vote_to_vote_and_stand_there_agai
 def test_every_question_of_every_run_begins_alike_so_that_the_prompt_cache_holds_it(votes):
     """Tools, the form of the answer and the system prompt come first; the CLI marks them to be kept."""
     beginnings = []
-    for keys, changed in (("", ""), ('ask = "apart"', "Q")):
-        rubric = RUBRIC.replace("schema = 1\n", f"schema = 1\n{keys}\n").replace("Does every", f"{changed}Does every")
+    for changed in ("", "Q", "R"):
+        rubric = RUBRIC.replace("Does every", f"{changed}Does every")
         votes.repo.write(".vibe-gate/rubrics/quality.toml", rubric)
         with answering(*[answer(PASSES, usage=Usage(10, 5, 0, 90))] * 4) as model:
             summary = votes.walk(votes.environ | model.environ, max_cost_usd=1.0).summary
@@ -194,8 +181,8 @@ def test_what_may_be_many_or_dear_is_said_before_it_is_paid(votes):
     assert told("votes = 1", PASSES) == "asking about quality"
     dear = "asking about quality: at most 2 conversations, at most $1.50"
     assert told("votes = 3", PASSES, max_cost_usd=1.5) == dear  # one vote is kept
-    many = "asking about quality: at most 18 conversations, at most $0.00"
-    assert told('votes = 9\nask = "apart"', max_cost_usd=0.0001) == many  # which pays for none of them
+    many = "asking about quality: at most 9 conversations, at most $0.00"
+    assert told("votes = 9", max_cost_usd=0.0001) == many  # which pays for none of them
 
 
 def vote(**outcomes: str) -> CastVote:

@@ -12,7 +12,7 @@ from vibe_gate.domain.gate import Override, Suppression, Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, TrustBadge
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.judging.decide import apply_overrides, decide, spares
+from vibe_gate.judging.decide import RubricOutcomes, decide_rubrics, spares
 
 TODAY = date(2026, 3, 1)
 RUBRIC = Rubric(
@@ -38,29 +38,27 @@ def override(one: Finding | str, expires: date = TODAY) -> Override:
     return Override(ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires)
 
 
-def decided(*outcomes: str):
-    return decide(RUBRIC, [result(name, outcome) for name, outcome in zip("abc", outcomes, strict=True)])
+def decided(results: list[CriterionResult], findings: list[Finding], waivers: Waivers) -> RubricOutcomes:
+    return decide_rubrics([RUBRIC], [results], findings, [{"r"}] * len(findings), waivers)
 
 
-def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()):
-    return apply_overrides([RUBRIC], [decided(*outcomes)], findings, Waivers(TODAY, overrides, suppressions))
+def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()) -> RubricOutcomes:
+    results = [result(name, outcome) for name, outcome in zip("abc", outcomes, strict=True)]
+    return decided(results, findings, Waivers(TODAY, overrides, suppressions))
 
 
-def test_without_waivers_nothing_changes():
-    waived = applied(("fail", "pass", "pass"), [finding("a")])
-    assert (waived.rubrics, waived.findings, waived.effective) == (
-        (decided("fail", "pass", "pass"),),
-        (finding("a"),),
-        (),
-    )
+def test_without_waivers_a_failed_must_blocks_with_its_finding():
+    without = applied(("fail", "pass", "pass"), [finding("a")])
+    assert (without.rubrics[0].outcome, without.findings, without.effective_waivers) == ("fail", (finding("a"),), ())
 
 
 def test_what_only_advised_and_is_waived_would_not_have_blocked():
     advises = TrustBadge(state="uncalibrated", sentence="", blocks=False)
-    told = decide(RUBRIC, [replace(result(name, "fail"), trust=advises) for name in "abc"])
-    assert [one.would_block for one in told.criteria] == [True] * 3
-    waivers = Waivers(TODAY, (override(finding("a")),))
-    (rubric,) = apply_overrides([RUBRIC], [told], [finding(name) for name in "abc"], waivers).rubrics
+    results = [replace(result(name, "fail"), trust=advises) for name in "abc"]
+    findings = [finding(name) for name in "abc"]
+    (unwaived,) = decided(results, findings, Waivers(TODAY)).rubrics
+    assert [one.would_block for one in unwaived.criteria] == [True] * 3
+    (rubric,) = decided(results, findings, Waivers(TODAY, (override(finding("a")),))).rubrics
     assert (rubric.outcome, [one.would_block for one in rubric.criteria]) == ("pass", [UNSET, True, True])
 
 
@@ -70,7 +68,7 @@ def test_a_waived_must_leaves_the_arithmetic_and_stays_a_fail():
     assert (rubric.outcome, rubric.score, rubric.criteria[0].outcome) == ("pass", 1.0, "fail")
     assert rubric.criteria[0].reason == "overridden by Ada <ada@x> until 2026-03-01: it | is | why"
     assert waived.findings[0].level == "notice"
-    assert [waiver.finding for waiver in waived.effective] == [finding("a").fingerprint]
+    assert [waiver.finding for waiver in waived.effective_waivers] == [finding("a").fingerprint]
 
 
 def test_all_findings_of_a_criterion_must_be_waived():
@@ -87,7 +85,7 @@ def test_where_there_may_be_more_findings_than_are_kept_nothing_is_waived():
 
 def test_a_waiver_of_what_did_not_fail_has_no_effect_on_the_receipt():
     waived = applied(("pass", "pass", "pass"), [finding("a")], override(finding("a")))
-    assert (waived.effective, waived.findings[0].level) == ((), "notice")
+    assert (waived.effective_waivers, waived.findings[0].level) == ((), "notice")
 
 
 @pytest.mark.parametrize(("expires", "outcome"), [(date(2026, 2, 28), "fail"), (TODAY, "pass")])
@@ -104,7 +102,7 @@ def test_what_is_not_waived_counts_as_before():
 def test_abstentions_and_errors_cannot_be_waived():
     for outcome in ("abstain", "error"):
         waived = applied((outcome, "pass", "pass"), [finding("a")], override(finding("a")))
-        assert waived.rubrics == (decided(outcome, "pass", "pass"),)
+        assert waived.rubrics == applied((outcome, "pass", "pass"), [finding("a")]).rubrics
 
 
 @pytest.mark.parametrize(

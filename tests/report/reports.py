@@ -304,9 +304,8 @@ CASES = {
         "The caller is not shown. Missing: who calls load.",
         judged("names-are-clear", "abstain", "The budget of $0.50 is reached."), said="abstain",
     ),
-    "too little decided": lambda: told(
+    "nothing decided": lambda: told(
         summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(
-            criterion(),
             judged("names-are-clear", "abstain", "The glossary is not shown.", said="abstain", must=False, weight=2),
         ),))
     ),

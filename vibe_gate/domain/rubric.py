@@ -88,8 +88,8 @@ class Claim(Struct, frozen=True):
     is_private: bool = False
 
 
-Looks = Literal["blocking", "always", "never"]
-"""Which fails get a second look: those that would block, all, or none."""
+Looks = Literal["blocking", "never"]
+"""Which fails get a second look: those that would block, or none."""
 
 
 class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,13 +158,10 @@ class Criterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return not (self.kind == "judge" and file.is_case) and (not self.paths or file.touches(self.paths))
 
 
-Together = Literal["together", "apart"]
-
-
 class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A named set of criteria with a threshold."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "ask", "second_look"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"models", "fallback", "second_look"})
     """As of `Criterion`."""
 
     schema: Schema
@@ -172,15 +169,6 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     pass_threshold: Annotated[
         float, Meta(ge=0, le=1, description="Least score: weight that passed / weight that was decided.")
     ] = 0.7
-    min_coverage: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=1,
-            description="Least share of the weight that must be decided, else inconclusive. "
-            "A question that no model answers is never let pass by it.",
-        ),
-    ] = 0.5
     votes: Annotated[
         int, Meta(ge=1, le=9, description="How often each question is asked, until the outcome cannot change.")
     ] = 1
@@ -193,10 +181,6 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         ModelName | None,
         Meta(description="The model that is asked if another stays overloaded or is not there (default: none)."),
     ] = None
-    ask: Annotated[
-        Together,
-        Meta(description='All questions in one conversation, or "apart": each in a conversation of its own.'),
-    ] = "together"
     sees: Annotated[
         tuple[Sight, ...],
         Meta(
@@ -209,7 +193,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
         Looks,
         Meta(
             description="Which fails of judge criteria are put to one more conversation, which tries to refute them: "
-            "those that would block, all, or none."
+            "those that would block, or none."
         ),
     ] = "blocking"
     criterion: Annotated[tuple[Criterion, ...], Meta(min_length=1, description="The questions and checks.")]
@@ -238,7 +222,7 @@ class Rubric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     def asked_digest(self) -> str:
         """sha-256 of what a model is asked: the questions and how, not how often, nor what their answers come to."""
         shown = [[one.id, one.question, one.good, one.bad, one.paths] for one in self.judge_criteria]
-        return hashlib.sha256(json.dumps([self.ask, *shown]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
     def knowing(self, known: Collection[Sight]) -> Rubric:
         """The rubric without the questions that need what is not known."""

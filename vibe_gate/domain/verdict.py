@@ -1,4 +1,4 @@
-"""Evidence, votes, findings and results; `judging.decide` turns one into the other."""
+"""Evidence, votes, findings and results; `judging` turns one into the other."""
 
 from __future__ import annotations
 

@@ -17,34 +17,33 @@ from vibe_gate.domain.verdict import (
     Basis,
     CriterionResult,
     Finding,
-    RubricResult,
     Vote,
     short,
     whole_change,
 )
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.judging.decide import rank
+from vibe_gate.judging.vote_counting import rank
 
 
 def all_findings(
-    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults, impact: PolicyImpact
+    rubrics: Sequence[Rubric], results: Sequence[Sequence[CriterionResult]], checks: CheckResults, impact: PolicyImpact
 ) -> list[Finding]:
     """What checks and judges object to, and the changed files that steer agents; worst first, by place."""
     findings = list(checks.findings)
     for rubric, result in zip(rubrics, results, strict=True):
-        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
+        for criterion, outcome in zip(rubric.criterion, result, strict=True):
             findings += findings_of(criterion, outcome)
     findings += [policy_warning(item.file) for item in impact.files if item.level == "warn" and not item.adopted]
     return ordered(findings)
 
 
 def raised_by(
-    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults
+    rubrics: Sequence[Rubric], results: Sequence[Sequence[CriterionResult]], checks: CheckResults
 ) -> dict[Finding, set[str]]:
     """By finding, the ids of the rubrics that fail a criterion with it. The gate's own policy raises the others."""
     made = {finding: set(names) for finding, names in checks.raised_by.items()}
     for rubric, result in zip(rubrics, results, strict=True):
-        for criterion, outcome in zip(rubric.criterion, result.criteria, strict=True):
+        for criterion, outcome in zip(rubric.criterion, result, strict=True):
             for finding in findings_of(criterion, outcome):
                 made.setdefault(finding, set()).add(rubric.id)
     return made

@@ -25,9 +25,9 @@ from vibe_gate.domain.verdict import Vote
 from vibe_gate.git import Repository
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import TEMPLATE_VERSION, BriefPart
-from vibe_gate.judging.decide import settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.surroundings import Surroundings, surroundings
+from vibe_gate.judging.vote_counting import settle
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""
@@ -280,8 +280,6 @@ def briefs_of(questions: Iterable[RubricQuestion], facts: Facts, repository: Rep
         parts, unshown = brief.parts(
             change, question.rubric, {**near.hunks, **hunks}, question.claims, question.unshown
         )
-        if question.rubric.ask == "apart":
-            parts = tuple(replace(part, criteria=(criterion,)) for part in parts for criterion in part.criteria)
         shown = RubricBrief(question, change, near, parts, (*unshown, *large), "", "")
         prompts = [shown.prompt(part, "") for part in parts]  # the nonce is another in every run
         sides = (side for file in change.files for side in (file.before, file.after))

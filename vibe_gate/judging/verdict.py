@@ -16,20 +16,10 @@ from vibe_gate.domain.rubric import Criterion, Rubric, Sight
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import (
-    OpenFail,
-    apply_overrides,
-    decide,
-    exit_code,
-    levelled,
-    open_fails,
-    refuted_noticed,
-    result_of_votes,
-    run_outcome,
-    without_refuted,
-    worst,
-)
+from vibe_gate.judging.decide import OpenFail, decide_rubrics, open_fails
 from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by, told_apart
+from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
+from vibe_gate.judging.vote_counting import result_of_votes, worst
 
 
 class RunVerdict(Struct, frozen=True):
@@ -66,31 +56,40 @@ class RunVerdict(Struct, frozen=True):
 
 
 def verdict_of(
-    facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers, *, intact: bool
+    facts: Facts,
+    checks: CheckResults,
+    answers: Answers,
+    impact: PolicyImpact,
+    waivers: Waivers,
+    *,
+    intact: bool,
 ) -> RunVerdict:
     """The verdict: what checks and judges answered, without what `waivers` let pass."""
-    change, rubrics = facts.change, facts.rubrics
-    results = tuple(_rubric_result(rubric, facts, checks, answers) for rubric in rubrics)
-    named, by_rubrics = _named_findings(rubrics, results, checks, impact)
-    waived = apply_overrides(rubrics, results, refuted_noticed(named), waivers)
-    approved = tuple(filter(None, [waivers.of_policy(impact.fingerprint)]))
-    shown = (
-        *ordered(levelled(rubrics, waived.rubrics, waived.findings, by_rubrics)),
-        *(policy_approval(waiver.sentence) for waiver in approved),
-    )
+    rubrics = facts.rubrics
+    results = [_criterion_results(rubric, facts, checks, answers) for rubric in rubrics]
+    findings, raised_by_rubrics = _named_findings(rubrics, results, checks, impact)
+    outcomes = decide_rubrics(rubrics, results, findings, raised_by_rubrics, waivers)
+    approval = waivers.of_policy(impact.fingerprint)
+    shown_findings = ordered(outcomes.findings)
+    if approval is not None:
+        shown_findings.append(policy_approval(approval.sentence))
     # Who approved a change of the gate is a finding of its own.
-    passed = (f"{one.finding}: {one.sentence}" for one in waived.effective if not one.finding.startswith(POLICY))
+    waiver_notes = [
+        f"{waiver.finding}: {waiver.sentence}"
+        for waiver in outcomes.effective_waivers
+        if not waiver.finding.startswith(POLICY)
+    ]
     return RunVerdict(
         facts=facts,
         impact=impact,
         answers=answers,
-        rubrics=waived.rubrics,
-        findings=shown,
-        waivers=(*waived.effective, *approved),
+        rubrics=tuple(_with_reused_score(result, answers) for result in outcomes.rubrics),
+        findings=tuple(shown_findings),
+        waivers=(*outcomes.effective_waivers, *filter(None, [approval])),
         intact=intact,
-        needs_approval=not approved and impact.needs_approval,
-        expired=tuple(waivers.remarks(shown, [file.path for file in change.files])),
-        notes=(*answers.notes, *checks.notes, *passed),
+        needs_approval=approval is None and impact.needs_approval,
+        expired=tuple(waivers.remarks(shown_findings, [file.path for file in facts.change.files])),
+        notes=(*answers.notes, *checks.notes, *waiver_notes),
         repairs=checks.repairs,
     )
 
@@ -99,35 +98,46 @@ def fails_to_look_at(
     facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers
 ) -> tuple[OpenFail, ...]:
     """The fails that get a second look, as far as the answers decide until now."""
-    results = tuple(_rubric_result(rubric, facts, checks, answers) for rubric in facts.rubrics)
-    named, _ = _named_findings(facts.rubrics, results, checks, impact)
-    pairs = zip(facts.rubrics, results, strict=True)
-    return tuple(fail for rubric, result in pairs for fail in open_fails(rubric, result, named, waivers))
+    results = [_criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics]
+    findings, _ = _named_findings(facts.rubrics, results, checks, impact)
+    fails: list[OpenFail] = []
+    for rubric, criterion_results in zip(facts.rubrics, results, strict=True):
+        fails += open_fails(rubric, criterion_results, findings, waivers)
+    return tuple(fails)
 
 
 def _named_findings(
-    rubrics: Sequence[Rubric], results: Sequence[RubricResult], checks: CheckResults, impact: PolicyImpact
+    rubrics: Sequence[Rubric],
+    results: Sequence[Sequence[CriterionResult]],
+    checks: CheckResults,
+    impact: PolicyImpact,
 ) -> tuple[tuple[Finding, ...], list[Collection[str]]]:
     """All findings with their fingerprints, and for each the ids of the rubrics that it fails."""
-    found, raised = all_findings(rubrics, results, checks, impact), raised_by(rubrics, results, checks)
-    by_rubrics: list[Collection[str]] = [raised.get(finding, ()) for finding in found]
-    return told_apart(rubrics, fingerprinted(found), by_rubrics), by_rubrics
+    findings = all_findings(rubrics, results, checks, impact)
+    rubric_ids = raised_by(rubrics, results, checks)
+    by_rubrics: list[Collection[str]] = [rubric_ids.get(finding, ()) for finding in findings]
+    return told_apart(rubrics, fingerprinted(findings), by_rubrics), by_rubrics
 
 
-def _rubric_result(rubric: Rubric, facts: Facts, checks: CheckResults, answers: Answers) -> RubricResult:
-    results = [
-        checks.results[rubric.id, criterion.id]
-        if criterion.kind == "check"
-        else replace(
-            _judge_result(rubric, criterion, facts, answers),
-            trust=facts.trust.get((rubric.id, criterion.id), UNSET),
-        )
-        for criterion in rubric.criterion
-    ]
-    decided = decide(rubric, results)
-    if rubric.id in answers.reused and decided.outcome == "pass":
-        return replace(decided, score=answers.reused[rubric.id])
-    return decided
+def _criterion_results(
+    rubric: Rubric, facts: Facts, checks: CheckResults, answers: Answers
+) -> tuple[CriterionResult, ...]:
+    """What checks or judges answered to each criterion, in the rubric's order."""
+    results = []
+    for criterion in rubric.criterion:
+        if criterion.kind == "check":
+            results.append(checks.results[rubric.id, criterion.id])
+            continue
+        badge = facts.trust.get((rubric.id, criterion.id), UNSET)
+        results.append(replace(_judge_result(rubric, criterion, facts, answers), trust=badge))
+    return tuple(results)
+
+
+def _with_reused_score(result: RubricResult, answers: Answers) -> RubricResult:
+    """The score of the receipt whose pass was taken over, in which judges' answers are not named one by one."""
+    if result.outcome != "pass" or result.id not in answers.reused:
+        return result
+    return replace(result, score=answers.reused[result.id])
 
 
 def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
@@ -139,12 +149,16 @@ def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: A
     if votes is None:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
         return replace(result, decided_by="cache") if rubric.id in answers.reused else result
-    asked = [one for one in votes if not criterion.needs or criterion.id in one.by_criterion]
-    result = worst(
-        [result_of_votes(criterion, one.by_criterion.get(criterion.id, ()), rubric.votes, one.stopped) for one in asked]
-    )
-    result = result if rubric.id in answers.asked else replace(result, decided_by="cache")
-    return without_refuted(result)
+    question_results = []
+    for question_votes in votes:
+        if criterion.needs and criterion.id not in question_votes.by_criterion:
+            continue
+        cast = question_votes.by_criterion.get(criterion.id, ())
+        question_results.append(result_of_votes(criterion, cast, rubric.votes, question_votes.stopped))
+    result = worst(question_results)
+    if rubric.id in answers.asked or result.decided_by == "refuted":
+        return result
+    return replace(result, decided_by="cache")
 
 
 UNKNOWN: Mapping[Sight, str] = {
@@ -175,4 +189,5 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
 
 def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:
     """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
-    return _rubric_result(rubric, facts, checks, Answers(chosen=True)).outcome == "pass"
+    results = _criterion_results(rubric, facts, checks, Answers(chosen=True))
+    return decide(rubric, results).outcome == "pass"

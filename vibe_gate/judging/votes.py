@@ -29,13 +29,13 @@ from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
-from vibe_gate.judging.decide import check_vote, combine, settle
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
 from vibe_gate.judging.repeats import without_repeats
+from vibe_gate.judging.vote_counting import check_vote, combine, settle
 
 T = TypeVar("T")
 

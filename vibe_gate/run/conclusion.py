@@ -13,8 +13,8 @@ from vibe_gate.domain.summary import CacheUse, Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
 from vibe_gate.gate.policy import steering
-from vibe_gate.judging.decide import exit_code
 from vibe_gate.judging.repeats import without_repeats
+from vibe_gate.judging.rubric_tally import exit_code
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph

@@ -35,9 +35,9 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
-from vibe_gate.judging.decide import by_lines
 from vibe_gate.judging.questions import TOOLS, CastVote, RubricQuestion, questions_of
 from vibe_gate.judging.second_look_brief import look_key, look_prompt
+from vibe_gate.judging.vote_counting import by_lines
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.each import batch_of, is_settled
 from vibe_gate.run.facts import what_was_asked

@@ -21,7 +21,7 @@ from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Truste
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import exit_code
+from vibe_gate.judging.rubric_tally import exit_code
 from vibe_gate.judging.verdict import RunVerdict
 
 WORKFLOW = "review"

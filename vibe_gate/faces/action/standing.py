@@ -29,7 +29,7 @@ from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, Forg
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
-from vibe_gate.judging.decide import decide, exit_code, run_outcome
+from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
 from vibe_gate.report import queries
 from vibe_gate.report.comment import marker
 from vibe_gate.report.posting import check_name

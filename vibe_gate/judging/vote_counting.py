@@ -1,0 +1,160 @@
+"""Votes to the result of a criterion: what each vote counts for, and what more than half of them say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from vibe_gate.domain.rubric import Criterion
+from vibe_gate.domain.verdict import PROOF_STATUSES, CriterionResult, DecidedBy, Outcome, Vote, short
+
+_WORST_FIRST: tuple[Outcome, ...] = ("fail", "error", "abstain", "pass", "not_applicable")
+
+
+def check_vote(vote: Vote) -> Vote:
+    """What an answer counts for: a fail without counterexample or standing evidence is an abstention."""
+    if vote.said != "fail" or vote.outcome != "fail":
+        return vote
+    if not (vote.counterexample or "").strip():
+        return _demote(vote, "no counterexample was given")
+    if not any(evidence.standing != "void" for evidence in vote.evidence):
+        whys = sorted({evidence.why for evidence in vote.evidence}) or ["no evidence was given"]
+        return _demote(vote, "; ".join(whys))
+    return vote
+
+
+def _demote(vote: Vote, why: str) -> Vote:
+    reason = short(f'answered "fail", but {why}: {vote.reason}')
+    return replace(vote, outcome="abstain", reason=reason)
+
+
+def combine(parts: Sequence[Vote]) -> Vote:
+    """One vote from the answers to the parts of a change: the worst, with all its evidence, and `changes` of all."""
+    worst = next(outcome for outcome in _WORST_FIRST if any(part.outcome == outcome for part in parts))
+    deciding = sorted(
+        (part for part in parts if part.outcome == worst), key=lambda part: (part.said is not None, rank(part))
+    )
+    evidence = tuple(item for part in deciding for item in part.evidence)
+    changes = short(" ".join(dict.fromkeys(part.changes for part in parts if part.changes)))
+    against = " | ".join(dict.fromkeys(part.counterexample for part in deciding if part.counterexample)) or None
+    combined = replace(deciding[0], evidence=evidence, changes=changes, counterexample=against)
+    others = [*deciding[1:], *(part for part in parts if part.outcome != worst)]
+    return replace(combined, outranked=_outranked(others)) if worst == "fail" else combined
+
+
+def _outranked(others: Sequence[Vote]) -> Outcome | UnsetType:
+    """The worst answer to parts that a worse one stands for; UNSET if they pass. A refutation must not hide it."""
+    found = {"error" if part.said is None else part.outcome for part in others} - {"pass", "not_applicable"}
+    return next((outcome for outcome in _WORST_FIRST if outcome in found), UNSET)
+
+
+def counted_outcome(vote: Vote) -> Outcome:
+    """What a vote counts for after evidence, test and second look.
+
+    A refuted fail is a pass, or what it stood for in other parts of a large change.
+    """
+    if vote.outcome != "fail" or not vote.is_refuted:
+        return vote.outcome
+    return "pass" if vote.outranked is UNSET else vote.outranked
+
+
+def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tuple[Outcome, DecidedBy] | None:
+    """The outcome of a criterion once no further vote can change it, else None.
+
+    More than half of the `planned` votes must agree; without that it abstains. With `stopped` no further vote will
+    come (budget, deadline, infrastructure), and an error among the votes then counts as error.
+    """
+    if not votes:
+        return ("abstain", "none") if stopped else None
+    needed = planned // 2 + 1
+    counts = Counter(counted_outcome(vote) for vote in votes)
+    leader, count = counts.most_common(1)[0]
+    if count >= needed:
+        return leader, ("unanimous" if len(counts) == 1 else "majority")
+    left = planned - len(votes)
+    if stopped or left <= 0 or count + left < needed:
+        return ("error" if stopped and counts["error"] else "abstain"), "majority"
+    return None
+
+
+def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
+    """The result of a judge criterion after its last vote; `reason` says why there is none."""
+    outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
+    reasons = [vote.reason for vote in votes if counted_outcome(vote) == outcome]
+    deciding_reason = max(reasons, key=bool) if reasons else reason or "the votes do not agree"
+    refuted_votes = [vote for vote in votes if vote.outcome == "fail" and vote.is_refuted]
+    if refuted_votes and outcome != "fail":
+        decided_by = "refuted"
+        deciding_reason = _refutation_reason(refuted_votes[0], outcome, votes)
+    return CriterionResult(
+        id=criterion.id,
+        kind="judge",
+        must=criterion.must,
+        weight=float(criterion.weight),
+        outcome=outcome,
+        decided_by=decided_by,
+        votes=tuple(votes),
+        reason=short(deciding_reason),
+    )
+
+
+def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vote]) -> str:
+    """Why a criterion with a refuted fail does not fail, and what is still open if it does not pass."""
+    assert refuted_vote.second_look is not UNSET
+    sentence = f"Raised and refuted: {refuted_vote.second_look.reason}"
+    if outcome in ("pass", "not_applicable"):
+        return sentence
+    for vote in votes:
+        if counted_outcome(vote) in ("fail", "error", "abstain"):
+            return f"{sentence} Still open: {vote.reason}"
+    return sentence
+
+
+def worst(results: Sequence[CriterionResult]) -> CriterionResult:
+    """The worst result of a criterion that was asked with and without claims; every vote is kept."""
+
+    def badness(result: CriterionResult) -> tuple[int, bool]:
+        return _WORST_FIRST.index(result.outcome), result.decided_by != "refuted"
+
+    chosen = min(results, key=badness)
+    other_votes = [vote for result in results if result is not chosen for vote in result.votes]
+    return replace(chosen, votes=(*chosen.votes, *other_votes))
+
+
+def by_lines(votes: Sequence[Vote]) -> list[tuple[Vote, ...]]:
+    """The fails with evidence that stands, those together that point at one line, directly or by a third."""
+    groups: list[tuple[set[tuple[str, int, int]], list[Vote]]] = []
+    for vote in votes:
+        if vote.outcome != "fail":
+            continue
+        lines = {(line.path, line.line, line.end_line) for line in vote.evidence if line.standing != "void"}
+        if not lines:
+            continue
+        joined_votes = []
+        other_groups = []
+        for group_lines, group_votes in groups:
+            if lines.isdisjoint(group_lines):
+                other_groups.append((group_lines, group_votes))
+                continue
+            lines |= group_lines
+            joined_votes += group_votes
+        groups = [*other_groups, (lines, [*joined_votes, vote])]
+    return [tuple(group_votes) for _, group_votes in groups]
+
+
+def rank(vote: Vote) -> int:
+    """How much running its test showed: 0 proves the fail; a vote without a test comes last."""
+    return len(PROOF_STATUSES) if vote.proof is UNSET else PROOF_STATUSES.index(vote.proof.status)
+
+
+def is_proven(result: CriterionResult) -> bool:
+    """Whether the test of a vote that fails the criterion proves it."""
+    return any(map(is_proof, result.votes))
+
+
+def is_proof(vote: Vote) -> bool:
+    """Whether it is a fail that its test proves."""
+    return vote.outcome == "fail" and rank(vote) == 0
