@@ -310,7 +310,7 @@ RUN = Command(
     "vibe-gate run [WORKFLOW [REV | A..B] | --fix [RUN] | --agent ID ...]",
     """\
 examples:
-  vibe-gate run fix                     review your uncommitted work, and repair it
+  vibe-gate run fix                     review uncommitted work, repair it
   vibe-gate run fix main..              about what your branch added
   vibe-gate run --fix                   repair what the newest run found
   vibe-gate run --agent fixer --prompt "Make the tests pass." --apply
