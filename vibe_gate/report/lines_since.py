@@ -24,7 +24,7 @@ class LinesSince(Protocol):
         """Whether any line of what was found at the earlier head is gone or changed."""
 
 
-class _BlobPair(Struct, frozen=True):
+class _ReplacedLines(Struct, frozen=True):
     """What became of the lines of one file, by their numbers before."""
 
     removed: frozenset[int]
@@ -42,7 +42,7 @@ class LinesBetween(Struct, frozen=True):
 
     after: Anchors
     """The lines by their numbers after."""
-    before: Mapping[str, _BlobPair | None]
+    before: Mapping[str, _ReplacedLines | None]
     """Each changed file by its names before and after; None if its lines are not known."""
 
     def brings(self, finding: Finding) -> bool:
@@ -71,18 +71,18 @@ class LinesBetween(Struct, frozen=True):
 
 def lines_between(patch: bytes, files: Iterable[FileDiff]) -> LinesBetween:
     """The lines that differ between two commits, of their patch and its files."""
-    before: dict[str, _BlobPair | None] = {}
+    before: dict[str, _ReplacedLines | None] = {}
     for file in files:
         change = _file_change(file)
         before |= {paths.quote(name): change for name in file.names}
     return LinesBetween(anchors(patch), before)
 
 
-def _file_change(file: FileDiff) -> _BlobPair | None:
+def _file_change(file: FileDiff) -> _ReplacedLines | None:
     """The change of the file's lines; None of a content that differs without a hunk: it is too large."""
     if not file.hunks:
         is_moved = file.after is not None and not file.brought_blob
-        return _BlobPair(frozenset(), frozenset()) if is_moved else None
+        return _ReplacedLines(frozenset(), frozenset()) if is_moved else None
     removed: set[int] = set()
     inserted_after: set[int] = set()
     for hunk in file.hunks:
@@ -94,4 +94,4 @@ def _file_change(file: FileDiff) -> _BlobPair | None:
             line += 1
             if row.origin == "-":
                 removed.add(line)
-    return _BlobPair(frozenset(removed), frozenset(inserted_after))
+    return _ReplacedLines(frozenset(removed), frozenset(inserted_after))
