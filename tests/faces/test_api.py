@@ -43,8 +43,8 @@ MEMBERS = {
     ),
     "AgentExecution": "abort done watch",
     "RunResult": (
-        "about annotate annotations bundle_dir complete content files git graph hook_capture_status is_run log "
-        "messages metrics state summary timeline todos tools turns"
+        "about annotate annotations bundle_dir complete content error files git graph hook_capture_status is_run log "
+        "messages metrics raise_for_status state status summary timeline todos tools turns"
     ),
 }
 
