@@ -122,6 +122,8 @@ def test_the_trusted_gitleaks_file_allows_and_the_changes_own_is_told() -> None:
     assert ask("no-secrets", added("tests/fixtures/a", token), gitleaks=ALLOWS).outcome == "pass"
     assert ask("no-secrets", added("a.md", b"Sample: " + token), gitleaks=ALLOWS).outcome == "pass"
     assert ask("no-secrets", added("a", b"sample: " + token), gitleaks=ALLOWS).outcome == "fail"
+    for other_line in (token + b"# Sample\n", b"# Sample\n" + token, b"x\n" + token + b"# Sample\n" + token):
+        assert ask("no-secrets", added("a.md", other_line), gitleaks=ALLOWS).outcome == "fail"
     own = ask("no-secrets", added("a", KEY), added(".gitleaks.toml", ALLOWS))
     assert own.reason == "1 secret: a. This change's .gitleaks.toml counts once it is merged."
     for broken in (b"[", b"allowlist = 3", b"[allowlist]\nregexes = ['(']", b"x" * 6_000, b"\xff"):

@@ -217,3 +217,18 @@ def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(quote, line, con
     checked = quote_in_tree(QuotedLine(path="b.py", line=line, quote=quote, side="after"), content)
     assert (checked.standing, checked.line) == (standing, found)
     assert bool(checked.why) is (standing == "void")
+
+
+@pytest.mark.parametrize(
+    ("quote", "standing"),
+    [
+        ("def f(path):\n    if path is None:", "holds"),
+        ("def f(path):\n    if path == '':", "void"),
+        ("    if path == '':\ndef f(path):", "void"),
+        ("def f(path):\n    invented()\n    if path is None:", "void"),
+    ],
+)
+def test_of_a_quote_over_several_lines_all_must_stand(quote, standing):
+    content = b"def f(path):\n    if path is None:\n        return\n"
+    checked = quote_in_tree(QuotedLine(path="b.py", line=1, quote=quote, side="after"), content)
+    assert checked.standing == standing

@@ -6,9 +6,11 @@ from datetime import date
 
 import pytest
 from msgspec.structs import replace
+from text_tree import text_tree
 
 from vibe_gate.domain.receipt import Receipt, RubricClaim, Waiver
 from vibe_gate.domain.summary import CacheUse
+from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.receipts.signatures import SignatureCheck
 from vibe_gate.receipts.status import (
     ChangeIdentity,
@@ -173,3 +175,11 @@ def test_a_forged_paper_beside_a_good_one_is_told():
 
 def test_without_papers_nothing_decides():
     assert decide([]) is None
+
+
+def test_the_built_in_gate_requires_its_own_definitions_as_they_are_now() -> None:
+    gate = built_in_gate(text_tree({}))
+    required = Requirements.of(gate, gate.rubrics, date(2026, 3, 1))
+    assert required.definitions == {"built-in/gate.toml": dict(gate.digests)["built-in/gate.toml"]}
+    of_repository = Requirements.of(replace(gate, origin="trusted"), gate.rubrics, date(2026, 3, 1))
+    assert of_repository.definitions.keys() == {".vibe-gate/gate.toml", ".vibe-gate/suppressions.toml"}
