@@ -77,15 +77,7 @@ def closed(*, defective: bool, votes: int, error: float, looks: bool) -> Rates:
         return Rates(wrong, calls)
     if defective:
         return Rates(wrong + (1 - wrong) * MISLED, calls + 1 - wrong)
-    stays_failed = 0.0
-    for number in numbers:
-        needed_refutations = 2 * most - number  # with the votes that passed, more than half
-        too_few = sum(
-            math.comb(most, refuted) * REFUTES**refuted * (1 - REFUTES) ** (most - refuted)
-            for refuted in range(needed_refutations)
-        )
-        stays_failed += ends_at(number, error) * too_few
-    return Rates(stays_failed, calls + wrong * most)
+    return Rates(wrong * (1 - REFUTES**most), calls + wrong * most)
 
 
 def main() -> None:

@@ -189,6 +189,7 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
     assert err.count("\n") == 1
     assert "this is a bug, please report it: KeyError" in err
     assert "\x1b" not in err
+    assert err.endswith("/.cache/vibe-gate/crash.log; look at it before you send it.\n")
     monkeypatch.setenv("VIBE_GATE_TRACEBACK", "1")
     exploding("bug")
     assert "Traceback" in capsys.readouterr().err

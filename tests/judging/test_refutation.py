@@ -60,7 +60,7 @@ def result(*votes: Vote, of: Criterion = ASKED) -> CriterionResult:
         (["undecided"], "fail", ["failure"]),
         ([None], "fail", ["failure"]),
         (["refuted", "refuted"], "pass", ["notice", "notice"]),
-        (["refuted", "refuted", "stands"], "pass", ["notice", "notice", "warning"]),
+        (["refuted", "refuted", "stands"], "abstain", ["notice", "notice", "warning"]),
         (["refuted", "stands", "stands"], "fail", ["notice", "failure", "failure"]),
         (["refuted", "stands"], "abstain", ["notice", "warning"]),
         (["refuted", None], "abstain", ["notice", "warning"]),
@@ -130,6 +130,7 @@ def test_a_second_look_raises_no_fail_and_changes_nothing_but_a_fail(outcomes, l
     if after.outcome == "pass" and before.outcome == "fail":
         passing = [one for one in cast if one.outcome == "pass" or one.is_refuted]
         assert len(passing) > len(cast) / 2
+        assert all(one.is_refuted for one in cast if one.outcome == "fail")
 
 
 @pytest.mark.parametrize(("status", "looks"), [("proven", 1), ("shown", 2), ("could_not_run", 2)])

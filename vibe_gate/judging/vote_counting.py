@@ -86,6 +86,9 @@ def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, r
     reasons = [vote.reason for vote in votes if counted_outcome(vote) == outcome]
     deciding_reason = max(reasons, key=bool) if reasons else reason or "the votes do not agree"
     refuted_votes = [vote for vote in votes if vote.outcome == "fail" and vote.is_refuted]
+    has_standing_fail = any(counted_outcome(vote) == "fail" for vote in votes)
+    if refuted_votes and has_standing_fail and outcome == "pass":
+        outcome = "abstain"  # refuting one defect does not outvote another
     if refuted_votes and outcome != "fail":
         decided_by = "refuted"
         deciding_reason = _refutation_reason(refuted_votes[0], outcome, votes)

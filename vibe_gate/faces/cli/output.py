@@ -140,7 +140,10 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def bug(error: Exception) -> str:
-    """The sentence about an unexpected exception; VIBE_GATE_TRACEBACK=1 also prints its traceback."""
+    """The sentence about an unexpected exception, and about the file that can be sent.
+
+    VIBE_GATE_TRACEBACK=1 also prints its traceback.
+    """
     if isinstance(error, ImportError) and not (error.name or "vibe_gate").startswith("vibe_gate"):
         return f"the Python package '{error.name}' is missing or broken; reinstall vibe-gate."
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
@@ -151,5 +154,11 @@ def bug(error: Exception) -> str:
         complain("".join(traceback.format_exception(error)).rstrip("\n"))
     last = traceback.extract_tb(error.__traceback__)[-1]
     line = f"{os.path.basename(last.filename)}:{last.lineno}"  # noqa: PTH119  text only
-    what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return f"this is a bug, please report it: {what} ({line}). VIBE_GATE_TRACEBACK=1 shows the traceback."
+    summary = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    sentence = f"this is a bug, please report it: {summary} ({line})."
+    from vibe_gate.faces.cli.crash_report import write_crash_report  # the redactor, for bugs alone
+
+    path = write_crash_report(error, sys.argv[1:], os.environ)
+    if path is None:
+        return f"{sentence} VIBE_GATE_TRACEBACK=1 shows the traceback."
+    return f"{sentence} Versions, command and traceback are in {path}; look at it before you send it."
