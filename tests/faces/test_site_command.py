@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -250,8 +250,8 @@ def test_a_site_names_the_authors_of_commits_and_says_whether_judges_of_the_gate
         for name in ("errors-not-swallowed", "names-are-clear")
     ]
     assert page.xpath("//section[@id='commits']/h2")[0].text == f"Commits: {repo.git('branch', '--show-current')}"
-    shown = [cell.text_content() for cell in page.xpath("//section[@id='commits']/details//td")]
-    assert shown[1:4] == ["First", repo.git("log", "-1", "--format=%as"), "Ada"]
+    rows = [[cell.text_content() for cell in row] for row in page.xpath("//section[@id='commits']/details//tbody/tr")]
+    assert ["First", repo.git("log", "-1", "--format=%as"), "Ada"] in [row[1:4] for row in rows]
     run = next((repo.path / ".vibe-artifacts" / first).iterdir())
     (run / "events.ndjson").write_text("{}\n")  # in place: its page is current, its folder as it was
     done = vibe_gate("report", "--all", "-o", "../site", cwd=repo.path, environ=environ)
@@ -284,3 +284,68 @@ def test_no_secret_of_a_title_a_name_or_a_branch_is_in_the_site(report, repo, en
     pages = b"".join(tree(tmp_path / "site").values()).decode()
     assert [secret for secret in SECRETS if secret in pages] == []
     assert "plain title" in pages and "Ann [redacted:" in pages
+
+
+MONTH = timedelta(days=30)
+
+
+def committed(repo: Path, environ: dict[str, str], at: datetime, title: str) -> str:
+    """A commit that was made then; its id."""
+    (repo / "a.py").write_text(f"title = {title!r}\n")
+    dates = {"GIT_AUTHOR_DATE": at.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
+    for command in (("add", "a.py"), ("commit", "-q", "-m", title), ("rev-parse", "HEAD")):
+        done = subprocess.run(
+            ["git", *command], cwd=repo, env={**environ, **dates}, capture_output=True, text=True, check=True
+        )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def history(repo: Path, environ: dict[str, str]) -> list[str]:
+    """A commit of two months before START, one of a month before it, and one of an hour after it."""
+    subprocess.run(["git", "update-ref", "-d", "HEAD"], cwd=repo, env=environ, check=True)
+    times = (START - 2 * MONTH, START - MONTH, START + timedelta(hours=1))
+    return [committed(repo, environ, at, f"commit {number}") for number, at in enumerate(times)]
+
+
+def coverage_told(site: Path) -> tuple[str, list[str]]:
+    """The sentence about commits, and the heads of their folds."""
+    page = html.fromstring((site / "index.html").read_bytes())
+    section = page.xpath("//section[@id='commits']")[0]
+    heads = [head.text_content() for head in section.xpath("./details/summary")]
+    return section.xpath(".//p[@class='sentence']")[0].text, heads
+
+
+def test_the_site_of_a_first_day_counts_commits_since_its_only_run(history, report, repo, tmp_path):
+    recorded(repo, START, Kind(key=history[1]))
+    for options in ((), ("--since", "2100-01-01"), ("--path", "nothing/**")):  # which choose runs, not the first one
+        assert report("-o", str(tmp_path / "site"), *options).code == 0
+        told, heads = coverage_told(tmp_path / "site")
+        assert told.startswith("Reviewed since 2026-01-02, the first run stored here: vibe-gate verify accepts 0 of 1")
+        assert heads == ["missing: 1 commit", "older than the first run: 2 commits"]
+
+
+def test_the_site_of_a_clone_without_runs_calls_no_commit_a_gap(history, report, tmp_path):
+    assert report("-o", str(tmp_path / "site")).code == 0
+    told, heads = coverage_told(tmp_path / "site")
+    assert told == "No run is stored here yet; commits count from the first run on."
+    assert heads == ["without a run: 3 commits"]
+
+
+@pytest.mark.parametrize(("is_of_this_repository", "day", "older"), [(True, "2025-12-02", 1), (False, "2026-01-02", 2)])
+def test_an_old_run_that_was_imported_counts_if_its_commit_is_here(
+    history, report, repo, environ, tmp_path, is_of_this_repository, day, older
+):
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(repo), str(other)], env=environ, check=True)
+    key = history[1] if is_of_this_repository else KEY
+    run = recorded(other, START - MONTH - timedelta(days=1), Kind(key=key))
+    archive = str(tmp_path / "run.zip")
+    for place, words in ((other, ("export", run, "-o", archive)), (repo, ("import", archive))):
+        done = vibe_gate("bundles", *words, cwd=place, environ=environ)
+        assert done.code == 0, done.err
+    recorded(repo, START, Kind(key=history[0]))
+    assert report("-o", str(tmp_path / "site")).code == 0
+    told, heads = coverage_told(tmp_path / "site")
+    assert told.startswith(f"Reviewed since {day}, the first run stored here: ")
+    assert heads[-1] == f"older than the first run: {older} commit{'s' if older > 1 else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from gitbench import Bench, fingerprint
 
+from vibe_gate.domain.paths import quote
 from vibe_gate.errors import InfrastructureError, UsageError
 
 Holds = Callable[[Bench], str]
@@ -303,6 +305,45 @@ def test_fifos_and_sockets_are_not_read(seeded: Bench, holds: Holds) -> None:
     with pytest.raises(UsageError, match=r"^a\.txt is tracked, and no file or link any more"):
         seeded.snapshot()
     listener.close()
+
+
+@pytest.fixture
+def slow_add(seeded: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A repository whose `git add` does not end, and a git door that waits for it half a second."""
+    program = tmp_path / "programs" / "git"
+    program.parent.mkdir()
+    git = shutil.which("git")
+    program.write_text(f'#!/bin/sh\ncase " $* " in *" add "*) exec sleep 60;; esac\nexec {git} "$@"\n')
+    program.chmod(0o755)
+    seeded.environ["PATH"] = f"{program.parent}:{seeded.environ['PATH']}"
+    monkeypatch.setattr("vibe_gate.git.program.PATIENCE_S", 0.5)
+    return seeded
+
+
+@pytest.mark.parametrize(("name", "is_tracked"), [("core.4711", False), ("a.txt", True), ("a[b] *\n.bin", False)])
+def test_when_git_takes_too_long_to_store_files_the_largest_is_named(
+    slow_add: Bench, name: str, is_tracked: bool
+) -> None:
+    slow_add.write("small", "x")
+    slow_add.write(name, "x" * 70_000)
+    slow_add.write(".gitignore", "ignored\n")
+    slow_add.write("ignored", "x" * 90_000)
+    with pytest.raises(InfrastructureError) as raised:
+        slow_add.snapshot()
+    sentence = str(raised.value)
+    assert sentence.startswith("git did not store the files of the working tree within 0.5 seconds")
+    assert f"the largest is {quote(name)} (70,000 bytes): add it to .gitignore" in sentence
+    assert "FIFO" not in sentence
+
+
+def test_when_git_waits_for_a_fifo_of_ignore_rules_the_fifo_is_named(
+    seeded: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vibe_gate.git.program.PATIENCE_S", 0.5)
+    monkeypatch.setattr("vibe_gate.git.snapshot._LISTING_S", 0.5)
+    os.mkfifo(seeded.root / "src" / ".gitignore")
+    with pytest.raises(InfrastructureError, match=r"cannot list them: remove FIFOs named \.gitignore"):
+        seeded.snapshot()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

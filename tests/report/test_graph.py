@@ -92,6 +92,15 @@ def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
     assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == 1
 
 
+@pytest.mark.parametrize(("columns", "is_whole"), [(100, True), (80, True), (60, False)])
+def test_a_long_name_is_whole_if_the_terminal_has_room(columns: int, is_whole: bool) -> None:
+    name = "review-of-the-payment-service-and-its-tests-after-the-merge"
+    long = graph({name: "gate"}, "")
+    for lines in (listed(long, columns), drawn(long, columns)):
+        assert any(name in line for line in lines) is is_whole
+        assert all(len(line) <= columns for line in lines)
+
+
 def test_lines_that_would_meet_wrongly_are_not_drawn() -> None:
     # Each of two sources stands right above what only the other leads to.
     crossed = graph(dict.fromkeys("abyz", "gate"), "a>z b>y")

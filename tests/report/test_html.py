@@ -207,10 +207,51 @@ def test_a_gate_that_is_no_gates_record_is_left_out_and_those_of_a_run_that_goes
     ]  # fmt: skip
 
 
-def test_a_judged_criterion_shows_its_question() -> None:
-    told = summary(rubrics=(rubric(criterion("x", kind="judge")),))
-    shown = body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}}))
-    assert html.fromstring(shown).xpath("//tr[@data-c='quality/x']//p/text()") == ["Is <b>it</b> so?"]
+def test_a_judged_criterion_folds_its_question_below_why_it_came_out_so() -> None:
+    asked = criterion("x", "fail", kind="judge", reason="It is not.")
+    told = summary(rubrics=(rubric(asked, criterion("y", reason="Nothing found.")),))
+    shown = html.fromstring(body(View(told, about={"questions": {"quality/x": "Is <b>it</b> so?"}})))
+    cell = shown.xpath("//tr[@data-c='quality/x']/td[3]")[0]
+    assert [part.tag for part in cell] == ["p", "details"]
+    assert cell[0].text == "It is not."
+    assert cell[1].get("open") is None
+    assert [part.text for part in cell[1]] == ["Question", "Is <b>it</b> so?"]
+    assert shown.xpath("//tr[@data-c='quality/y']//details") == []
+
+
+@pytest.mark.parametrize(
+    ("about", "shown"),
+    [
+        ({"mode": "auto", "isolation": "none"},
+         ["auto (nobody was asked before a stage)", "none (judges and agents only read an export of the files)"]),
+        ({"mode": "interactive", "isolation": "clone"},
+         ["interactive (a person approved each agent before it began)",
+          "clone (agents wrote in a clone of their own)"]),
+        ({"mode": "auto", "isolation": "sandbox"},
+         ["auto (nobody was asked before a stage)", "sandbox (agents ran behind a wall of the kernel)"]),
+        ({"mode": "none", "isolation": "<b>auto"}, ["none", "<b>auto"]),
+    ],
+)  # fmt: skip
+def test_the_run_says_what_its_mode_and_isolation_mean(about: dict[str, str], shown: list[str]) -> None:
+    page = html.fromstring(body(View(summary(), about=about)))
+    facts = {name.text: name.getnext().text_content() for name in page.xpath("//section[@id='run']//dt")}
+    assert [facts["mode"], facts["isolation"]] == shown
+
+
+def test_a_finding_names_its_next_step_unless_people_let_it_pass() -> None:
+    mark = "0123456789abcdef"
+    waiver = "overridden by Ada <ada@x> until 2027-01-01: a reason"
+    findings = (
+        finding(path="a.py", fingerprint=mark),
+        finding(path="b.py", fingerprint=""),
+        finding(path="c.py", level="notice", fingerprint="f" * 16, waiver=waiver),
+    )
+    page = html.fromstring(body(View(summary(findings=findings))))
+    steps = [article.xpath(".//code[starts-with(., 'vibe-gate')]/text()") for article in page.xpath("//article")]
+    assert sorted(steps) == [[], [], ["vibe-gate explain 01234567"]]
+    assert page.xpath("//article//p[starts-with(., 'Next:')]")[0].text == (
+        "Next: fix it, or see how to label, dispute or accept it: "
+    )
 
 
 def test_a_place_that_one_rubric_missed_names_it() -> None:

@@ -18,7 +18,9 @@ from vibe_gate.domain.context import repeated
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.answers import answered
+from vibe_gate.report.graph import drawn
 from vibe_gate.report.html import page_of
+from vibe_gate.report.html.nodes import NodeBox, layout
 from vibe_gate.report.html.stages import critical_path, seconds, stages
 from vibe_gate.report.html.view import NodeTime, View
 from vibe_gate.report.round import RoundTold
@@ -110,6 +112,67 @@ def test_checks_judges_and_second_looks_show_what_they_answered() -> None:
     told = summary(rubrics=(rubric(late),))
     shown = html.fromstring(page_of(replace(workflow(1), summary=told, graph=answered(several, told))))
     assert ["fix-00", "3 iterations · pass"] in [texts(box, "text")[:2] for box in shown.xpath("//svg[@x]")]
+
+
+def unanswered_review() -> View:
+    """A review whose log does not say what its checks and judges answered."""
+    view = review()
+    return replace(view, graph=Graph("run", tuple(replace(node, outcome="") for node in view.graph.nodes)))
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "outcome"),
+    [
+        ([("pass", ["fail", "pass"])], "warning"),
+        ([("pass", ["pass", "not_applicable"])], "pass"),
+        ([("fail", ["fail", "pass"])], "fail"),
+        ([("inconclusive", ["fail"])], "fail"),
+        ([("pass", ["fail"]), ("fail", ["pass", "fail"])], "fail"),
+        ([("pass", ["fail"]), ("pass", ["error"])], "error"),
+    ],
+)
+def test_checks_fail_in_the_graph_only_if_a_rubric_did_not_pass_with_them(
+    rubrics: list[tuple[str, list[str]]], outcome: str
+) -> None:
+    results = [
+        rubric(*(criterion(f"c{number}", word) for number, word in enumerate(words)), outcome=came_to)
+        for came_to, words in rubrics
+    ]
+    told = summary(rubrics=tuple(results))
+    shown = answered(unanswered_review().graph, told)
+    assert {node.id: node.outcome for node in shown.nodes}["checks"] == outcome
+    assert any(f" {outcome}" in line for line in drawn(shown, 80))
+
+
+def test_a_warning_of_checks_has_a_colour_of_its_own_and_is_explained() -> None:
+    told = summary(rubrics=(rubric(criterion("x", "fail")),))
+    view = unanswered_review()
+    page = html.fromstring(page_of(replace(view, summary=told, graph=answered(view.graph, told))))
+    box = next(box for box in page.xpath("//svg[@x]") if texts(box, "text")[0] == "checks")
+    assert texts(box, "text")[1].startswith("warning")
+    assert box.xpath(".//rect[@class='s3']") != []
+    keys = page.xpath("//ul[@class='keys-of']/li[span[contains(@class, 's3')]]")
+    assert "warning: failed, and its rubric passed" in [key.text_content() for key in keys]
+
+
+LONG = "review-of-the-payment-service-and-its-tests"
+
+
+@pytest.mark.parametrize(
+    ("names", "visible"),
+    [
+        (["checks"], "checks"),
+        ([LONG], LONG),
+        ([LONG, "b"], LONG),
+        ([LONG, *"bcde"], "review-of-th…nd-its-tests"),
+    ],
+)
+def test_a_name_is_cut_only_if_the_boxes_beside_it_leave_no_room(names: list[str], visible: str) -> None:
+    boxes = {name: NodeBox(name, (), "pass", "", name) for name in names}
+    drawn_graph = layout(Graph("run", tuple(Node(id=name, kind="stage") for name in names)), boxes, [])
+    picture = html.fromstring(str(drawn_graph))
+    assert visible in [text.text for text in picture.xpath(".//text[@class='name']")]
+    assert float(picture.get("width")) <= max(1_010, 5 * 240)
 
 
 def test_the_end_of_a_run_waited_for_the_last_to_end_before_it() -> None:

@@ -23,7 +23,7 @@ from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify import Verification
 from vibe_gate.report.run_figures import RunFigures, packed, run_figures, unpacked
-from vibe_gate.report.site import Site, SiteRun, index_page
+from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.site.runs import document, spans
 from vibe_gate.report.statistics import statistics
 
@@ -285,6 +285,96 @@ def test_commits_that_were_never_reviewed_stand_open():
     assert [row[1:5] for row in cells] == [
         ["title c", "", "", "why bypassed"], ["title b", "2026-10-05", "Ada", "why missing"],
     ]  # fmt: skip
+
+
+def status_of(word: str) -> CommitStatus:
+    return CommitStatus(word, why=word)
+
+
+def coverage_of(*words: str) -> Verification:
+    """Commits a, b, c ... with these statuses, the newest first."""
+    commits = [ChangeIdentity(chr(97 + at) * 40, "", "", "", title=f"title {at}") for at in range(len(words))]
+    return Verification(tuple(zip(commits, map(status_of, words), strict=True)), "", "", strict=False)
+
+
+def shown_coverage(*words: str, older: str, first_run: str) -> tuple[str, list[str], list[str]]:
+    """The section's sentence, the heads of its folds, and the statuses of its picture."""
+    site = site_of(
+        *BOTH, coverage=coverage_of(*words), commits="main", first_run=first_run,
+        older=frozenset(letter * 40 for letter in older),
+    )  # fmt: skip
+    section = page_of(site).xpath("//section[@id='commits']")[0]
+    folds = [head.text_content() for head in section.xpath("./details/summary")]
+    drawn = [item.text_content() for item in section.xpath(".//ul[@class='keys-of']/li")]
+    return section.xpath(".//p[@class='sentence']")[0].text, folds, drawn
+
+
+SINCE = "Reviewed since 2026-10-05, the first run stored here: "
+
+
+@pytest.mark.parametrize(
+    ("words", "older", "sentence", "folds"),
+    [
+        (
+            ("reviewed", "missing", "missing", "missing"), "cd",
+            SINCE + "vibe-gate verify accepts 1 of 2 commits: 1 reviewed. 1 was never reviewed. "
+            "2 older commits without a review are not counted.",
+            ["missing: 1 commit", "reviewed: 1 commit", "older than the first run: 2 commits"],
+        ),
+        (
+            ("missing", "empty"), "ab",
+            SINCE + "no commit yet. 2 older commits without a review are not counted.",
+            ["older than the first run: 2 commits"],
+        ),
+        (  # what was reviewed afterwards, or seen to be bypassed, counts whatever its age
+            ("reviewed", "bypassed", "missing"), "abc",
+            SINCE + "vibe-gate verify accepts 1 of 2 commits: 1 reviewed. 1 was never reviewed, 1 of them bypassed. "
+            "1 older commit without a review is not counted.",
+            ["bypassed: 1 commit", "reviewed: 1 commit", "older than the first run: 1 commit"],
+        ),
+        (
+            ("reviewed", "missing"), "",
+            "vibe-gate verify accepts 1 of 2 commits: 1 reviewed. 1 was never reviewed.",
+            ["missing: 1 commit", "reviewed: 1 commit"],
+        ),
+    ],
+)  # fmt: skip
+def test_commits_that_are_older_than_the_first_run_are_no_gap(words, older, sentence, folds):
+    told, heads, drawn = shown_coverage(*words, older=older, first_run="2026-10-05")
+    assert (told, heads) == (sentence, folds)
+    assert sorted(drawn) == sorted(head.partition(":")[0] for head in folds if not head.startswith("older"))
+
+
+def test_without_a_run_no_commit_is_called_never_reviewed():
+    told, heads, drawn = shown_coverage("missing", "missing", older="ab", first_run="")
+    assert told == "No run is stored here yet; commits count from the first run on."
+    assert (heads, drawn) == (["without a run: 2 commits"], [])
+
+
+@pytest.mark.parametrize(
+    ("times", "older"),
+    [
+        ({"c": 30, "b": 20, "a": 10}, "ab"),  # the run began at 25
+        ({"c": 30, "b": 25, "a": 10}, "a"),
+        ({"d": 10, "c": 30, "b": 20}, "b"),  # a date that was set back, after a commit since the run
+        ({"c": 20, "b": None, "a": 10}, "ac"),
+        ({"c": 20, "b": 4_000, "a": 10}, "ac"),  # a clock that was wrong
+        ({"c": 30, "b": None, "a": None}, ""),
+    ],
+)
+def test_a_commit_is_older_by_its_date_unless_it_follows_one_that_is_not(times, older):
+    names = list(times)
+    parents = dict(zip(names, [*names[1:], ""], strict=True))
+    known = {name: CommitTime(time, tuple(parents[name])) for name, time in times.items()}
+    assert commits_before(25, 100, names, known) == frozenset(older)
+
+
+def test_a_branch_from_before_the_first_run_that_is_merged_after_it_is_older():
+    known = {
+        "m": CommitTime(40, ("new", "branch")), "new": CommitTime(30, ("base",)),
+        "branch": CommitTime(20, ("base",)), "base": CommitTime(10, ()),
+    }  # fmt: skip
+    assert commits_before(25, 100, ["m", "branch", "new", "base"], known) == {"branch", "base"}
 
 
 def test_texts_of_others_are_text_cut_and_visible():

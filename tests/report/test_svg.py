@@ -89,3 +89,34 @@ def test_names_of_others_are_text_cut_and_visible() -> None:
         titles = [title.text for title in parsed(drawn).iter("title")]
         assert max(map(len, titles)) == svg.MOST_TITLE
     assert svg.columns([], SERIES, str) == svg.columns([], SERIES, str)
+
+
+PATH = "src/services/payments/adapters/stripe.py"
+
+
+@pytest.mark.parametrize(
+    ("names", "visible"),
+    [
+        (["short.py", PATH], ["short.py", PATH]),
+        (["a" * 28, "b" * 29], ["a" * 28, "b" * 29]),
+        (
+            [f"{'r' * 60}/first", f"{'r' * 60}/second"],
+            [f"{'r' * 21}…{'r' * 16}/first", f"{'r' * 21}…{'r' * 15}/second"],
+        ),
+        (["x" * 5_000], ["x" * 21 + "…" + "x" * 22]),
+    ],
+)
+def test_a_name_beside_a_bar_takes_the_room_that_it_needs_and_keeps_its_end(
+    names: list[str], visible: list[str]
+) -> None:
+    interval = Interval(0.5, 0.25, 0.75)
+    pictures = [
+        svg.rows([Bar(name, (Part(1, "1"),), "1") for name in names], SERIES),
+        svg.ranges([Range(name, interval, "1 of 2") for name in names]),
+        svg.lanes([Lane(name, (Span(0, 1, 0, "all"),), "1 s") for name in names], SERIES, 1),
+    ]
+    for picture in pictures:
+        shown = [text.text for text in parsed(picture).iter("text") if text.get("class") == "end"]
+        assert shown == visible
+        ends = [float(box.get("x")) + float(box.get("width")) for box in parsed(picture).iter("rect")]
+        assert all(end <= svg.WIDTH - svg.FIGURE + 0.1 for end in ends)

@@ -77,6 +77,17 @@ PATIENCE_S = 300
 """Seconds for one call: far more than a walk of a million files takes, far less than for ever."""
 
 
+class CallTimeoutError(InfrastructureError):
+    """A call of git that did not end in time."""
+
+    def __init__(self, patience_s: float) -> None:
+        super().__init__(
+            f"git did not finish within {patience_s:g} seconds: run `git status`. If it does not end "
+            "either, remove FIFOs named .gitignore or .gitattributes."
+        )
+        self.patience_s = patience_s
+
+
 class Finished(Struct, frozen=True):
     """What a call left behind. `err` is text for people, in English."""
 
@@ -116,7 +127,8 @@ class Program:
 
     def run(self, *arguments: str, stdin: bytes | None = None, environ: Mapping[str, str] | None = None) -> Finished:
         """Run a call to its end; a code other than 0 is the caller's to read. `environ` is added to its own."""
-        return finish(self.start(*arguments, reads=stdin is not None, environ=environ), stdin)
+        process = self.start(*arguments, reads=stdin is not None, environ=environ)
+        return finish(process, stdin, PATIENCE_S)
 
     def elsewhere(self, folder: Path) -> Program:
         """The program in a folder that may be of another repository."""
@@ -145,16 +157,13 @@ def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> 
 
 
 def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None, patience_s: float = PATIENCE_S) -> Finished:
-    """Wait for a call that `Program.start` began, and collect what it wrote. InfrastructureError if it never ends."""
+    """Wait for a call that `Program.start` began, and collect what it wrote. CallTimeoutError if it does not end."""
     try:
         out, err = process.communicate(stdin, timeout=patience_s)
     except subprocess.TimeoutExpired as error:
         process.kill()
         process.communicate()
-        raise InfrastructureError(
-            f"git did not finish within {patience_s:g} seconds; a FIFO named .gitignore or .gitattributes holds it up "
-            "for ever: try `git status`."
-        ) from error
+        raise CallTimeoutError(patience_s) from error
     return Finished(process.returncode, out or b"", err.decode("utf-8", "replace").strip())
 
 

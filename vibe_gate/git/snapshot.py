@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
-from vibe_gate.git.program import PATTERNS, Finished
+from vibe_gate.git.program import PATTERNS, CallTimeoutError, Finished, finish
 from vibe_gate.git.worktrees import inner_worktrees
 
 _QUIET = ("-c", "core.sparseCheckout=false", "-c", "add.ignoreErrors=false", "-c", "advice.addEmbeddedRepo=false",
@@ -51,6 +52,9 @@ _ARTIFACTS = expression(rb"\t(\.vibe-artifacts(?:/[^\0]*)?)\0")
 
 _TRIES = 5
 """A build that runs beside takes files away between git's look at a folder and its look at the file."""
+
+_LISTING_S = 10.0
+"""Seconds for the list of files that explains why git took too long to store them."""
 
 _VANISHED = "No such file or directory"
 _UNREADABLE = expression(r'open\("(.*)"\): (.*)')
@@ -75,6 +79,16 @@ class _ScratchIndex:
     def run(self, *arguments: str, stdin: bytes | None = None) -> Finished:
         """Run git on the copy."""
         return self._git.run(*_QUIET, *arguments, stdin=stdin, environ=self._environ)
+
+    def new_files(self) -> list[bytes]:
+        """The paths that `git add -A` would store. CallTimeoutError if git cannot list them."""
+        untracked = ("ls-files", "-z", "--others", "--exclude-standard")
+        changed = ("diff-files", "-z", "--name-only", "--diff-filter=d")
+        listed_paths: list[bytes] = []
+        for command in (untracked, changed):
+            process = self._git.start(*_QUIET, *command, environ=self._environ)
+            listed_paths += finish(process, patience_s=_LISTING_S).out.split(b"\0")[:-1]
+        return listed_paths
 
     def update(self, names: Sequence[bytes], *options: str) -> None:
         """Run `git update-index` with these options on the paths."""
@@ -127,9 +141,7 @@ class WorkingTree:
             inner = inner_worktrees(self._place)
             worktrees = self._without_tracked_files(inner)
             specs = [*_SPECS, *_submodule_specs(self._odd.submodules), *_worktree_specs(worktrees)]
-            added = self._index.run(
-                "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=b"\0".join(specs)
-            )
+            added = self._run_add(specs)
             # An agent may make or remove a worktree at this moment.
             if _VANISHED not in added.err and inner == inner_worktrees(self._place):
                 break
@@ -139,6 +151,36 @@ class WorkingTree:
         self._index.update(submodules, "--add", "--remove", "--replace")
         removed = [path for path in worktrees if path not in self._odd.submodules]
         self._index.update([*self._odd.artifacts, *removed], "--force-remove")
+
+    def _run_add(self, specs: Sequence[bytes]) -> Finished:
+        """Run `git add -A`. InfrastructureError, with what held it up, if it does not end."""
+        options = ("-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+        try:
+            return self._index.run("add", *options, stdin=b"\0".join(specs))
+        except CallTimeoutError as error:
+            raise InfrastructureError(self._explain_slow_add(error.patience_s)) from error
+
+    def _explain_slow_add(self, patience_s: float) -> str:
+        """What people can do about a `git add` that does not end."""
+        fact = f"git did not store the files of the working tree within {patience_s:g} seconds"
+        try:
+            paths_by_size = self._sizes_of_new_files()
+        except CallTimeoutError:
+            return (
+                f"{fact}, and cannot list them: remove FIFOs named .gitignore or .gitattributes, then run `git status`."
+            )
+        if not paths_by_size:
+            return f"{fact}: run `git add -A --dry-run` to see what holds it up."
+        size, path = max(paths_by_size)
+        quoted_path = paths.quote(paths.decode(path))
+        return f"{fact}; the largest is {quoted_path} ({size:,} bytes): add it to .gitignore, or move it away."
+
+    def _sizes_of_new_files(self) -> list[tuple[int, bytes]]:
+        sizes: list[tuple[int, bytes]] = []
+        for path in self._index.new_files():
+            with suppress(OSError):  # a build may have taken it away
+                sizes.append((os.lstat(os.fsencode(self._place.root) + b"/" + path).st_size, path))
+        return sizes
 
     def _without_tracked_files(self, worktrees: Sequence[bytes]) -> list[bytes]:
         """Those of the folders below which the index has no file."""

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.event import Graph
 from vibe_gate.domain.summary import Summary
+from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.report.folds import OWNED
 
-_WORST = ("error", "fail", "stands", "abstain", "undecided", "pass", "refuted")
+_WORST = ("error", "fail", "stands", "abstain", "undecided", "warning", "pass", "refuted")
 """Of checks, votes and second looks, the worst first; what does not apply is none."""
 
 
@@ -22,9 +23,11 @@ def answered(graph: Graph, summary: Summary) -> Graph:
     """The graph, with the worst answer of each node of checks or judges as its outcome if it has none."""
     answers: dict[str, list[str]] = defaultdict(list)
     checks = checks_node(graph)
+    for rubric in summary.rubrics:
+        for criterion in rubric.criteria:
+            if criterion.kind == "check":
+                answers[checks].append(check_outcome(criterion, rubric))
     for criterion in summary.criteria:
-        if criterion.kind == "check":
-            answers[checks].append(criterion.outcome)
         for vote in criterion.votes:
             answers[node_of(vote.turn)].append(vote.outcome)
             if vote.second_look is not UNSET:
@@ -37,6 +40,13 @@ def answered(graph: Graph, summary: Summary) -> Graph:
             for node in graph.nodes
         ),
     )
+
+
+def check_outcome(check: CriterionResult, rubric: RubricResult) -> str:
+    """The check's outcome; "warning" of a fail with which its rubric passes all the same."""
+    if check.outcome == "fail" and rubric.outcome == "pass":
+        return "warning"
+    return check.outcome
 
 
 def checks_node(graph: Graph) -> str:

@@ -70,7 +70,9 @@ def table(
     if not rows:
         return []
     figures = max(len(head), *(len(figure) for _, figure, _ in rows))
-    title, *names = (fitted(name, min(MOST_NAME, width - figures - 2)) for name in (title, *(row[0] for row in rows)))
+    room_of_names = max(MOST_NAME, width - figures - MOST_BAR - 4)
+    longest_name = min(room_of_names, width - figures - 2)
+    title, *names = (fitted(name, longest_name) for name in (title, *(row[0] for row in rows)))
     widest = max(map(cell_len, (title, *names)))
     room = min(width - widest - figures - 4, MOST_BAR)
     lines = [Text(), Text(f"{title}{' ' * (widest - cell_len(title))}  {head:>{figures}}", "bold")]

@@ -19,7 +19,12 @@ from vibe_gate.report.answers import answered
 from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
 from vibe_gate.store import RunResult
 
-WIDEST = 32  # characters of a name
+WIDEST = 32
+"""Characters of a text, if there is no room for all of them."""
+
+MOST_TEXT = 300
+"""Characters of a text in any case."""
+
 GAP = 2  # columns between boxes
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
@@ -40,8 +45,16 @@ def graph_of(result: RunResult, summary: Summary | None) -> Graph:
 
 def listed(graph: Graph, columns: int) -> list[str]:
     """A line a node: status, id, kind, agent, outcome, turns, cost, tree, and what it comes directly after."""
+    lines = _list_lines(graph, columns, MOST_TEXT)
+    if any(len(line) > columns for line in lines):
+        lines = _list_lines(graph, columns, WIDEST)
+    return [_cut(line, columns) for line in lines]
+
+
+def _list_lines(graph: Graph, columns: int, widest: int) -> list[str]:
+    """The lines of the list, with texts of at most so many characters."""
     before = comes_after(graph)
-    rows = {node.id: _row(node, before[node.id]) for node in graph.nodes}
+    rows = {node.id: _row(node, before[node.id], widest) for node in graph.nodes}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for spare in (_TREE, _KIND):  # so that what it comes after is not cut off
         if sum(width + 2 for width in widths if width) > columns + 2:
@@ -52,12 +65,13 @@ def listed(graph: Graph, columns: int) -> list[str]:
         cells = [zip(rows[name], widths, strict=True) for name in group]
         texts = ["  ".join(text.ljust(width) for text, width in row if width).rstrip() for row in cells]
         lines += [f"{rule} cycle", *texts, rule] if is_cycle(group, before) else texts
-    return [_cut(line, columns) for line in lines]
+    return lines
 
 
 def drawn(graph: Graph, columns: int) -> list[str]:
     """Boxes in layers, and lines between them; the list if the boxes do not fit, or no lines can be drawn."""
-    canvas, rows = _Canvas(), _placed(graph, columns)
+    canvas = _Canvas()
+    rows = _placed(graph, columns, columns - 4) or _placed(graph, columns, WIDEST)
     try:
         for upper, lower in pairwise([*rows, []]):
             _paint(canvas, upper, lower)
@@ -66,31 +80,33 @@ def drawn(graph: Graph, columns: int) -> list[str]:
     return canvas.lines() or listed(graph, columns)
 
 
-def _row(node: Node, before: Collection[str]) -> tuple[str, ...]:
+def _row(node: Node, before: Collection[str], widest: int) -> tuple[str, ...]:
     """A node's line of the list, by column."""
-    kind = "" if node.kind == node.id else _shown(node.kind)
-    sources = f"<- {', '.join(map(_shown, before))}" if before else ""
+    kind = "" if node.kind == node.id else _shown(node.kind, widest)
+    names = ", ".join(_shown(name, widest) for name in before)
+    sources = f"<- {names}" if before else ""
     tree = node.after[:7] if node.after.isalnum() and node.after.isascii() else ""
-    return (_state(node), _shown(node.id), kind, *_used(node), tree, sources)
+    return (_state(node), _shown(node.id, widest), kind, *_used(node, widest), tree, sources)
 
 
 def _state(node: Node) -> str:
-    return f"{node.status} {_shown(node.outcome)}".rstrip()
+    return f"{node.status} {_shown(node.outcome, WIDEST)}".rstrip()
 
 
-def _used(node: Node) -> tuple[str, str, str]:
+def _used(node: Node, widest: int) -> tuple[str, str, str]:
     """Agent, turns, cost."""
     turns = counted(len(node.turns), "turn") if node.turns else ""
-    return _shown(node.agent), turns, "" if node.usd is None else f"${node.usd:.4f}"
+    cost = "" if node.usd is None else f"${node.usd:.4f}"
+    return _shown(node.agent, widest), turns, cost
 
 
 def _cut(text: str, columns: int) -> str:
     return text if len(text) <= columns else text[: columns - 3] + "..."
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, widest: int) -> str:
     """A node's own text in ASCII, so that every character takes one column."""
-    return _cut(safe(text).encode("ascii", "backslashreplace").decode(), WIDEST)
+    return _cut(safe(text).encode("ascii", "backslashreplace").decode(), widest)
 
 
 class Box(Struct):
@@ -112,11 +128,11 @@ class Box(Struct):
         return self.left + self.width - 1
 
 
-def _placed(graph: Graph, columns: int) -> list[list[Box]]:
-    """The boxes by layer with their places; none if they do not fit."""
+def _placed(graph: Graph, columns: int, widest: int) -> list[list[Box]]:
+    """The boxes by layer with their places; none if they do not fit. `widest`: of a text."""
     before, nodes = comes_after(graph), {node.id: node for node in graph.nodes}
     rows = places(before, columns)
-    boxes = {id(place): Box(_texts(place.group, nodes, before)) for row in rows for place in row}
+    boxes = {id(place): Box(_texts(place.group, nodes, before, widest)) for row in rows for place in row}
     for row in rows:
         own = [boxes[id(place)] for place in row]
         widest = max((len(text) for box in own for text in box.texts), default=0)
@@ -131,12 +147,13 @@ def _placed(graph: Graph, columns: int) -> list[list[Box]]:
     return made if all(row[-1].right < columns for row in made) else []
 
 
-def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]]) -> list[str]:
+def _texts(group: Group, nodes: Mapping[str, Node], before: Mapping[str, Collection[str]], widest: int) -> list[str]:
     """What stands in the group's box."""
     texts = ["cycle"] if group and is_cycle(group, before) else []
     for name in group:
-        texts += [_shown(name), _state(nodes[name]), " ".join(filter(None, _used(nodes[name])))]
-    return [_cut(text, WIDEST) for text in texts if text]
+        used = " ".join(filter(None, _used(nodes[name], widest)))
+        texts += [_shown(name, widest), _state(nodes[name]), used]
+    return [_cut(text, widest) for text in texts if text]
 
 
 def _align(rows: list[list[Box]]) -> None:

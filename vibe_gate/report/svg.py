@@ -28,6 +28,12 @@ MIDDLE = 0.41
 ROW, NAME, FIGURE = 24, 210, 92
 """Of a picture of rows: its height; the columns of the names and of the figures."""
 
+WIDEST_NAME = 320
+"""Of the names' column if a name needs more than `NAME`: half of the picture."""
+
+NAME_END = 8
+"""What is left between a name and its bar."""
+
 LINE, CHAR = 13, 7
 """From one name to the next below it; what a character of a name is wide, at most as a rule."""
 
@@ -147,48 +153,53 @@ def lines(bars: Sequence[Bar], series: Sequence[Series], tick: Callable[[float],
 def rows(bars: Sequence[Bar], series: Sequence[Series], most: float = 0.0) -> Html:
     """Bars one below the other, with names and figures; `most` is what a whole bar stands for, 0 for the longest."""
     whole = most or _most(map(_total, bars), nice=False)
-    drawn, room = list[Html](), WIDTH - NAME - FIGURE
+    names = _names_width(bar.name for bar in bars)
+    shapes, room = list[Html](), WIDTH - names - FIGURE
     for at, bar in enumerate(bars):
-        y, x = at * ROW, float(NAME)
-        drawn += _named(bar.name, bar.shown, bar.link, y)
+        y, x = at * ROW, float(names)
+        shapes += _named(bar.name, bar.shown, bar.link, y, names)
         for part, one in zip(bar.parts, series, strict=False):
             if part and part.value > 0:
                 length = max(part.value / whole * room, LEAST)
                 box = _box(x, y + 4, length, ROW - 8, one.style)
-                drawn.append(_titled_part(box, bar, one, part))
+                shapes.append(_titled_part(box, bar, one, part))
                 x += length
-    return _svg(len(bars) * ROW, drawn)
+    return _svg(len(bars) * ROW, shapes)
 
 
 def lanes(found: Sequence[Lane], series: Sequence[Series], seconds: float) -> Html:
     """Lanes one below the other, above a time axis from 0 to `seconds`."""
-    room, base, drawn = WIDTH - NAME - FIGURE, len(found) * ROW, list[Html]()
+    names = _names_width(lane.name for lane in found)
+    room, base, shapes = WIDTH - names - FIGURE, len(found) * ROW, list[Html]()
     unit, name = next(one for one in TIMES if seconds > 2 * one[0] or one is TIMES[-1])
     for mark in (mark for mark in ticks(seconds / unit) if mark <= seconds / unit):
-        drawn += _tick_below(NAME + mark * unit / (seconds or 1) * room, base, f"{mark:g} {name}")
+        shapes += _tick_below(names + mark * unit / (seconds or 1) * room, base, f"{mark:g} {name}")
     for at, lane in enumerate(found):
-        drawn += _named(lane.name, lane.shown, lane.link, at * ROW)
+        shapes += _named(lane.name, lane.shown, lane.link, at * ROW, names)
         for span in lane.spans:
-            x, length = NAME + span.start / (seconds or 1) * room, (span.end - span.start) / (seconds or 1) * room
+            x = names + span.start / (seconds or 1) * room
+            length = (span.end - span.start) / (seconds or 1) * room
             one = series[span.series]
             box = _box(x, at * ROW + 4, max(length, LEAST), ROW - 8, one.style)
-            drawn.append(titled(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
-    return _svg(base + BOTTOM, drawn)
+            shapes.append(titled(box, f"{lane.name}, {one.name}: {span.shown}", lane.link))
+    return _svg(base + BOTTOM, shapes)
 
 
 def ranges(found: Sequence[Range]) -> Html:
     """Shares from 0 to 1 as dots upon their intervals, one below the other."""
-    room, drawn = WIDTH - NAME - FIGURE, list[Html]()
+    names = _names_width(share_range.name for share_range in found)
+    room, shapes = WIDTH - names - FIGURE, list[Html]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        drawn += _tick_below(NAME + share * room, len(found) * ROW, f"{share:.0%}")
-    for at, one in enumerate(found):
-        y, (value, low, high) = at * ROW + ROW / 2, (one.interval.value, one.interval.low, one.interval.high)
-        drawn += _named(one.name, one.shown, one.link, at * ROW)
-        left, right = NAME + low * room, NAME + high * room
-        reach = tag("line", x1=n(left), x2=n(right), y1=n(y), y2=n(y), class_="reach")
-        dot = tag("circle", cx=n(NAME + value * room), cy=n(y), r=4.5, class_="s0")
-        drawn.append(titled(joined([reach, dot]), f"{one.name}: {one.shown}", one.link))
-    return _svg(len(found) * ROW + BOTTOM, drawn)
+        shapes += _tick_below(names + share * room, len(found) * ROW, f"{share:.0%}")
+    for at, share_range in enumerate(found):
+        y, interval = at * ROW + ROW / 2, share_range.interval
+        value = interval.value
+        shapes += _named(share_range.name, share_range.shown, share_range.link, at * ROW, names)
+        start, end = names + interval.low * room, names + interval.high * room
+        reach = tag("line", x1=n(start), x2=n(end), y1=n(y), y2=n(y), class_="reach")
+        dot = tag("circle", cx=n(names + value * room), cy=n(y), r=4.5, class_="s0")
+        shapes.append(titled(joined([reach, dot]), f"{share_range.name}: {share_range.shown}", share_range.link))
+    return _svg(len(found) * ROW + BOTTOM, shapes)
 
 
 def dots(found: Sequence[Dot]) -> Html:
@@ -290,8 +301,16 @@ def _grid(bars: Sequence[Bar], tick: Callable[[float], str], *, stacked: bool = 
     return joined(drawn)
 
 
-def _named(name: str, shown: str, link: str, y: float) -> list[Html]:
-    text = tag("text", cut(name, NAME_CHARS), x=NAME - 8, y=n(y + ROW / 2 + 4), class_="end")
+def _names_width(names: Iterable[str]) -> int:
+    """As wide as the longest name, within bounds."""
+    longest = max((len(safe(name[:WIDEST_NAME])) for name in names), default=0)
+    return min(max(NAME, longest * CHAR + NAME_END), WIDEST_NAME)
+
+
+def _named(name: str, shown: str, link: str, y: float, width: int) -> list[Html]:
+    """A name in a column of that width, and the figures at the right."""
+    visible_name = cut_middle(name, (width - NAME_END) // CHAR)
+    text = tag("text", visible_name, x=width - NAME_END, y=n(y + ROW / 2 + 4), class_="end")
     figures = tag("text", shown, x=WIDTH, y=n(y + ROW / 2 + 4), class_="tick end")
     return [titled(text, name, link), figures]
 
@@ -324,6 +343,18 @@ def cut(text: str, most: int) -> str:
     """At most so many characters of a text of others, with nothing hidden in them."""
     text = safe(text[: 2 * most])
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def cut_middle(text: str, most: int) -> str:
+    """At most so many characters of both ends of a text of others: the end of a path, or of a
+    criterion's name, tells it from others."""
+    if len(text) > 2 * most:
+        text = text[:most] + text[-most:]
+    text = safe(text)
+    if len(text) <= most:
+        return text
+    tail = most // 2
+    return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
 def n(number: float) -> str:

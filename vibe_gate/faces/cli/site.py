@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,12 +23,12 @@ from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
-from vibe_gate.git import Repository
+from vibe_gate.git import Repository, commit_columns
 from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.receipts.verify import Verification, VerifyRequest, verify
 from vibe_gate.report import listing
 from vibe_gate.report.run_figures import RunFigures
-from vibe_gate.report.site import Site, SiteRun, index_page
+from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.statistics import has_figures, statistics
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import open_state
@@ -167,6 +168,8 @@ def _site(
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if args.since is not None or args.path is not None:
         known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
+    with stored.repository() as repository:
+        first_run = None if repository is None else _first_run(known.values(), repository)
     redact = Redactor(environ).text
     titles, people = titles_and_people_of(entries)
     titles = {key: redact(title) for key, title in titles.items()}
@@ -192,10 +195,55 @@ def _site(
     if coverage:
         days_and_authors = days_and_authors_of(identity.commit for identity, _ in coverage.commits)
         made = {commit: (day, redact(author)) for commit, (day, author) in days_and_authors.items()}
+    older = _older_commits(coverage, first_run) if coverage else frozenset()
     return Site(
         tuple(runs), total, tuple(labels), baselines, coverage, redact(commits), ", ".join(only),
         judges=judges, trust=trust, made=made,
+        first_run=first_run.date().isoformat() if first_run else "", older=older,
     )  # fmt: skip
+
+
+def _first_run(entries: Iterable[RunEntry], repository: Repository) -> datetime | None:
+    """When the oldest run with a verdict about this repository began, in UTC; None without one.
+
+    A run that was imported counts if it is about a commit that is here. A replay is no review.
+    """
+    for entry in sorted(entries, key=lambda entry: entry.run_id):
+        began_at = _began_at(entry)
+        if began_at is None or entry.state != "sealed" or entry.replay_of:
+            continue
+        commit = entry.base_commit or entry.head_commit
+        with suppress(RevisionError):  # a run of another repository
+            if commit:
+                repository.resolve(commit)
+            return began_at
+    return None
+
+
+def _began_at(entry: RunEntry) -> datetime | None:
+    """When the run began by its id; None if no clock can have made the id yet."""
+    with suppress(ValueError):
+        began_at = datetime.fromisoformat(entry.created_at)
+        return began_at if began_at <= now() else None
+    return None
+
+
+def _older_commits(coverage: Verification, first_run: datetime | None) -> frozenset[str]:
+    """The commits from before the first run; without a run all that have a date."""
+    commits = [identity.commit for identity, _ in coverage.commits]
+    present = now()
+    since = (first_run or present).timestamp()
+    return commits_before(since, present.timestamp(), commits, _commit_times(commits))
+
+
+def _commit_times(commits: Iterable[str]) -> dict[str, CommitTime]:
+    """By commit, when it was made, and which commits it follows."""
+    columns = commit_columns(Path.cwd(), os.environ, ("%H", "%ct", "%P"), commits)
+    times: dict[str, CommitTime] = {}
+    for commit, (seconds, parents) in columns.items():
+        is_date = seconds.isascii() and seconds.isdigit()
+        times[commit] = CommitTime(int(seconds) if is_date else None, tuple(parents.split()))
+    return times
 
 
 def _forged(coverage: Verification, places: Container[str]) -> Iterator[str]:

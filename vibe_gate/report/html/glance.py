@@ -125,12 +125,7 @@ def _bar(file: ChangedFile, reason: str) -> Bar:
     parts = (Part(added, f"+{added:,}"), Part(deleted, f"−{deleted:,}"))
     first, _, more = reason.partition(", ")
     shown = (f"{first}, …" if more else first) or ("binary" if file.binary else "")
-    return Bar(_end(file.path), parts, shown, file_link(file.path))
-
-
-def _end(path: str) -> str:
-    """The end of a path, which tells files apart."""
-    return path if len(path) <= svg.NAME_CHARS else f"…{path[1 - svg.NAME_CHARS :]}"
+    return Bar(file.path, parts, shown, file_link(file.path))
 
 
 def _file_line(file: ChangedFile, reason: str, found: list[int], shown: Container[int]) -> Html:

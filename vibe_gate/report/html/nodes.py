@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import wrap
 
 from msgspec import Struct
 
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph
 from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, round_id, to
@@ -17,7 +17,7 @@ from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wai
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import Slot, comes_after, places, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
-from vibe_gate.report.svg import Series, cut, legend, n, titled
+from vibe_gate.report.svg import Series, cut, cut_middle, legend, n, titled
 
 MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
 """Edges that pass by a layer on average, and by all, of a graph that is drawn. A larger one is listed."""
@@ -25,11 +25,20 @@ MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
 """Of a box and of a line of it; what is left between boxes, between layers, and around all."""
 
+WIDEST, PAGE = 480, 980
+"""Of a box whose texts need more, while as many as stand side by side fit a page of usual width."""
+
+INSIDE = 26
+"""Of a box's width: left and right of its texts."""
+
+NAME_CHAR, LINE_CHAR = 7.6, 6.15
+"""What a character of a box's first line is wide, and one of the others."""
+
 PAPER = 1_600
 """A picture that is wider is printed without small text, which could not be read."""
 
-NAME_CHARS, LINE_CHARS = 25, 31
-"""Characters of a box's first line, and of the others."""
+LINE_CHARS = 31
+"""Characters of a line of a box that is broken between words."""
 
 IN_A_ROW = 5
 """Boxes side by side that no edge joins; so many can be read in a page of usual width."""
@@ -44,16 +53,17 @@ LEAST_WAITED = 0.02
 """Of the time that all nodes took; the critical path does not name a shorter wait."""
 
 _WORST = (
-    "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "blocked", "skipped",
-    "running", "unchanged", "nothing", "pass", "refuted", "done",
+    "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "warning",
+    "blocked", "skipped", "running", "unchanged", "nothing", "pass", "refuted", "done",
 )  # fmt: skip
 _STYLES = {
     "incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7",
     "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass", "unchanged": "s7",
-    "nothing": "s7",
+    "nothing": "s7", "warning": "s3",
 }  # fmt: skip
 
-KEYS = (Series("pass", "pass"), Series("fail", "fail"), Series("inconclusive", "inconclusive"),
+KEYS = (Series("pass", "pass"), Series("warning: failed, and its rubric passed", "s3"),
+        Series("fail", "fail"), Series("inconclusive", "inconclusive"),
         Series("error, incomplete, cancelled", "error"), Series("done", "done"), Series("running", "s6"),
         Series("unchanged, nothing reviewed, not begun", "s7"), Series("skipped", "skipped"),
         Series("waited for by the run's end", "waited"), Series("opens", "opens"))  # fmt: skip
@@ -158,7 +168,8 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
         rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
     if not rows:
         return None
-    width = spread(rows, WIDTH, BETWEEN)
+    wide = _box_width(boxes.values(), max(map(len, rows)))
+    width = spread(rows, wide, BETWEEN)
     high = LINE * (max(len(box.told) + bool(box.links) for box in boxes.values()) + 1) + 12
     high += 6 * any(box.is_fold for box in boxes.values())
     tops, top = list[float](), 0.0
@@ -166,11 +177,12 @@ def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) 
         tops.append(top)
         top += high * max(len(place.group) or 1 for place in each) + BELOW
     waited = _waited(rows, list(pairwise(critical)))
-    drawn = [*_edges(rows, tops, high, boxes, waited), *_boxes(rows, tops, high, boxes, set(critical))]
+    shapes = [*_edges(rows, tops, high, boxes, waited)]
+    shapes += _boxes(rows, tops, wide, high, boxes, set(critical))
     size = width + 2 * EDGE, top - BELOW + 2 * EDGE
     return tag(
         "svg",
-        *drawn,
+        *shapes,
         viewBox=f"{-EDGE} {-EDGE} {n(size[0])} {n(size[1])}",
         width=n(size[0]),
         height=n(size[1]),
@@ -238,37 +250,53 @@ def _edges(
 def _boxes(
     rows: Sequence[Sequence[Slot]],
     tops: Sequence[float],
+    wide: float,
     high: float,
     boxes: Mapping[str, NodeBox],
     critical: Collection[str],
 ) -> Iterator[Html]:
     for each, top in zip(rows, tops, strict=True):
         for place in each:
-            left = place.at - WIDTH / 2
+            left = place.at - wide / 2
             if len(place.group) > 1:
                 tall = n(high * len(place.group) + 6)
-                yield tag("rect", x=n(left - 6), y=n(top - 3), width=WIDTH + 12, height=tall, rx=8, class_="circle")
+                yield tag("rect", x=n(left - 6), y=n(top - 3), width=n(wide + 12), height=tall, rx=8, class_="circle")
             for number, name in enumerate(place.group):
-                yield _drawn(boxes[name], left, top + number * high, high, name in critical)
+                corner = left, top + number * high
+                yield _draw_box(boxes[name], corner, (wide, high), is_critical=name in critical)
 
 
-def _drawn(box: NodeBox, left: float, top: float, high: float, is_critical: bool) -> Html:
-    """A box at its place. What is too long for it is cut off at its edge; the title has all."""
-    behind = [tag("rect", x=7, y=7, width=WIDTH - 9, height=n(high - 9), rx=6, class_="box")] if box.is_fold else []
+def _box_width(boxes: Iterable[NodeBox], side_by_side: int) -> float:
+    """As wide as the longest text needs, while the boxes of the fullest layer fit the page."""
+    needed = 0.0
+    for box in boxes:
+        texts = [(box.name, NAME_CHAR), *((text, LINE_CHAR) for text in box.told)]
+        needed = max(needed, *(len(safe(text[:WIDEST])) * char + INSIDE for text, char in texts))
+    room = (PAGE + BETWEEN) / max(side_by_side, 1) - BETWEEN
+    return float(round(max(WIDTH, min(needed, room, WIDEST))))
+
+
+def _draw_box(box: NodeBox, corner: tuple[float, float], size: tuple[float, float], *, is_critical: bool) -> Html:
+    """A box at its place (left, top), of that width and height; the title has what is cut."""
+    wide, high = size
+    behind = [tag("rect", x=7, y=7, width=n(wide - 9), height=n(high - 9), rx=6, class_="box")] if box.is_fold else []
     room = 6 if box.is_fold else 0
-    frame = tag("rect", x=1.5, y=1.5, width=WIDTH - 3 - room, height=n(high - 3 - room), rx=6, class_="box")
+    frame = tag("rect", x=1.5, y=1.5, width=n(wide - 3 - room), height=n(high - 3 - room), rx=6, class_="box")
     mark = tag("rect", x=5, y=5, width=6, height=n(high - 10 - room), rx=3, class_=box.style)
-    lines = [tag("text", cut(box.name, NAME_CHARS), x=17, y=18, class_="name")]
-    lines += [
-        tag("text", cut(text, LINE_CHARS), x=17, y=18 + LINE * at) for at, text in enumerate(box.told, start=1) if text
-    ]
+    name = cut_middle(box.name, round((wide - INSIDE) / NAME_CHAR))
+    lines = [tag("text", name, x=17, y=18, class_="name")]
+    for number, text in enumerate(box.told, start=1):
+        if text:
+            line = cut(text, round((wide - INSIDE) / LINE_CHAR))
+            lines.append(tag("text", line, x=17, y=18 + LINE * number))
     parts = [titled(joined([*behind, frame, mark, *lines]), box.title, box.link)]
     y, x = 18 + LINE * (len(box.told) + 1), 17.0
     for text, link in box.links:
         parts.append(tag("a", tag("text", text, x=n(x), y=y, class_="to"), href=link, tabindex=-1))
         x += 7 * len(text) + 12
     style = "critical" if is_critical else None
-    return tag("svg", *parts, x=n(left), y=n(top), width=WIDTH, height=n(high), class_=style)
+    left, top = corner
+    return tag("svg", *parts, x=n(left), y=n(top), width=n(wide), height=n(high), class_=style)
 
 
 def _box(stage: Stage) -> NodeBox:

@@ -3,12 +3,14 @@
 runs       what the site shows of each run, and the spans of time that its pictures have
 pictures   the figures of all runs, each leading to the runs behind it
 tests      of runs of tests: each test by model and repetition, how often it passed, and what that cost
+commits    which commits were reviewed since the first run
 index      the page: head, pictures, commits, and the table of the runs
 """
 
 from __future__ import annotations
 
+from vibe_gate.report.site.commits import CommitTime, commits_before
 from vibe_gate.report.site.index import index_page
 from vibe_gate.report.site.runs import Site, SiteRun
 
-__all__ = ["Site", "SiteRun", "index_page"]
+__all__ = ["CommitTime", "Site", "SiteRun", "commits_before", "index_page"]

@@ -6,37 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from vibe_gate.domain.escape import counted
-from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
-from vibe_gate.report import listing, svg
+from vibe_gate.report import listing
 from vibe_gate.report.html import site_page
 from vibe_gate.report.markup import Html, facts, joined, row, table, tag
 from vibe_gate.report.sentences import SHORT_ID
 from vibe_gate.report.site import said, tests
+from vibe_gate.report.site.commits import coverage_section
 from vibe_gate.report.site.pictures import pictures
-from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds, link_to
-from vibe_gate.report.svg import Bar, Part, Series
+from vibe_gate.report.site.runs import Site, SiteRun, cut, document, in_seconds
 
 HEADS = ("Time (UTC)", "Outcome", "Author (agent)", "Change", "Lines", "Found", "USD", "Seconds", "Run")
 
 MOST_STATIC = 300
 """Runs that the page lists without scripts; with them, all."""
-
-MOST_COMMITS = 1_000
-"""Commits that are listed one by one: as many as `verify` takes."""
-
-MOST_OPEN = 30
-"""Commits that stand open: more would hide the runs below."""
-
-MOST_WHY = 240
-"""Characters of the reason for a status: ours, with what a person wrote of an override."""
-
-NEVER = ("missing", "bypassed")
-"""Statuses of commits that nobody reviewed."""
-
-STATUS_STYLES = {
-    "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
-}  # fmt: skip
-"""Of a commit; of the others the last colour."""
 
 
 def index_page(site: Site) -> str:
@@ -55,7 +37,7 @@ def _title(site: Site) -> str:
 def _of_all_runs(site: Site, drawn: Sequence[Html]) -> Iterator[Html]:
     if drawn:
         yield tag("section", tag("h2", "Pictures"), tag("div", *drawn, class_="pictures"), id="pictures")
-    yield from _coverage(site)
+    yield from coverage_section(site)
     yield from said.section(site)
 
 
@@ -91,55 +73,6 @@ def _top(site: Site, drawn: Sequence[Html]) -> Html:
         facts(told),
         class_="top",
     )
-
-
-def _coverage(site: Site) -> Iterator[Html]:
-    found = site.coverage
-    if found is None or not found.commits:
-        return
-    counts = Counter[str](status.status for _, status in found.commits)
-    words = [*(word for word in STATUS_STYLES if counts[word]), *sorted({*counts} - {*STATUS_STYLES})]
-    series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
-    bar = Bar(site.commits, tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words))
-    good = sum(counts[word] for word in GOOD)
-    passed = ", ".join(f"{counts[word]:,} {word}" for word in words if word in GOOD)
-    told = f"vibe-gate verify accepts {good:,} of {counted(len(found.commits), 'commit')}{passed and f': {passed}'}."
-    if counts["overridden"]:
-        told += " Overridden: reviewed, and a person let pass what failed."
-    if never := sum(counts[word] for word in NEVER):
-        bypassed = f", {counts['bypassed']:,} of them bypassed" if counts["bypassed"] else ""
-        told += f" {never:,} {'was' if never == 1 else 'were'} never reviewed{bypassed}."
-    if "~" in site.commits:
-        told += " Commits that merges brought in are counted, too. Older ones: --commits RANGE."
-    lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
-    about = joined([tag("p", told, class_="sentence"), svg.legend(series)])
-    parts = [svg.figure("coverage", "Commits", svg.rows([bar], series), about, ("Status", "Commits"), lines)]
-    runs = {run.entry.run_id for run in site.runs}
-    for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
-        parts.append(_commits(word, site, runs))
-    yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
-
-
-def _commits(word: str, site: Site, runs: set[str]) -> Html:
-    """The commits of one status; a few that need a look stand open."""
-    every = site.coverage.commits if site.coverage else ()
-    own = [(identity, status) for identity, status in every if status.status == word]
-    lines = (
-        _commit(identity, status, site.made.get(identity.commit, ("", "")), runs)
-        for identity, status in own[:MOST_COMMITS]
-    )
-    listed = table(("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits")
-    head = tag("summary", f"{word}: {counted(len(own), 'commit')}")
-    return tag(
-        "details", head, listed, id=f"commits-{word}", open="" if word in NEVER and len(own) <= MOST_OPEN else None
-    )
-
-
-def _commit(identity: ChangeIdentity, status: CommitStatus, made: tuple[str, str], runs: set[str]) -> Html:
-    run = status.found.run_id if status.found else ""
-    why = "" if status.why == status.status else cut(status.why, MOST_WHY)
-    leads = svg.linked(run, link_to(run=run)) if run in runs else cut(run)
-    return row((tag("code", identity.commit[:SHORT_ID]), cut(identity.title), *map(cut, made), why, leads))
 
 
 def _runs(site: Site) -> Html:

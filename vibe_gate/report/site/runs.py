@@ -93,6 +93,10 @@ class Site(Struct, frozen=True, dict=True):
     judges: Mapping[tuple[str, str], TrustBadge] = MappingProxyType({})
     trust: Trust = Trust()
     made: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    first_run: str = ""
+    """The day on which the oldest stored run began; "" without one."""
+    older: frozenset[str] = frozenset()
+    """The commits of `coverage` that were made before that run."""
 
     @cached_property
     def names(self) -> dict[str, str]:

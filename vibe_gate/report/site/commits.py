@@ -1,0 +1,165 @@
+"""The commits of a site: which of them were reviewed since the first run, one by one, and as a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from vibe_gate.domain.escape import counted
+from vibe_gate.receipts.status import GOOD, ChangeIdentity, CommitStatus
+from vibe_gate.report import svg
+from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.sentences import SHORT_ID
+from vibe_gate.report.site.runs import Site, cut, link_to
+from vibe_gate.report.svg import Bar, Part, Series
+
+MOST_COMMITS = 1_000
+"""Commits that are listed one by one: as many as `verify` takes."""
+
+MOST_OPEN = 30
+"""Commits that stand open: more would hide the runs below."""
+
+MOST_WHY = 240
+"""Characters of the reason for a status: ours, with what a person wrote of an override."""
+
+NEVER = ("missing", "bypassed")
+"""Statuses of commits that nobody reviewed."""
+
+WITHOUT_TRACE = ("missing", "empty")
+"""Statuses that say nothing of a commit that is older than the first run."""
+
+STATUS_STYLES = {
+    "reviewed": "s2", "empty": "s6", "overridden": "s3", "failed": "s1", "missing": "s4", "bypassed": "s5",
+}  # fmt: skip
+"""Of a commit; of the others the last colour."""
+
+_Commits = Sequence[tuple[ChangeIdentity, CommitStatus]]
+
+
+class CommitTime(Struct, frozen=True):
+    """When a commit was made, and which commits it follows."""
+
+    made_at: int | None
+    """Seconds since 1970; None if the commit has no date that can be read."""
+    parents: tuple[str, ...]
+
+
+def commits_before(
+    first_run: float, now: float, newest_first: Sequence[str], times: Mapping[str, CommitTime]
+) -> frozenset[str]:
+    """The commits that were made before the first run.
+
+    Whoever makes a commit chooses its date. So a commit that follows one of after the first run
+    is not older, whatever its date says. A commit without a date, or of the future, is not older
+    either, but says nothing of those that follow it.
+
+    Args:
+        first_run: When it began, in seconds since 1970.
+        now: The time, in seconds since 1970.
+        newest_first: The commits, each before its parents.
+        times: Their dates and parents.
+    """
+    older, newer = set[str](), set[str]()
+    for commit in reversed(newest_first):
+        time = times.get(commit, CommitTime(None, ()))
+        if not newer.isdisjoint(time.parents):
+            newer.add(commit)
+        elif time.made_at is None or time.made_at > now:
+            continue
+        elif time.made_at >= first_run:
+            newer.add(commit)
+        else:
+            older.add(commit)
+    return frozenset(older)
+
+
+def coverage_section(site: Site) -> Iterator[Html]:
+    """The commits by status, without those that no run could have reviewed; nothing without commits."""
+    if site.coverage is None or not site.coverage.commits:
+        return
+    uncounted: list[tuple[ChangeIdentity, CommitStatus]] = []
+    counted_commits: list[tuple[ChangeIdentity, CommitStatus]] = []
+    for identity, status in site.coverage.commits:
+        is_uncounted = identity.commit in site.older and status.status in WITHOUT_TRACE
+        (uncounted if is_uncounted else counted_commits).append((identity, status))
+    counts = Counter[str](status.status for _, status in counted_commits)
+    words = [word for word in STATUS_STYLES if counts[word]]
+    words += sorted({*counts} - {*STATUS_STYLES})
+    sentence = _coverage_sentence(site, counts, words, len(uncounted))
+    parts = [_coverage_figure(site, counts, words, sentence)]
+    for word in sorted(words, key=lambda word: (word not in NEVER, word in GOOD, word)):
+        commits = [(identity, status) for identity, status in counted_commits if status.status == word]
+        is_open = word in NEVER and len(commits) <= MOST_OPEN
+        parts.append(_fold_commits(word, word, commits, site, is_open=is_open))
+    if uncounted:
+        name = "older than the first run" if site.first_run else "without a run"
+        parts.append(_fold_commits("uncounted", name, uncounted, site))
+    yield tag("section", tag("h2", f"Commits: {cut(site.commits)}"), *parts, id="commits")
+
+
+def _coverage_figure(site: Site, counts: Counter[str], words: Sequence[str], sentence: str) -> Html:
+    """The counts as a bar and as a table; the sentence alone if no commit counts."""
+    shown_sentence = tag("p", sentence, class_="sentence")
+    if not words:
+        return shown_sentence
+    series = [Series(word, STATUS_STYLES.get(word, "s7")) for word in words]
+    parts = tuple(Part(counts[word], f"{counts[word]:,}", f"#commits-{word}") for word in words)
+    picture = svg.rows([Bar(site.commits, parts)], series)
+    lines = [row((svg.linked(word, f"#commits-{word}"), f"{counts[word]:,}")) for word in words]
+    caption = joined([shown_sentence, svg.legend(series)])
+    return svg.figure("coverage", "Commits", picture, caption, ("Status", "Commits"), lines)
+
+
+def _coverage_sentence(site: Site, counts: Counter[str], words: Sequence[str], uncounted: int) -> str:
+    """What the counts come to, and what they leave out."""
+    sentences = [_accepted_sentence(site, counts, words, is_since=uncounted > 0)]
+    if counts["overridden"]:
+        sentences.append("Overridden: reviewed, and a person let pass what failed.")
+    if never := sum(counts[word] for word in NEVER):
+        bypassed = f", {counts['bypassed']:,} of them bypassed" if counts["bypassed"] else ""
+        sentences.append(f"{never:,} {_was(never)} never reviewed{bypassed}.")
+    if uncounted and site.first_run:
+        verb = "is" if uncounted == 1 else "are"
+        older = counted(uncounted, "older commit")
+        sentences.append(f"{older} without a review {verb} not counted.")
+    if "~" in site.commits:
+        sentences.append("Commits that merges brought in are listed, too. For others: --commits RANGE.")
+    return " ".join(filter(None, sentences))
+
+
+def _accepted_sentence(site: Site, counts: Counter[str], words: Sequence[str], *, is_since: bool) -> str:
+    """How many of the commits `verify` accepts; `is_since`: of those since the first run alone."""
+    if is_since and not site.first_run and not words:
+        return "No run is stored here yet; commits count from the first run on."
+    good = sum(counts[word] for word in GOOD)
+    accepted = ", ".join(f"{counts[word]:,} {word}" for word in words if word in GOOD)
+    sentence = f"vibe-gate verify accepts {good:,} of {counted(counts.total(), 'commit')}"
+    sentence += f": {accepted}." if accepted else "."
+    if not is_since or not site.first_run:
+        return sentence
+    since = f"Reviewed since {site.first_run}, the first run stored here: "
+    return since + (sentence if words else "no commit yet.")
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _fold_commits(word: str, name: str, commits: _Commits, site: Site, *, is_open: bool = False) -> Html:
+    """Commits of one kind, one by one. `word` ends the fold's id."""
+    runs = {run.entry.run_id for run in site.runs}
+    lines = (_commit_row(identity, status, site, runs) for identity, status in commits[:MOST_COMMITS])
+    listed = table(("Commit", "Title", "Day", "Author", "Why", "Run"), lines, class_="commits")
+    summary = tag("summary", f"{name}: {counted(len(commits), 'commit')}")
+    return tag("details", summary, listed, id=f"commits-{word}", open="" if is_open else None)
+
+
+def _commit_row(identity: ChangeIdentity, status: CommitStatus, site: Site, runs: set[str]) -> Html:
+    run = status.found.run_id if status.found else ""
+    reason = "" if status.why == status.status else cut(status.why, MOST_WHY)
+    run_link = svg.linked(run, link_to(run=run)) if run in runs else cut(run)
+    day, author = site.made.get(identity.commit, ("", ""))
+    commit = tag("code", identity.commit[:SHORT_ID])
+    return row((commit, cut(identity.title), cut(day), cut(author), reason, run_link))
