@@ -138,8 +138,10 @@ def scan(root: Path) -> None:
             continue
         text = path.read_text("utf-8", "replace")
         for match in secrets.find(text):
-            is_digest = match.kind in secrets.BY_NAME and secrets.is_lock_file(path.name)
-            if not match.harmless and not is_digest:
+            is_by_name = match.kind in secrets.BY_NAME
+            if is_by_name and secrets.is_package_digest(path.name, text, match.start, match.end):
+                continue
+            if not match.harmless:
                 places.append((str(path), text.count("\n", 0, match.start) + 1))
     print(json.dumps(places))
 

@@ -93,10 +93,17 @@ def test_test_keys_and_documented_examples_are_notices() -> None:
     "name", ["Podfile.lock", "ios/Podfile.lock", "gradle.lockfile", "a/package-lock.json", "go.sum"]
 )
 def test_in_a_lock_file_only_known_forms_are_secrets(name: str) -> None:
-    digest = b"  SecretToken: " + b"0f1e2d3c4b5a69788796" * 2 + b"\n"
+    digest = b"  SessionTokenKit: " + b"0f1e2d3c4b5a69788796" * 2 + b"\n"
     assert ask("no-secrets", added("settings.yml", digest)).outcome == "fail"
     assert ask("no-secrets", added(name, digest)).outcome == "pass"
     assert places(ask("no-secrets", added(name, digest + TOKEN + b"\n"))) == [(name, 2)]
+
+
+@pytest.mark.parametrize("name", ["config/mix.lock", "chart.lock", "go.sum"])
+def test_a_file_with_the_name_of_a_lock_file_hides_no_password(name: str) -> None:
+    digest, random = b"0f1e2d3c4b5a69788796" * 2, b"Zk39dkQ0" + b"fkqP2mX7AaZk39dkQ0" + b"fkqP2mX7AaZk39"
+    for line in (b"API_SECRET=" + random, b"DB_PASSWORD=" + random[:24], b"token: " + random, b"api_key: " + digest):
+        assert places(ask("no-secrets", added(name, line + b"\n"))) == [(name, 1)], line
 
 
 ALLOWS = b"""

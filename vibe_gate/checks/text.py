@@ -102,11 +102,13 @@ def _secrets(files: Files, is_allowed: Callable[[str], bool], allowed: Allowed) 
 
 
 def _secrets_of(block: AddedBlock, text: str) -> list[secrets.SecretMatch]:
-    """The secrets of a block. In a lock file those by their name are digests of packages."""
-    matches = secrets.find(text)
-    if not matches or not secrets.is_lock_file(block.file.path):
-        return matches
-    return [match for match in matches if match.kind not in secrets.BY_NAME]
+    """The secrets of a block, without the digests of packages in a lock file."""
+    path = block.file.path
+    return [
+        match
+        for match in secrets.find(text)
+        if match.kind not in secrets.BY_NAME or not secrets.is_package_digest(path, text, match.start, match.end)
+    ]
 
 
 def _with_lines(

@@ -6,7 +6,7 @@ like apart, `redaction` knows what of an environment is secret, `allowlist` what
 
 from vibe_gate.secrets.allowlist import FILE as GITLEAKS_FILE
 from vibe_gate.secrets.allowlist import Allowlist, allowing_comment, read_allowlist
-from vibe_gate.secrets.published import is_lock_file
+from vibe_gate.secrets.published import is_package_digest
 from vibe_gate.secrets.redaction import Redactor
 from vibe_gate.secrets.scan import BY_NAME, SecretMatch, find, mask, preview
 
@@ -18,7 +18,7 @@ __all__ = [
     "SecretMatch",
     "allowing_comment",
     "find",
-    "is_lock_file",
+    "is_package_digest",
     "mask",
     "preview",
     "read_allowlist",

@@ -27,7 +27,14 @@ from msgspec.structs import replace
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
 from vibe_gate.secrets.first_look import FirstLook, literal, superset
-from vibe_gate.secrets.published import is_documented_value, is_published_value, is_sealed, names_published_value
+from vibe_gate.secrets.published import (
+    is_documented_value,
+    is_published_value,
+    is_sealed,
+    names_published_value,
+    sealed_spans,
+    without_prefix,
+)
 from vibe_gate.secrets.rules import RULES, Rule
 
 
@@ -74,8 +81,18 @@ def find_seen(text: str, also: Callable[[str], Iterable[SecretMatch]] | None = N
         for match in _matches(view.text, also):
             start, end = view.origin(match.start, match.end)
             matches.append(replace(match, start=start, end=end))
-    matches = [match for match in matches if match.kind not in BY_NAME or not is_sealed(text, match.start, match.end)]
+    matches = _without_sealed(text, matches)
     return _apart(text, matches if text.isascii() else [_with_whole_characters(text, match) for match in matches])
+
+
+def _without_sealed(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
+    """The matches without those by a name that are sealed values of Kubernetes."""
+    spans = sealed_spans(text)
+    if not spans:
+        return matches
+    return [
+        match for match in matches if match.kind not in BY_NAME or not is_sealed(spans, text, match.start, match.end)
+    ]
 
 
 def mask(value: str) -> str:
@@ -305,7 +322,7 @@ def _of_rule(text: str, rule: Rule, regex: re.Pattern[str]) -> Iterator[SecretMa
 
 
 def _is_proved(rule: Rule, match: re.Match[str], value: str) -> bool:
-    if _is_placeholder(value) or (rule.kind in _BY_SURROUNDINGS and is_published_value(value)):
+    if _is_placeholder(value) or (rule.kind in BY_NAME and is_published_value(value)):
         return False
     if rule.entropy and not (any(map(str.isdigit, value)) and _bits(value) >= rule.entropy):
         return False
@@ -580,8 +597,7 @@ _HARMLESS_TAIL = expression(
     r"\As\Z|(?:id|ids|name|names|path|paths|file|files|url|uri|type|kind|hash|sha1|sha256|digest|length|len|size|count|limit|"
     r"endpoint|header|field|prefix|pattern|regex|format|expiry|expires|ttl|arn|ref|version|label|hint|policy|"
     r"address|audience|aud|issuer|lifespan|lifetime|duration|timeout|interval|chars|charset|characters|alphabet|sha|"
-    r"checksum|model|class|contract|mint|symbol|namespace|seconds|minutes|hours|days|uuid|guid|oid|commit|rev|revision|"
-    r"etag|fingerprint|thumbprint|serial|image|\.pub|encrypted|ciphertext|crypted|sealed|hashed)$"
+    r"checksum|model|class|contract|mint|symbol|namespace|seconds|minutes|hours|days)$"
 )
 
 _BLANK = expression(r"<|\$\{|\{\{|\*\*\*|\.\.\.")
@@ -691,13 +707,16 @@ def _kind(before: str, tail: str, value: str, *, is_quoted: bool) -> str | None:
     """The kind of an assigned value; None if it is not a secret. Its name is `before` and `tail`."""
     if not _is_word(before, tail):
         return None
-    name, before, tail = before, before.lower(), tail.lower()
+    name, before, name_tail, tail = before, before.lower(), tail, tail.lower()
+    if names_published_value(name, name_tail, value) or is_published_value(value):
+        return None
+    value = without_prefix(value)
     lowered = value.lower()
     if _HARMLESS_TAIL.search(tail) or _is_placeholder(value) or _REFERENCE.search(lowered):
         return None
     if _SAMPLE.search(lowered) and not _hides_secret(value):
         return None
-    if _is_spelled_password(lowered) or names_published_value(name, value) or is_published_value(value):
+    if _is_spelled_password(lowered):
         return None
     if "heroku" in before and _UUID.fullmatch(lowered):
         return "heroku-key"
@@ -754,13 +773,19 @@ _LETTERS_IN_WORDS = 4
 
 def _harmless_by_name(name: str, value: str) -> Literal["", "test key"]:
     """Why a value under a secret's name needs no revoking: its provider's keys for tests begin like that."""
-    if _TEST_KEY.match(value) or (_TEST_PREFIX.match(value) and _is_providers(name)):
+    if _TEST_KEY.match(value):
         return "test key"
+    words = {word.lower() for word in _NAME_WORD.findall(name)}
+    for provider, form in _TEST_FORMS.items():
+        if provider in words and form.match(value):
+            return "test key"
     return ""
 
 
-_TEST_KEY = expression(r"[a-z]{2,10}_test_[A-Za-z0-9]{12,}\Z")
-_TEST_PREFIX = expression(r"(?:test|sandbox)[_-][A-Za-z0-9]{12,}\Z")
+_TEST_KEY = expression(r"(?:sk|rk|pk|rzp|duffel|shippo)_test_[A-Za-z0-9]{12,}\Z")
+"""Keys for tests that their prefix tells: of Stripe and its kin, Razorpay, Duffel, Shippo."""
+_TEST_FORMS = {"lob": expression(r"test_[0-9a-f]{35}\Z"), "mollie": expression(r"test_[A-Za-z0-9]{30}\Z")}
+"""Whole keys for tests that only the provider's name tells."""
 
 
 def _is_unsayable(value: str) -> bool:
