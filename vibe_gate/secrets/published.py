@@ -28,7 +28,8 @@ _PUBLISHED_TOKEN = expression(
 """The whole name of a token that every page or answer shows. In capitals it is a setting: CSRF_TOKEN, FB_PAGE_TOKEN."""
 
 _ENCRYPTED_NAME = expression(
-    r"(?<![A-Za-z])(?<!not[-_])(?<!non[-_])(?i:encrypted|sealed|hashed)[-_]?(?:[A-Za-z0-9]{1,12}[-_]?)?"
+    r"(?<![A-Za-z])(?<!not[-_])(?<!non[-_])(?i:encrypted|sealed|hashed)[-_]?"
+    r"(?:(?!(?i:cookie|session|secret|jwt))[A-Za-z0-9]{1,12}[-_]?)?"  # a secret of these encrypts others
     r"(?i:pass|pwd|secret|token|credential|key)\Z"
 )
 _ENCRYPTED_TAIL = expression(r"(?:\A|[-_.])(?i:encrypted|ciphertext|crypted|sealed|hashed)\Z|\A(?:Encrypted|Hashed)\Z")
@@ -40,8 +41,8 @@ _LONG_BASE64 = expression(r"(?=[A-Za-z0-9]{0,200}[+/])(?:[A-Za-z0-9+/]{4}){10,}\
 """Base64 of bytes without padding, told by its other marks."""
 
 _ID_TAIL = expression(
-    r"(?:\A|[-_.])(?i:uuid|guid|oid|commit|rev|revision|etag|fingerprint|thumbprint|serial)\Z"
-    r"|\A(?:Uuid|UUID|Guid|Commit|Rev|Revision|Etag|ETag|Fingerprint|Thumbprint|Serial)\Z"
+    r"(?:\A|[-_.])(?i:uuid|guid|oid|commit|rev|revision|etag|fingerprint|thumbprint)\Z"
+    r"|\A(?:Uuid|UUID|Guid|Commit|Rev|Revision|Etag|ETag|Fingerprint|Thumbprint)\Z"
 )
 _ID = expression(r"[0-9A-Fa-f:-]{8,200}\Z")
 _IMAGE_TAIL = expression(r"(?i:\A[-_.]?image)\Z")
