@@ -214,10 +214,12 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team,
         with open_repository(job.path, team.environ) as repository:
             return standing_store(repository, team.environ, lambda: datetime.now(UTC)).url
 
+    job.git("config", "vibe-gate.store", evil.as_uri())  # what a person allowed once, this change does not name
     [note] = [one for one in team.review(job, judge=False).notes if "shared store" in str(one)]
     assert "is not used: no default branch of the remote origin is known here" in note
     with pytest.raises(UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"):
         store_url()
+    job.git("config", "--unset", "vibe-gate.store")
     job.git("fetch", "-q", "origin")
     assert store_url() == team.url
     job.git("update-ref", "-d", "refs/remotes/origin/main")

@@ -207,7 +207,7 @@ def test_a_record_without_a_writers_comment_is_worth_nothing(made, head):
     for author, comment in (("github-actions[bot]", asked.id), ("github-actions[bot]", 77), ("bob", asked.id)):
         made.github.add_comment(7, author, f"<!-- vibe-gate:answer {comment} {head} {name} -->\nfine")
     assert made.review_pull(head).code == 1
-    assert made.summary.count("does not count") == 2
+    assert made.summary.count("does not count") == 1  # what is refused is told once
 
 
 @pytest.mark.slow

@@ -35,14 +35,14 @@ def test_a_store_that_is_whole_or_not_there_is_well_and_not_said_to_be_anybodys(
 
 
 def test_corruption_is_exit_5_until_it_is_repaired(bundles, repo, run):
-    (run.directory / "graph.json").write_text("{}")
+    (run.directory / "run.json").write_text("{}")
     done = bundles(repo, "verify", "--json")
     document = done.json
     assert (done.returncode, document["exit_code"], document["runs"]) == (5, 5, 1)
     assert {(flaw["state"], flaw["run_id"]) for flaw in document["flaws"]} == {("corrupt", run.run_id)}
     done = bundles(repo, "repair")
     assert done.returncode == 0
-    assert "graph.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
+    assert "run.json: it was changed after sealing; moved to quarantine, the whole run" in done.stdout
     assert "Moved files are in .vibe-artifacts/quarantine/" in done.stdout
     assert bundles(repo, "verify").returncode == 0
     assert bundles(repo, "repair").stdout == "Nothing to repair.\n"

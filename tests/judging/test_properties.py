@@ -115,13 +115,9 @@ def test_a_refutation_whose_evidence_does_not_all_stand_never_helps(quoted):
         for each in quoted
     ]
     votes = [replace(vote("fail", "holds"), second_look=look) for look in looks]
-    refuted_count = sum(1 for each in quoted if each and "void" not in each)
+    holds = all(each and "void" not in each for each in quoted)
     outcome = result_of_votes(CRITERIA[0], votes, len(votes)).outcome
-    majority = len(votes) // 2 + 1
-    if refuted_count == len(votes):
-        assert outcome == "pass"
-    else:
-        assert outcome == ("fail" if len(votes) - refuted_count >= majority else "abstain")
+    assert outcome == ("pass" if holds else "fail")
 
 
 def test_early_stopping_gives_the_outcome_of_all_votes():

@@ -52,7 +52,7 @@ def _outranked(others: Sequence[Vote]) -> Outcome | UnsetType:
 
 
 def counted_outcome(vote: Vote) -> Outcome:
-    """What a vote counts for after evidence, test and second look.
+    """What a vote counts for once every fail of its criterion was refuted.
 
     A refuted fail is a pass, or what it stood for in other parts of a large change.
     """
@@ -67,31 +67,39 @@ def settle(votes: Sequence[Vote], planned: int, *, stopped: bool = False) -> tup
     More than half of the `planned` votes must agree; without that it abstains. With `stopped` no further vote will
     come (budget, deadline, infrastructure), and an error among the votes then counts as error.
     """
-    if not votes:
+    return _settle_outcomes([vote.outcome for vote in votes], planned, stopped=stopped)
+
+
+def _settle_outcomes(outcomes: Sequence[Outcome], planned: int, *, stopped: bool) -> tuple[Outcome, DecidedBy] | None:
+    """As `settle`, of what votes count for."""
+    if not outcomes:
         return ("abstain", "none") if stopped else None
     needed = planned // 2 + 1
-    counts = Counter(counted_outcome(vote) for vote in votes)
+    counts = Counter(outcomes)
     leader, count = counts.most_common(1)[0]
     if count >= needed:
         return leader, ("unanimous" if len(counts) == 1 else "majority")
-    left = planned - len(votes)
+    left = planned - len(outcomes)
     if stopped or left <= 0 or count + left < needed:
         return ("error" if stopped and counts["error"] else "abstain"), "majority"
     return None
 
 
 def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
-    """The result of a judge criterion after its last vote; `reason` says why there is none."""
+    """The result of a judge criterion after its last vote; `reason` says why there is none.
+
+    A criterion that the votes fail stays failed while one of these fails stands. If second looks refuted all of them,
+    the votes are counted once more, the refuted ones as what they stood for.
+    """
     outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
-    reasons = [vote.reason for vote in votes if counted_outcome(vote) == outcome]
+    reasons = [vote.reason for vote in votes if vote.outcome == outcome]
     deciding_reason = max(reasons, key=bool) if reasons else reason or "the votes do not agree"
-    refuted_votes = [vote for vote in votes if vote.outcome == "fail" and vote.is_refuted]
-    has_standing_fail = any(counted_outcome(vote) == "fail" for vote in votes)
-    if refuted_votes and has_standing_fail and outcome == "pass":
-        outcome = "abstain"  # refuting one defect does not outvote another
-    if refuted_votes and outcome != "fail":
+    failing_votes = [vote for vote in votes if vote.outcome == "fail"]
+    if outcome == "fail" and all(vote.is_refuted for vote in failing_votes):
+        counted_outcomes = [counted_outcome(vote) for vote in votes]
+        outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or ("abstain", "none")
         decided_by = "refuted"
-        deciding_reason = _refutation_reason(refuted_votes[0], outcome, votes)
+        deciding_reason = _refutation_reason(failing_votes[0], outcome, votes)
     return CriterionResult(
         id=criterion.id,
         kind="judge",
@@ -111,7 +119,7 @@ def _refutation_reason(refuted_vote: Vote, outcome: Outcome, votes: Sequence[Vot
     if outcome in ("pass", "not_applicable"):
         return sentence
     for vote in votes:
-        if counted_outcome(vote) in ("fail", "error", "abstain"):
+        if vote.outcome in ("error", "abstain"):
             return f"{sentence} Still open: {vote.reason}"
     return sentence
 
