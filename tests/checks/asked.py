@@ -8,7 +8,7 @@ from domain.changes import change, read
 
 from vibe_gate.checks import CHECKS, run_check
 from vibe_gate.checks.contract import CheckInput, CheckResult, CommandRun, Conduct
-from vibe_gate.domain.change import FileDiff, Side
+from vibe_gate.domain.change import FileDiff, FileVersion, Side
 from vibe_gate.domain.document import to_json
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.tables import read_table
@@ -32,6 +32,7 @@ def ask(
     reach: tuple[str, ...] = (),
     gitleaks: bytes = b"",
     read_path: Callable[[str], bytes | None] = lambda path: None,
+    is_binary: Callable[[FileVersion], bool] = lambda version: False,
     **options: object,
 ) -> CheckResult:
     """The check's answer (`only`: the criterion's own paths); what every answer promises is asserted on the way."""
@@ -44,7 +45,7 @@ def ask(
         CheckInput(
             change=change(*files), criterion=criterion, read=read, run_command=run_command,
             policy=policy, redact=redact, conduct=lambda: tuple(conduct), suggest=suggest, reach=reach,
-            gitleaks=gitleaks, read_path=read_path,
+            gitleaks=gitleaks, read_path=read_path, is_binary=is_binary,
         )
     )  # fmt: skip
     assert 0 < len(result.reason) <= 280

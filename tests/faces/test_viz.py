@@ -69,6 +69,12 @@ def test_on_a_terminal_it_has_lines_and_colour(sealed, repo, environ):
     assert "| fix" in plain
 
 
+def test_a_run_in_which_nothing_was_reviewed_is_no_pass(repo, viz):
+    run = begun(repo)
+    run.seal(summary_of(run))
+    assert viz().out.splitlines()[0].endswith("  nothing")
+
+
 def test_json_is_one_document_with_the_fold(sealed, viz):
     document = json.loads(viz("--json").out)
     assert (document["state"], document["outcome"]) == ("sealed", "pass")
@@ -93,7 +99,7 @@ def test_watch_goes_on_until_the_run_ends(repo, environ):
     assert watching.stdout.readline() == "fix: RUNNING\n"
     run.event("node.status", "fix", status="DONE", outcome="pass")
     assert watching.stdout.readline() == "fix: DONE\n"
-    run.seal(summary_of(run))
+    run.seal(replace(summary_of(run), rubrics=(rubric(criterion()),)))
     assert watching.stdout.readline().endswith("  pass\n")
     assert "DONE pass" in watching.stdout.read()
     assert watching.wait(30) == 0

@@ -32,6 +32,7 @@ from vibe_gate.gateway import Gateway, Upstream, Wire, find_upstream, wire_from
 from vibe_gate.gateway.cassette import joined
 from vibe_gate.gateway.ledger import Ledger
 from vibe_gate.gateway.normal import digest, normal_request
+from vibe_gate.gateway.upstream import overload
 from vibe_gate.gateway.usage import Usage as Tokens
 
 LIVE = Wire("live")
@@ -284,6 +285,26 @@ def test_other_errors_of_the_model_pass_as_they_are_and_ask_for_no_retry():
         for said in ((400, "no such model"), (429, "until Monday")):
             status, headers, raw = ask(gateway.url("judge"))
             assert (status, message(raw), headers["x-should-retry"]) == (*said, "false")
+
+
+@pytest.mark.parametrize("status", [404, 405, 501, 505])
+def test_an_address_that_is_no_models_api_is_asked_once(status):
+    with answering(ApiError(status, "Unsupported method"), repeat_last=True) as model, opened(model) as gateway:
+        answer, headers, _ = ask(gateway.url("judge", timeout_s=60))
+        assert (answer, headers["x-should-retry"], len(model.script.requests)) == (status, "false", 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "passes"),
+    [
+        *((status, {}, True) for status in (408, 409, 429, 500, 502, 503, 504, 520, 529)),
+        *((status, {}, False) for status in (200, 400, 404, 405, 501, 505)),
+        (501, {"x-should-retry": "true"}, True),
+        (503, {"x-should-retry": "false"}, False),
+    ],
+)
+def test_only_what_may_pass_is_tried_again(status, headers, passes):
+    assert (overload("host", status, headers) is not None) is passes
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate.domain.change import EMPTY_TREE, LARGEST_READ, FileDiff, HunkLine, Selection
+from vibe_gate.domain.change import EMPTY_TREE, LARGEST_READ, FileDiff, FileVersion, HunkLine, Selection
 from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import open_repository
 from vibe_gate.git.diff import _failure
@@ -288,6 +288,25 @@ def test_files_above_the_limit_are_hashed_and_named_without_reading_them_into_me
     assert "diff --git a/small.bin b/small.bin" in patch and patch.count("GIT binary patch") == 1
     shown = work.git("diff", "-M100%", "-l0", "--full-index", *ends)
     assert change.range_patch_id == work.git("patch-id", "--stable", given=shown.encode() + b"\n").split()[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_binary"),
+    [
+        (b"", False),
+        (b"text\n" * 100_000, False),
+        (b"\0", True),
+        (b"x" * 7_999 + b"\0", True),
+        (b"x" * 8_000 + b"\0", False),
+        (b"\x7fELF\0" + b"x" * 1_000_000, True),
+    ],
+)
+def test_content_is_binary_by_a_nul_among_its_first_bytes(work: Work, content: bytes, is_binary: bool) -> None:
+    blob = work.git("hash-object", "-w", "--stdin", given=content)
+    with open_repository(work.root, work.environ) as repository:
+        assert repository.is_binary(FileVersion(blob, 0o100644, LARGEST_READ + 1)) is is_binary
+        with pytest.raises(InfrastructureError, match="is missing"):
+            repository.is_binary(FileVersion("a" * 40, 0o100644, LARGEST_READ + 1))
 
 
 @pytest.mark.slow

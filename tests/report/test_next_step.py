@@ -32,6 +32,13 @@ def told(reason: str = "", **more: object) -> Report:
          "name a model"),
         ("HTTP 413: the request is too large for the model's API. Details: x", "split the change", "smaller range"),
         ("HTTP 401: the model's API does not accept the key", "replace the secret", "replace the key"),
+        ("HTTP 501: this address does not serve the model's API", "correct `ANTHROPIC_BASE_URL`", "doctor --ask"),
+        ("HTTP 500: the model's API failed; try again later", "wait some minutes", "doctor --ask"),
+        ("the model's API at 127.0.0.1 cannot be reached", "check that this runner reaches", "doctor --ask"),
+        (
+            "Text of more than 100,000,000 bytes is not read: let git ignore the file: a.sql.",
+            "name it in `exclude`", "let git ignore the file or split it",
+        ),
         ("HTTP 529: the model's API is overloaded; try again later", "wait some minutes", "review again"),
     ],
 )  # fmt: skip

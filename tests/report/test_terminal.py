@@ -309,7 +309,7 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
         (NO_KEY, "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
         (
             "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor`",
-            "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor`, then review again",
+            "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor --ask`, then review again",
         ),
         (
             "HTTP 400: the account of this API key has no credit left",

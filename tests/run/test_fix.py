@@ -101,6 +101,20 @@ def failed_check(repo: Repo) -> str:
     return str(done.json["run_id"])
 
 
+def test_a_run_in_which_nothing_was_reviewed_is_not_the_newest_to_fix(repo):
+    failed_check(repo)
+    repo.git("stash", "-q", "-u")
+    environ = {**repo.environ, "ANTHROPIC_API_KEY": "sk-ant-test"}
+    empty = vibe_gate("run", "fix", "--json", cwd=repo.path, environ=environ).json
+    named = vibe_gate("run", "--fix", empty["run_id"], cwd=repo.path, environ=environ)
+    assert (named.code, named.out) == (
+        0, f"Nothing was reviewed in run {empty['run_id']}, so there is nothing to fix.\n",
+    )  # fmt: skip
+    newest = vibe_gate("run", "--fix", cwd=repo.path, environ=repo.environ)
+    assert empty["run_id"] not in newest.out + newest.err
+    assert "(the newest that ended)" in newest.err
+
+
 def test_a_repair_begins_with_the_reviewed_files_or_says_that_they_are_others_now(repo, environ):
     run = failed_check(repo)
     with open_repository(repo.path, environ) as repository:

@@ -159,15 +159,21 @@ def capture(root: Path) -> Path:
     return folder
 
 
-def take_over(clone: Clone) -> None:
-    """What every command does first that reads or writes the store."""
+def take_over(clone: Clone) -> tuple[str, ...]:
+    """What every command does first that reads or writes the store; what it says of a worktree."""
     clone.commit("Later", later=os.urandom(8).hex())
-    walked(clone.path, clone.environ, Selection("commit", "HEAD"))
+    notes = walked(clone.path, clone.environ, Selection("commit", "HEAD")).notes
+    return tuple(note for note in notes if "worktree" in note)
+
+
+LEFT = "`git worktree remove` would delete what stays there. The next command tries again."
 
 
 def test_runs_and_sessions_of_a_worktrees_own_store_are_taken_over(clone: Clone, kept: Repo) -> None:
     [run_id] = runs_in(kept.path)
-    take_over(clone)
+    notes = take_over(clone)
+    assert [note for note in notes if note.startswith("Moved 1 run and 1 session of worktree ../one to ")]
+    assert not [note for note in notes if LEFT in note]
     assert run_id in runs_in(clone.path)
     assert (clone.path / STORE / "captures/claude_20260102_030405_11111111/meta.json").is_file()
     assert runs_in(kept.path) == []
@@ -178,10 +184,10 @@ def test_a_run_that_is_being_written_stays_until_it_ended(clone: Clone, kept: Re
     [run_id] = runs_in(kept.path)
     [folder] = kept.path.glob(f"{STORE}/*/2*")
     lock = Lock(Folder.at(folder))
-    take_over(clone)
+    assert "1 run or session stays in worktree ../one (1 being written); " + LEFT in take_over(clone)
     assert runs_in(kept.path) == [run_id]
     lock.release()
-    take_over(clone)
+    assert not [note for note in take_over(clone) if LEFT in note]
     assert run_id in runs_in(clone.path)
 
 
@@ -191,9 +197,24 @@ def test_a_run_that_is_there_already_is_not_replaced(clone: Clone, kept: Repo) -
     [document] = kept.path.glob(f"{STORE}/*/2*/run.json")
     document.chmod(0o600)
     document.write_text("{}")
-    take_over(clone)
+    shutil.rmtree(clone.path / STORE / "captures")
+    assert "1 run or session stays in worktree ../one (1 already there); " + LEFT in take_over(clone)
     assert runs_in(kept.path) == [run_id]
     assert next(clone.path.glob(f"{STORE}/*/{run_id}/run.json")).read_text() != "{}"
+
+
+def test_what_stays_is_counted_by_its_reason(clone: Clone, kept: Repo) -> None:
+    [run] = kept.path.glob(f"{STORE}/*/2*")
+    second = shutil.copytree(run, run.parent / "20260102T030405600Z-00000000")
+    shutil.copytree(second, clone.path / second.relative_to(kept.path))
+    clone.write(f"{STORE}/.gitignore", "*\n")
+    capture = kept.path / STORE / "captures/claude_20260102_030405_11111111"
+    locks = [Lock(Folder.at(folder)) for folder in (run, capture)]
+    assert take_over(clone) == (
+        "3 runs and sessions stay in worktree ../one (1 already there, 2 being written); " + LEFT,
+    )
+    for lock in locks:
+        lock.release()
 
 
 def test_a_captured_session_whose_name_is_taken_gets_another(clone: Clone, kept: Repo) -> None:

@@ -27,6 +27,8 @@ ADVICE = {
     413: "the request is too large for the model's API",
     429: "the model's API limits the rate of this key; try again later",
     500: "the model's API failed; try again later",
+    501: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
+    505: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
     529: "the model's API is overloaded; try again later",
 }
 

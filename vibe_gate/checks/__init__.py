@@ -50,14 +50,16 @@ CHECKS: dict[str, Check[Any]] = {
     "no-deleted-tests": Check(
         "No test is deleted",
         tests_kept.TestOptions,
-        objects_to("loss of tests", tests_kept.no_deleted_tests, tests_kept.held_tests, "losses of tests"),
+        objects_to("loss of tests", tests_kept.no_deleted_tests, "losses of tests"),
         of_text=True,
+        concerns=tests_kept.held_tests,
     ),
     "no-skipped-tests": Check(
         "No test is disabled",
         skipped_tests.SkipOptions,
-        objects_to("disabled test", skipped_tests.no_skipped_tests, tests_kept.holds_tests),
+        objects_to("disabled test", skipped_tests.no_skipped_tests),
         of_text=True,
+        concerns=tests_kept.holds_tests,
     ),
     "only-paths": Check(
         "Nothing but these paths changes", files.OnlyPathsOptions, objects_to("disallowed path", files.only_paths)
@@ -172,6 +174,7 @@ def run_checks(
                     change=change,
                     criterion=criterion,
                     read=repository.read,
+                    is_binary=repository.is_binary,
                     run_command=partial(commands, criterion),
                     policy=gate.file.policy.block,
                     redact=run.redactor.text,

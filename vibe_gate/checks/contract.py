@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
-from vibe_gate.domain.change import SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
+from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Criterion, Glob
 from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Level, Outcome, short
@@ -95,6 +95,8 @@ class CheckInput(Struct, frozen=True):
     reach: tuple[str, ...] = ()
     gitleaks: bytes = b""
     read_path: Callable[[str], bytes | None] = lambda path: None
+    is_binary: Callable[[FileVersion], bool] = lambda version: False
+    """Whether git calls a content binary; also of one that is too large for `read`."""
 
     def selected(self, excluded: tuple[str, ...]) -> Files:
         """The changed files that the criterion's `paths` select (all without `paths`), without the excluded ones.
@@ -110,8 +112,10 @@ class CheckInput(Struct, frozen=True):
         return tuple(self._with_all_lines(file) if self._moves_in(file, excluded) else file for file in files)
 
     def _with_all_lines(self, file: FileDiff) -> FileDiff:
-        if file.after is None or not file.is_read:
+        if file.after is None:
             return file
+        if not file.is_read:
+            return replace(file, before=None)  # so that its content is new, like the lines of others
         return file.as_new(self.read(file.after))
 
     def _moves_in(self, file: FileDiff, excluded: tuple[str, ...]) -> bool:
@@ -152,31 +156,56 @@ class Check(Struct, Generic[Options], frozen=True):
     of_run: bool = False
     of_text: bool = False
     leaves_out: tuple[Glob, ...] = ()
+    concerns: Callable[[FileDiff, Options], bool] | None = None
+    """Which files it looks at; by default all."""
 
     def answer(self, input: CheckInput, options: Options, files: Files) -> CheckResult:
-        """What the function says; the reason is safe to show, and says where the findings may not be all."""
+        """What the function says; the reason is safe to show, and says where the findings may not be all.
+
+        A check of text that would pass, but left text unread, is an error.
+        """
+        if self.concerns is not None:
+            files = tuple(file for file in files if self.concerns(file, options))
+            if not files:
+                return CheckResult("not_applicable", "No changed file is one that this check looks at.")
         result = self.function(input, options, files)
-        unread_names = [file.shown_path for file in files if not file.is_read]
+        unread_files = [file for file in files if not file.is_read] if self.of_text else []
+        unread_text = [file.shown_path for file in unread_files if _brings_unread_text(input, file)]
+        if unread_text and result.outcome == "pass":
+            reason = sentence(f"{UNREAD_TEXT}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact)
+            return replace(result, outcome="error", reason=reason)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
-        if self.of_text and unread_names and result.outcome != "not_applicable":
-            limits += f" Too large to read: {listed(unread_names, 3)}."
+        if unread_files and result.outcome != "not_applicable":
+            unread_names = [file.shown_path for file in unread_files]
+            limits += f" Too large to read: {listed(unread_names, SHOWN_UNREAD)}."
         reason = sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
         return replace(result, reason=reason)
+
+
+UNREAD_TEXT = (
+    f"Text of more than {LARGEST_READ:,} bytes is not read: let git ignore the file, split it, or name it in "
+    "`exclude` of the criterion's options"
+)
+"""Why a check of text is an error, and what helps; the files follow."""
+
+SHOWN_UNREAD = 3
+"""Files too large to read that a reason names."""
+
+
+def _brings_unread_text(input: CheckInput, file: FileDiff) -> bool:
+    """Whether the change brings text that no check can read. Binary content is no text."""
+    version = file.unread_version
+    return version is not None and not input.is_binary(version)
 
 
 def objects_to(
     noun: str,
     find: Callable[[CheckInput, Options, Files], Iterable[Hit]],
-    concerns: Callable[[FileDiff, Options], bool] | None = None,
     plural: str | None = None,
 ) -> CheckFunction[Options]:
-    """A check that fails if `find` finds such a thing in the files that it `concerns`, by default all of them."""
+    """A check that fails if `find` finds such a thing."""
 
     def check(input: CheckInput, options: Options, files: Files) -> CheckResult:
-        if concerns is not None:
-            files = tuple(file for file in files if concerns(file, options))
-            if not files:
-                return CheckResult("not_applicable", "No changed file is one that this check looks at.")
         return objections(input, find(input, options, files), files, noun, plural)
 
     return check

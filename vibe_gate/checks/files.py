@@ -19,14 +19,11 @@ from vibe_gate.checks.contract import (
 )
 from vibe_gate.checks.tests_kept import TEST_FILES
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, FileDiff
+from vibe_gate.domain.change import NUL_WINDOW, SUBMODULE_MODE, SYMLINK_MODE, FileDiff
 from vibe_gate.domain.escape import counted, expression, listed
 from vibe_gate.domain.rubric import Glob
 
 Globs = Annotated[tuple[Glob, ...], Meta(min_length=1)]
-
-NUL_WINDOW = 8000
-"""Bytes in which git looks for a NUL before it calls a content binary."""
 
 
 class OnlyPathsOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

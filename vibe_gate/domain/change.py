@@ -25,7 +25,10 @@ LARGEST_CONTENT = 10_000_000
 """Bytes: of larger files a bundle has the hash and the size only."""
 
 LARGEST_READ = 100_000_000
-"""Bytes: larger files are hashed and named, and neither compared nor read into memory. GitHub takes none of them."""
+"""Bytes: larger files are hashed and named, and neither compared nor read. GitHub takes up to 104,857,600."""
+
+NUL_WINDOW = 8_000
+"""Bytes: content with a NUL among the first of them is binary, as git says."""
 
 CASES = ".vibe-gate/cases"
 """The folder of labelled cases."""
@@ -176,6 +179,11 @@ class FileDiff(Struct, frozen=True):
     def is_read(self) -> bool:
         """Whether both sides are small enough to be read; else the file is hashed and named only."""
         return all(version.size <= LARGEST_READ for version in (self.before, self.after) if version)
+
+    @property
+    def unread_version(self) -> FileVersion | None:
+        """The content that is new here and that nothing compared or read, or None; see `is_read`."""
+        return self.after if self.brought_blob and not self.is_read else None
 
     @property
     def is_case(self) -> bool:

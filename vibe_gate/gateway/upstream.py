@@ -68,12 +68,24 @@ class Unavailable(Exception):
         self.patience_s = patience_s
 
 
+_PASSING = (408, 409, 429)
+"""Statuses below 500 after which the same request may be answered."""
+
+_LASTING = (501, 505)
+"""Statuses from 500 that stay: the server does not know the method or HTTP's version, so it is no model's API."""
+
+
+def _may_pass(status: int, should_retry: str) -> bool:
+    if should_retry in ("true", "false"):
+        return should_retry == "true"
+    return status in _PASSING or (status >= 500 and status not in _LASTING)
+
+
 def overload(
     host: str | None, status: int, headers: Mapping[str, str], message: Callable[[], str] = str
 ) -> Unavailable | None:
     """What a status means that may be another one soon, by the API's own word if it gives one; None for any other."""
-    word = headers.get("x-should-retry", "")
-    if word == "false" or not (word == "true" or status in (408, 409, 429) or status >= 500):
+    if not _may_pass(status, headers.get("x-should-retry", "")):
         return None
     what = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
     after = headers.get("retry-after", "")

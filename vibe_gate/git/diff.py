@@ -23,6 +23,7 @@ from vibe_gate.domain.change import (
     CASES,
     EMPTY_TREE,
     LARGEST_READ,
+    NUL_WINDOW,
     SUBMODULE_MODE,
     Change,
     ChangeKind,
@@ -402,6 +403,10 @@ class ChangeQueries(HookQueries):
     def digest(self, version: FileVersion) -> str:
         """The sha-256 of one side of a file that may be too large for `read`, in hex."""
         return self._objects.digest(version.blob, version.size)
+
+    def is_binary(self, version: FileVersion) -> bool:
+        """Whether git calls the content binary, of any size: a NUL stands among its first bytes."""
+        return b"\0" in self._objects.read_start(version.blob, NUL_WINDOW)
 
     def read_all(self, versions: Iterable[FileVersion]) -> Iterator[bytes]:
         """What `read` gives of each, in order."""

@@ -113,6 +113,17 @@ class Objects:
             raise _damaged(blob)
         return sha256.hexdigest()
 
+    def read_start(self, blob: str, length: int) -> bytes:
+        """The first bytes of a blob of any size. InfrastructureError if it is missing."""
+        process = self.bare.start("cat-file", "blob", blob)
+        assert process.stdout is not None
+        start = process.stdout.read(length)
+        process.kill()  # git is writing the rest, unless that was all
+        process.communicate()
+        if not start and process.returncode > 0:
+            raise _missing(blob)
+        return start
+
     def find(self, revision: str) -> Object | None:
         """What a revision names, by git's own grammar; None if it names nothing. It holds no newline."""
         if known := self._commits.get(revision.removesuffix("^{commit}")):

@@ -17,6 +17,8 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.report.markdown import code
 from vibe_gate.report.report import Report
 
+_UNREAD_TEXT = re.compile(r"^Text of more than [0-9,]+ bytes is not read")
+
 _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(re.escape(NO_KEY)),
@@ -70,6 +72,11 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"asked form|fit its form"),
         "re-run this job; if that does not help, name another model (`[model] default` in `.vibe-gate/gate.toml`)",
     ),
+    (_UNREAD_TEXT, "take the file out of the change, split it, or name it in `exclude` of the criterion's options"),
+    (
+        re.compile(r"HTTP (?:501|505)\b"),
+        "correct `ANTHROPIC_BASE_URL` (`vibe-gate doctor --ask` asks the address), then re-run this job",
+    ),
     (
         re.compile(r"HTTP (?:429|5[0-9][0-9])\b|did not recover|API broke off|process ended before"),
         "wait some minutes, then re-run this job",
@@ -82,13 +89,19 @@ _AT_A_TERMINAL: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"has no credit left"), "add credit to the account of the API key, then review again"),
     (
         re.compile(r"HTTP 40[13]\b"),
-        "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor`, then review again",
+        "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor --ask`, then review again",
     ),
     (
         re.compile(r"HTTP 404\b"),
-        "name a model that the API has (`[model] default`), or correct ANTHROPIC_BASE_URL, then review again",
+        "name a model that the API has (`[model] default`), or correct ANTHROPIC_BASE_URL; `vibe-gate doctor --ask` "
+        "asks it; then review again",
     ),
     (re.compile(r"HTTP 413\b"), "review a smaller range, or ask about fewer files (`paths`)"),
+    (
+        re.compile(r"HTTP \d{3}\b|did not recover|API broke off|cannot be reached"),
+        "check the model's API with `vibe-gate doctor --ask`, then review again",
+    ),
+    (_UNREAD_TEXT, "let git ignore the file or split it, then review again"),
 )
 """The same at a terminal, of what a second review alone cannot change."""
 

@@ -60,6 +60,8 @@ def nothing_to_fix(summary: Summary) -> str:
         return ""
     if summary.outcome == "pass" and summary.exit_code == POLICY_CHANGED:
         return f"There is nothing for an agent to fix: {approval_needed(summary)}."
+    if summary.extent == "nothing":
+        return f"Nothing was reviewed in run {summary.run_id}, so there is nothing to fix."
     if summary.outcome == "pass":
         return f"Run {summary.run_id} passed; there is nothing to fix."
     return f"Run {summary.run_id} has no verdict ({summary.outcome}), so there is nothing to fix; review again."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 
 from vibe_gate.domain import paths
@@ -30,9 +32,21 @@ def take_over_stores(repository: Repository, state: State, now: datetime) -> Non
         except StorageError as error:
             repository.add_remark(str(error))
             continue
+        source = paths.quote(os.path.relpath(top, repository.root))
+        if moved.left:
+            repository.add_remark(_remark_of_left(moved.left, source))
         parts = [counted(moved.runs, "run")] if moved.runs else []
         parts += [counted(moved.sessions, "session")] if moved.sessions else []
         if parts:
-            source = paths.quote(os.path.relpath(top, repository.root))
             target = paths.quote(os.fspath(repository.store_root))
             repository.add_remark(f"Moved {' and '.join(parts)} of worktree {source} to {target}.")
+
+
+def _remark_of_left(reasons: Sequence[str], worktree: str) -> str:
+    """What stays in a worktree, and why."""
+    counts = ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(reasons).items()))
+    items = "1 run or session stays" if len(reasons) == 1 else f"{len(reasons)} runs and sessions stay"
+    return (
+        f"{items} in worktree {worktree} ({counts}); `git worktree remove` would delete what stays there. "
+        "The next command tries again."
+    )

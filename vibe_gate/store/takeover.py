@@ -34,8 +34,8 @@ class TakenOver(Struct, frozen=True):
     runs: int = 0
     sessions: int = 0
     """Captured ones, and those of our own agents."""
-    left: int = 0
-    """What stays there: it is being written, is there already, or cannot be moved."""
+    left: tuple[str, ...] = ()
+    """Why runs and sessions stay there, a clause for each."""
 
 
 def take_over_store(top: Path, root: Path, state: State) -> TakenOver:
@@ -67,58 +67,83 @@ def _no_folding(state: State) -> Iterator[None]:
 
 
 def _moved(source: Folder, target: Folder) -> TakenOver:
-    runs = sessions = left = 0
+    runs = sessions = 0
+    left_reasons = list[str]()
     for key in filter(names.is_key, source.folders()):
-        moved, unmoved = _move_runs(source.folder(key), target.folder(key, create=True), target)
-        runs, left = runs + moved, left + unmoved
+        moved, reasons = _move_runs(source.folder(key), target.folder(key, create=True), target)
+        runs += moved
+        left_reasons += reasons
         for folder in (source, target):  # one that is empty
             with contextlib.suppress(OSError):
                 os.rmdir(key, dir_fd=folder.fileno())
     for name in (names.CAPTURES, names.CONVERSATIONS):
         if name in source.folders():
-            moved, unmoved = _move_sessions(source.folder(name), target.folder(name, create=True), target)
-            sessions, left = sessions + moved, left + unmoved
-    return TakenOver(runs, sessions, left)
+            moved, reasons = _move_sessions(source.folder(name), target.folder(name, create=True), target)
+            sessions += moved
+            left_reasons += reasons
+    return TakenOver(runs, sessions, tuple(left_reasons))
 
 
-def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, int]:
-    """Move the runs of one key, and its mark that they are to be kept; how many, and how many stay."""
-    moved = left = 0
+_IS_WRITTEN = "being written"
+_IS_THERE = "already there"
+
+
+def _move_runs(source: Folder, target: Folder, store: Folder) -> tuple[int, list[str]]:
+    """Move the runs of one key, and its mark that they are to be kept; how many, and why others stay."""
+    moved = 0
+    reasons = list[str]()
     if names.KEEP in source.files() and not target.has(names.KEEP):
         target.write(names.KEEP, b"")
     for run_id in filter(is_run_id, source.folders()):
-        is_moved = not target.has(run_id) and _move_unused(source, run_id, target, run_id, store)
-        moved, left = moved + is_moved, left + (not is_moved)
+        try:
+            moved += _move_unused(source, run_id, target, run_id, store)
+        except OSError as error:
+            reasons.append(_reason_of(error))
     if not source.folders():
         source.remove(names.KEEP)
-    return moved, left
+    return moved, reasons
 
 
-def _move_sessions(source: Folder, target: Folder, store: Folder) -> tuple[int, int]:
-    """Move sessions; a captured one whose name is taken gets another. How many, and how many stay."""
-    moved = left = 0
+def _move_sessions(source: Folder, target: Folder, store: Folder) -> tuple[int, list[str]]:
+    """Move sessions; a captured one whose name is taken gets another. How many, and why others stay."""
+    moved = 0
+    reasons = list[str]()
     for name in source.folders():
         is_captured = source.path.name == names.CAPTURES
         new_name = f"{name}-{secrets.token_hex(4)}" if is_captured and target.has(name) else name
-        is_moved = not target.has(new_name) and _move_unused(source, name, target, new_name, store)
-        moved, left = moved + is_moved, left + (not is_moved)
-    return moved, left
+        try:
+            moved += _move_unused(source, name, target, new_name, store)
+        except OSError as error:
+            reasons.append(_reason_of(error))
+    return moved, reasons
+
+
+def _reason_of(error: OSError) -> str:
+    """Why a folder stays, as a clause."""
+    if isinstance(error, BlockingIOError):
+        return _IS_WRITTEN
+    if isinstance(error, FileExistsError):
+        return _IS_THERE
+    return error.strerror or "cannot be moved"
 
 
 def _move_unused(source: Folder, name: str, target: Folder, new_name: str, store: Folder) -> bool:
-    """Move a folder that no process is writing; whether it was moved."""
+    """Move a folder; whether it was moved, False if another process did so.
+
+    BlockingIOError if a process is writing it, FileExistsError if the target has such a folder, OSError.
+    """
+    if target.has(new_name):
+        raise FileExistsError(new_name)
     try:
         folder = source.folder(name)
-        is_locked = folder.has(LOCK)
-        lock = Lock(folder)
-    except OSError:  # it is being written, or another process moved it
+    except FileNotFoundError:
         return False
+    is_locked = folder.has(LOCK)
+    lock = Lock(folder)
     try:
         if not is_locked:
             folder.remove(LOCK)
         _move_folder(source, name, target, new_name, store)
-    except OSError:
-        return False
     finally:
         lock.release()
     return True

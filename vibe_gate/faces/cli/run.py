@@ -109,9 +109,13 @@ def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _newest_ended(runs: StoredRuns) -> str:
-    """The newest run that began in this clone and ended: a repair that was broken off is newer. UsageError."""
+    """The newest run that began in this clone and ended: a repair that was broken off is newer. UsageError.
+
+    One in which nothing was reviewed has nothing to say about an older one that failed.
+    """
     for entry in runs.bundles.runs():
-        if entry.state not in _NO_END and entry.run_id in runs.begun:
+        has_verdict = entry.state not in _NO_END and entry.extent != "nothing"
+        if has_verdict and entry.run_id in runs.begun:
             return entry.run_id
     raise UsageError("No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`.")
 

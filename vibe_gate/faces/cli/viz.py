@@ -25,6 +25,8 @@ from vibe_gate.store import RunResult
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from vibe_gate.domain.summary import Summary
+
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
@@ -91,9 +93,16 @@ def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[st
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
-    outcome = summary.outcome if summary else "incomplete (running)" if result.state == "running" else "incomplete"
-    head = f"{meant.entry.run_id}{by}  {safe(str(result.about.get('workflow', '')))}  {outcome}"
+    workflow = safe(str(result.about.get("workflow", "")))
+    head = f"{meant.entry.run_id}{by}  {workflow}  {_outcome_of(result, summary)}"
     return [head, "", *(drawing or ["no nodes yet"])]
+
+
+def _outcome_of(result: RunResult, summary: Summary | None) -> str:
+    """How the run came out, or that it did not end."""
+    if summary is None:
+        return "incomplete (running)" if result.state == "running" else "incomplete"
+    return "nothing" if summary.extent == "nothing" else summary.outcome
 
 
 def _document(result: RunResult, meant: Named) -> dict[str, object]:
