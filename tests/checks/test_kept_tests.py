@@ -208,6 +208,104 @@ def test_a_test_that_moves_to_another_file_and_is_skipped_there_is_found() -> No
     assert places(ask("no-skipped-tests", gone, new)) == [("test_b.py", 6)]
 
 
+@pytest.mark.parametrize(
+    ("path", "before", "old", "new", "namesake"),
+    [
+        ("test_a.py", PY, "    def", "    @unittest.skip('x')\n    def", "class TestN:\n    def test_b(self): ...\n"),
+        ("test_a.py", PY, "def test_c", "@pytest.mark.skip\ndef test_c", "def test_c(): ...\n"),
+        ("a.test.js", JS, "it('b'", "it.skip('b'", "it('b', () => {})\n"),
+        ("a_test.go", GO, "\tuse()", '\tt.Skip("x")', "func TestA(t *testing.T) {\n}\n"),
+        ("ATest.java", JAVA, "  @Test", "  @Disabled\n  @Test", "class NTest {\n  @Test\n  void a() {\n  }\n}\n"),
+    ],
+)  # fmt: skip
+def test_a_new_test_of_the_same_name_does_not_hide_a_skip(
+    path: str, before: str, old: str, new: str, namesake: str
+) -> None:
+    skipped = file_change(path, before.encode(), before.replace(old, new, 1).encode())
+    new_file = added(f"other/{path}", namesake.encode())
+    assert [place for place, _ in places(ask("no-skipped-tests", skipped, new_file))] == [path]
+    below = before.replace(old, new, 1) + "\n\n" + namesake.replace("test_c()", "test_n()")
+    if "class" in namesake:
+        same_file = file_change(path, before.encode(), below.encode())
+        assert len(places(ask("no-skipped-tests", same_file))) == 1
+
+
+def test_blocks_of_javascript_with_other_titles_are_other_places() -> None:
+    skipped = JS.replace("it('b'", "it.skip('b'")
+    change = file_change("a.test.js", JS.encode(), (skipped + JS.replace("'a'", "'new'")).encode())
+    assert places(ask("no-skipped-tests", change)) == [("a.test.js", 2)]
+
+
+def test_of_a_test_that_moves_the_one_that_runs_on_counts() -> None:
+    moved_away = file_change("test_a.py", PY.encode(), b"")
+    conditional = PY.replace("def test_c", "@pytest.mark.skipif(WIN)\ndef test_c")
+    variant = added("test_n.py", conditional.encode())
+    assert places(ask("no-skipped-tests", moved_away, added("test_b.py", PY.encode()), variant)) == []
+    renamed = file_change("test_b.py", PY.encode(), conditional.encode(), old_path="test_a.py")
+    assert places(ask("no-skipped-tests", renamed)) == [("test_b.py", 6)]
+
+
+ONE_CASE = "@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.skip)])\ndef test_c(a"
+TWO_CASES = """\
+@pytest.mark.parametrize(
+    "a",
+    [
+        pytest.param(1, marks=pytest.mark.skip(reason="x")),
+        pytest.param(2, marks=[pytest.mark.skip]),
+    ],
+)
+def test_c(a"""
+
+
+@pytest.mark.parametrize(
+    ("new", "lines"),
+    [
+        (ONE_CASE, [6]),
+        (TWO_CASES, [9]),
+        ("off = pytest.mark.skip\n\n\n" + ONE_CASE.replace("pytest.mark.skip)", "off)"), [9]),
+        (TWO_CASES.replace("marks=[pytest.mark.skip]", "marks=pytest.mark.slow"), []),
+        (TWO_CASES.replace("        pytest.param(2, marks=[pytest.mark.skip]),\n", "        2,\n"), []),
+        (ONE_CASE.replace("'a', [pytest", "'a', [((((pytest"), []),
+    ],
+)
+def test_a_test_of_which_every_case_is_skipped_is_disabled(new: str, lines: list[int]) -> None:
+    change = file_change("test_a.py", PY.encode(), PY.replace("def test_c(x", new, 1).encode())
+    assert [line for _, line in places(ask("no-skipped-tests", change))] == lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["pytest.importorskip('nonexistent')", "gone = pytest.importorskip('nonexistent')"],
+)
+def test_a_file_that_begins_to_need_a_module_is_found(line: str) -> None:
+    change = file_change("test_a.py", PY.encode(), f"{line}\n\n\n{PY}".encode())
+    assert places(ask("no-skipped-tests", change)) == [("test_a.py", 1)]
+    assert places(ask("no-skipped-tests", added("test_a.py", f"{line}\n\n\n{PY}".encode()))) == []
+
+
+AUTOUSE = "@pytest.fixture(autouse=True)\ndef off():\n    pytest.skip('x')\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (AUTOUSE, [3]),
+        ("collect_ignore = ['test_a.py']\n", [1]),
+        ("collect_ignore_glob = ['*']\n", [1]),
+        ("collect_ignore = []\n", []),
+        (AUTOUSE.replace("    pytest", "    if WIN:\n        pytest"), []),
+        (AUTOUSE.replace("(autouse=True)", ""), []),
+        ("slow = pytest.mark.skip(reason='x')\n", []),
+    ],
+)
+def test_a_conftest_that_switches_tests_off_is_found(content: str, lines: list[int]) -> None:
+    new = added("tests/conftest.py", content.encode())
+    assert [line for _, line in places(ask("no-skipped-tests", new))] == lines
+    old = file_change("tests/conftest.py", b"import pytest\n", f"import pytest\n{content}".encode())
+    assert [line - 1 for _, line in places(ask("no-skipped-tests", old))] == lines
+    assert places(ask("no-deleted-tests", deleted("tests/conftest.py", content.encode()))) == []
+
+
 def test_a_finding_names_the_tests_that_are_disabled() -> None:
     def message(old: str, new: str) -> str:
         file = file_change("test_a.py", PY.encode(), PY.replace(old, new, 1).encode())

@@ -59,7 +59,7 @@ CHECKS: dict[str, Check[Any]] = {
         skipped_tests.SkipOptions,
         objects_to("disabled test", skipped_tests.no_skipped_tests),
         of_text=True,
-        concerns=tests_kept.holds_tests,
+        concerns=tests_kept.can_skip_tests,
     ),
     "only-paths": Check(
         "Nothing but these paths changes", files.OnlyPathsOptions, objects_to("disallowed path", files.only_paths)

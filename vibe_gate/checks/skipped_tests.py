@@ -7,6 +7,7 @@ condition before, is not.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,7 @@ from vibe_gate.checks.tests_kept import (
     disabling_marker,
     extension,
     is_comment,
+    is_pytest_conftest,
     read_test_lines,
     with_test_enabled,
 )
@@ -114,11 +116,19 @@ class Outline(Struct):
     narrowing: list[Marker] = []
 
 
+_SCRIPT_CONTAINER = (
+    r"\s*[fx]?(?:describe|context|suite)\b"
+    r"(?:(?:\.\w+)*\s*\(\s*(?P<quote>['\"`])(?P<name>.{1,200}?)(?P=quote))?"
+)
+_RUBY_CONTAINER = (
+    r"\s*(?:RSpec\.)?[fx]?(?:describe|context|class|module)\b[\s(]*"
+    r"(?P<name>(?:(?![,)]|\s+do\b).){0,200})"
+)
 _CONTAINERS: dict[str, str] = {
     "py": r"\s*class\s+(?P<name>\w+)",
-    **dict.fromkeys(SCRIPTS, r"\s*[fx]?(?:describe|context|suite)\b"),
-    "rb": r"\s*(?:RSpec\.)?[fx]?(?:describe|context|class|module)\b",
-    "rs": r"\s*(?:pub\s+)?(?:mod|impl)\b",
+    **dict.fromkeys(SCRIPTS, _SCRIPT_CONTAINER),
+    "rb": _RUBY_CONTAINER,
+    "rs": r"\s*(?:pub\s+)?(?:mod|impl)\b\s*(?P<name>\w*)",
     **dict.fromkeys(
         ("java", "kt", "kts", "scala", "groovy", "cs", "php", "swift"),
         r"\s*(?:[\w.()\"]+\s+){0,6}(?:class|object|interface|struct|trait)\s+(?P<name>\w+)",
@@ -145,7 +155,7 @@ _FOR_ALL = frozenset(("pytestmark", "__test__", "collect_ignore", "collect_ignor
 _CASE = expression(r"\bmarks\s*=")
 _NARROWING = expression(r"\.only\b|(?<![\w.])(?:fit|fdescribe|fcontext|fspecify)\b")
 _CONDITIONAL = expression(
-    r"skip_?if|skip_?unless|run_?if|(?:en|dis)abled(?:if|on|for)|assum|cfg_attr|xctskip(?:if|unless)|\?",
+    r"importorskip|skip_?if|skip_?unless|run_?if|(?:en|dis)abled(?:if|on|for)|assum|cfg_attr|xctskip(?:if|unless)|\?",
     re.IGNORECASE,
 )
 _CONSTANT = expression(
@@ -201,7 +211,7 @@ class _ChangedOutlines:
         """The outline of one side; an empty one of what is no test file."""
         if (file.path, side) not in self._outlines:
             path = file.old_name if side == "before" else file.path
-            lines = read_test_lines(self._input, file, self._options, side)
+            lines = read_test_lines(self._input, file, self._options, side, with_conftest=True)
             self._outlines[file.path, side] = read_outline(path, lines, self._is_allowed)
         return self._outlines[file.path, side]
 
@@ -211,27 +221,77 @@ def _has_markers(outline: Outline) -> bool:
     return is_marked or bool(outline.loose or outline.cases or outline.narrowing)
 
 
+_TestPlace = tuple[str, str, str]
+"""Where a test stands: the file's path, the classes or blocks around it, its name."""
+
+
 class _LostTests:
-    """By name, how many tests ran before the change and do not after it, in all test files of the change."""
+    """The tests that ran before the change and do not after it.
+
+    A test is compared with the one at its own place. Only at a new place it is compared with tests of its name that
+    are gone from theirs: it was moved.
+    """
 
     def __init__(self, files: Files, outlines: _ChangedOutlines) -> None:
-        running, possible = Counter[str](), Counter[str]()
+        self._declared = Counter[_TestPlace]()
+        """By place, how many tests more are declared before than after."""
+        self._running = Counter[_TestPlace]()
+        """By place, how many more ran before."""
+        self._possible = Counter[_TestPlace]()
+        """By place, how many more could run before."""
         sides: tuple[tuple[Side, int], ...] = (("before", 1), ("after", -1))
         for file, (side, sign) in product(files, sides):
             for test in outlines.of(file, side).tests:
-                running[test.name] += sign * (test.level() == RUNS)
-                possible[test.name] += sign * (test.level() < NEVER)
-        self._running, self._possible = running, possible
+                place = _test_place(file, test)
+                self._declared[place] += sign
+                self._running[place] += sign * (test.level() == RUNS)
+                self._possible[place] += sign * (test.level() < NEVER)
+        self._moved_running = self._sum_moved(self._running)
+        self._moved_possible = self._sum_moved(self._possible)
 
-    def take(self, test: OutlineScope) -> bool:
+    def _sum_moved(self, surplus: Counter[_TestPlace]) -> Counter[_TestPlace]:
+        """By name alone, how many more ran at places that lost a test than run where one is new."""
+        moved = Counter[_TestPlace]()
+        for place, count in surplus.items():
+            declared = self._declared[place]
+            if declared > 0:
+                moved["", "", place[2]] += max(0, min(count, declared))
+            elif declared < 0:
+                moved["", "", place[2]] += min(0, max(count, declared))
+        return moved
+
+    def take(self, file: FileDiff, test: OutlineScope) -> bool:
         """Whether the test is one of those that ran more before; each is taken once."""
-        is_lost = self._running[test.name] > 0
-        if test.level() == NEVER and self._possible[test.name] > 0:
-            is_lost = True
-            self._possible[test.name] -= 1
-        if is_lost:
-            self._running[test.name] -= 1
-        return is_lost
+        place = _test_place(file, test)
+        is_new_here = self._declared[place] < 0
+        if not is_new_here:
+            return _take_lost(place, test, self._running, self._possible)
+        self._declared[place] += 1
+        return _take_lost(("", "", test.name), test, self._moved_running, self._moved_possible)
+
+
+def _test_place(file: FileDiff, test: OutlineScope) -> _TestPlace:
+    outer_names: list[str] = []
+    scope = test.parent
+    while scope is not None:
+        outer_names.append(scope.name)
+        scope = scope.parent
+    return file.path, "\n".join(outer_names), test.name
+
+
+def _take_lost(
+    place: _TestPlace,
+    test: OutlineScope,
+    running: Counter[_TestPlace],
+    possible: Counter[_TestPlace],
+) -> bool:
+    is_lost = running[place] > 0
+    if test.level() == NEVER and possible[place] > 0:
+        is_lost = True
+        possible[place] -= 1
+    if is_lost:
+        running[place] -= 1
+    return is_lost
 
 
 def _reports(
@@ -241,7 +301,7 @@ def _reports(
     blamed: dict[int, tuple[Marker, list[str]]] = {}
     for test in after.tests:
         new_markers = [marker for marker in test.all_markers() if marker.line in added]
-        if new_markers and lost.take(test):
+        if new_markers and lost.take(file, test):
             marker = max(new_markers, key=lambda marker: marker.level)
             blamed.setdefault(marker.line, (marker, []))[1].append(test.name)
     for number, (marker, names) in blamed.items():
@@ -257,7 +317,11 @@ def _reports(
         if _is_old_case(marker, removed_text, added):
             yield marker.line, f"Disables a case of a test ({marker.text}).", marker.text
     yield from _more_markers("Runs only some tests", before.narrowing, after.narrowing, added)
-    if file.before is not None:
+    is_conftest = is_pytest_conftest(file.path)
+    if is_conftest:
+        constant_markers = [marker for marker in after.loose if marker.level == NEVER]
+        yield from _more_markers("Disables tests beside it", before.loose, constant_markers, added)
+    elif file.before is not None:
         yield from _more_markers("Disables a test", before.loose, after.loose, added)
 
 
@@ -334,6 +398,10 @@ class _OutlineReader:
         self._scopes = [OutlineScope("file", "", -1)]
         self._holders = [self._scopes[0]]
         self._pending: list[Marker] = []
+        self._pending_cases: list[Marker] = []
+        """Marks of cases in the annotations that wait for their test."""
+        self._annotations: list[list[str]] = []
+        """The lines of these annotations."""
         self._is_autouse = False
         self._open_brackets = 0
         self._continued_until = 0
@@ -350,11 +418,13 @@ class _OutlineReader:
             marker = None
         if marker is not None and _CASE.search(line):
             self._outline.cases.append(marker)
+            self._pending_cases.append(marker)
             marker = None
         is_continued = self._open_brackets > 0 and number <= self._continued_until
         if is_continued and number not in self._test_names:
             self._open_brackets += _bracket_balance(line)
             self._pending += [marker] if marker else []
+            self._annotations[-1].append(line)
             return
         self._open_brackets = 0
         indent = len(line) - len(line.lstrip())
@@ -386,11 +456,12 @@ class _OutlineReader:
         elif _ANNOTATION.match(line):
             self._pending += [marker] if marker else []
             self._is_autouse |= "autouse" in line
+            self._annotations.append([line])
             self._open_brackets = _bracket_balance(line)
             self._continued_until = number + MAX_CONTINUED
         else:
             self._outline.loose += self._pending
-            self._pending, self._is_autouse = [], False
+            self._forget_pending()
             if marker is not None:
                 self._attach(marker, line, indent)
 
@@ -401,6 +472,8 @@ class _OutlineReader:
                 scope.add(own_marker)
         if kind == "test":
             self._outline.tests.append(scope)
+            if self._pending_cases and (all_cases := self._mark_of_all_cases()):
+                scope.add(all_cases)
             for outer in self._scopes:
                 outer.has_tests = True
         elif kind == "container":
@@ -410,7 +483,23 @@ class _OutlineReader:
         else:
             self._outline.helpers.append(scope)
         self._scopes.append(scope)
-        self._pending, self._is_autouse = [], False
+        self._forget_pending()
+
+    def _forget_pending(self) -> None:
+        self._pending, self._pending_cases, self._annotations = [], [], []
+        self._is_autouse = False
+
+    def _mark_of_all_cases(self) -> Marker | None:
+        """The first mark of a case if one of the annotations marks all of its cases."""
+        first_case = self._pending_cases[0]
+        for lines in self._annotations:
+            levels = []
+            for marks in _marks_of_cases("\n".join(lines)):
+                marker = self._marker_in(first_case.line, f"marks={marks}")
+                levels.append(marker.level if marker else RUNS)
+            if levels and min(levels) > RUNS:
+                return Marker(first_case.line, first_case.text, min(levels))
+        return None
 
     def _test_name(self, number: int, line: str, marker: Marker | None) -> str:
         """The name of the test that the line declares, "" if it declares none."""
@@ -430,7 +519,8 @@ class _OutlineReader:
         if scope.kind in ("file", "container"):
             is_inside = bool(self._opener) and len(self._opener) - len(self._opener.lstrip()) < indent
             assigned = _ASSIGNED.match(line) or (_ASSIGNED.match(self._opener) if is_inside else None)
-            if assigned and assigned["name"] not in _FOR_ALL:
+            is_call = "importorskip" in marker.text
+            if assigned and assigned["name"] not in _FOR_ALL and not is_call:
                 self._aliases[assigned["name"]] = marker.level
                 return
             if assigned:
@@ -444,12 +534,35 @@ class _OutlineReader:
 
     def _marker_in(self, number: int, line: str) -> Marker | None:
         text = disabling_marker(self._path, line)
-        alias = None if text else _ALIAS_USE.search(line)
-        if self._is_allowed(line) and (text or alias):
+        level = _level_of(line)
+        if not text:
+            for use in _ALIAS_USE.finditer(line):
+                if use["name"] in self._aliases:
+                    text, level = use[0].strip(), self._aliases[use["name"]]
+                    break
+        if not text or self._is_allowed(line):
             return None
-        if alias and alias["name"] in self._aliases:
-            return Marker(number, alias[0].strip(), self._aliases[alias["name"]])
-        return Marker(number, text, _level_of(line)) if text else None
+        return Marker(number, text, level)
+
+
+def _marks_of_cases(annotation: str) -> list[str]:
+    """The source of each case's `marks` in a `parametrize`, "" for a case without; [] for anything else."""
+    try:
+        call = ast.parse(annotation.strip().removeprefix("@"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    if not isinstance(call, ast.Call) or "parametrize" not in ast.dump(call.func):
+        return []
+    named_values = [keyword.value for keyword in call.keywords if keyword.arg == "argvalues"]
+    values = [*call.args[1:2], *named_values]
+    if not values or not isinstance(values[0], ast.List | ast.Tuple):
+        return []
+    sources = []
+    for case in values[0].elts:
+        keywords = case.keywords if isinstance(case, ast.Call) else []
+        marks = [ast.unparse(keyword.value) for keyword in keywords if keyword.arg == "marks"]
+        sources.append("".join(marks))
+    return sources
 
 
 _ALIAS_USE = expression(r"(?:^\s*@|\bmarks\s*=\s*)(?P<name>\w+)")

@@ -76,9 +76,9 @@ _LANGUAGES: dict[str, tuple[str, ...]] = {
 _ANNOTATED = frozenset({"java", "kt", "kts", "scala", "groovy", "cs", "rs", "swift", "php"})
 
 _OFF_PYTHON = (
-    r"pytest\.mark\.(?:skip|skipif|xfail)\b|\bmark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail)\s*\("
+    r"pytest\.mark\.(?:skip|skipif|xfail)\b|\bmark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail|importorskip)\s*\("
     r"|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\.skipTest\s*\(|raise\s+(?:unittest\.)?SkipTest\b"
-    r"|\bcollect_ignore(?:_glob)?\b|__test__\s*=\s*False"
+    r"|\bcollect_ignore(?:_glob)?\b(?!\s*=\s*\[\s*\])|__test__\s*=\s*False"
 )
 _OFF_SCRIPT = (
     r"\b(?:it|test|describe|context|suite|specify)(?:\.(?:each|concurrent|serial|parallel|failing))?\.(?:skip|todo|only|fixme|skipIf|runIf|fails)\b"
@@ -217,6 +217,12 @@ def _is_test_file(path: str, options: TestOptions) -> bool:
     return paths.matches(path, options.tests) or (options.tests == TEST_FILES and paths.matches(path, INLINE_TESTS))
 
 
+def can_skip_tests(file: FileDiff, options: TestOptions) -> bool:
+    """Whether the file after the change has tests, or pytest reads it for the tests beside it."""
+    is_conftest = file.after is not None and is_pytest_conftest(file.path)
+    return is_conftest or holds_tests(file, options)
+
+
 def held_tests(file: FileDiff, options: TestOptions) -> bool:
     """Whether a runner looked for tests in the file before the change."""
     return file.before is not None and _is_test_file(file.old_name, options)
@@ -238,12 +244,25 @@ def _tests_of(input: CheckInput, file: FileDiff, options: TestOptions, side: Sid
     return list(declared_tests(path, read_test_lines(input, file, options, side)))
 
 
-def read_test_lines(input: CheckInput, file: FileDiff, options: TestOptions, side: Side) -> list[str]:
+def is_pytest_conftest(path: str) -> bool:
+    """Whether pytest reads the file for the tests of its folder."""
+    return path.rsplit("/", 1)[-1] == "conftest.py"
+
+
+def read_test_lines(
+    input: CheckInput,
+    file: FileDiff,
+    options: TestOptions,
+    side: Side,
+    *,
+    with_conftest: bool = False,
+) -> list[str]:
     """The lines of one side; none of what is no test file, no regular file or too large."""
     version, path = (file.before, file.old_name) if side == "before" else (file.after, file.path)
     if version is None or version.mode & 0o170000 != REGULAR_MODE & 0o170000:
         return []
-    if version.size > MAX_TEST_FILE or not _is_test_file(path, options):
+    is_wanted = _is_test_file(path, options) or (with_conftest and is_pytest_conftest(path))
+    if version.size > MAX_TEST_FILE or not is_wanted:
         return []
     return [text_of(line) for line in input.read(version).split(b"\n")]
 
