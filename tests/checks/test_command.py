@@ -227,6 +227,12 @@ def sarif(rule: str, text: str) -> str:
         ("make: lint: unknown option\nmake: *** Error 1\n", "make: lint: missing tool\nmake: *** Error 1\n"),
         ("a.py\n  1:1  error  Unexpected var  no-var\n", "a.py\n  1:1  error  Unexpected eval  no-eval\n"),
         ("error[E0308]: mismatched types\n --> a.py:1:1\n", "error[E0382]: use of moved value\n --> a.py:1:1\n"),
+        ("a.py:1: CVE 2024 1234 in pkg 3.1", "a.py:1: CVE 2026 9999 in pkg 3.1"),
+        ("a.py:1: pkg 3.1 is vulnerable", "a.py:1: pkg 4.0 is vulnerable"),
+        ("a.py:1: port 22 open to 10.0.0.1", "a.py:1: port 3389 open to 10.0.0.1"),
+        ("a.py:1: port 22 open to 10.0.0.1", "a.py:1: port 22 open to 0.0.0.0"),
+        ("a.py:1: example.com:22 is open", "a.py:1: example.com:3389 is open"),
+        ("rule 1234 failed\n", "rule 9999 failed\n"),
     ],
 )
 def test_another_remark_about_the_same_line_has_another_fingerprint(accepted: str, other: str) -> None:
@@ -243,6 +249,11 @@ def test_another_remark_about_the_same_line_has_another_fingerprint(accepted: st
         ("a.py:1: /tmp/vibe-gate-command-x1/t: no", "a.py:1: /tmp/vibe-gate-command-y2/t: no"),
         ("1 failed in 0.12s\n", "2 failed in 1.5s\n"),
         ("12:01:59 lint: no such file", "08:30:00 lint: no such file"),
+        ("2026-11-28 12:01:59,5 lint: no", "2027-01-02 08:30:00,123 lint: no"),
+        ("a.py:1: first at b.py:3:4", "a.py:1: first at b.py:30:1"),
+        ("a.py:1: unclosed at line 3, column 4", "a.py:1: unclosed at line 12, column 1"),
+        ("a.py:1: see (3,4)", "a.py:1: see (12,40)"),
+        ("make: 12 warnings\n", "make: 13 warnings\n"),
     ],
 )
 def test_the_same_remark_keeps_its_fingerprint_whatever_it_counts_and_measures(before: str, after: str) -> None:

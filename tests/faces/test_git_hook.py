@@ -286,6 +286,7 @@ def pushing(request, kept, tmp_path, environ) -> Hooked:
     here = again(kept / f"pushing by {way_in}", tmp_path / "repository", environ, lambda here: put_in(here, way_in))
     here.git("init", "-q", "--bare", str(tmp_path / "remote"))
     here.git("remote", "add", "origin", str(tmp_path / "remote"))
+    (here.path / ".git" / "vibe-gate" / "installed").unlink(missing_ok=True)  # as beside a framework
     return here
 
 
@@ -348,6 +349,66 @@ def test_a_first_push_begins_at_the_commit_that_brings_the_gate(pushing):
     _old(pushing, ".vibe-gate/gate.toml", "schema = 1\nrubrics = []\n")
     assert OLDER in pushing.git("push", "-q", "origin", "main")
     assert [file["path"] for file in pushing.reviewed()["change"]["files"]] == [".vibe-gate/gate.toml"]
+
+
+@pytest.fixture
+def installed(pushing: Hooked) -> Hooked:
+    """`install git` ran now, after an old commit."""
+    _old(pushing, "old", CONFLICT)
+    pushing.git("tag", "-a", "-m", "x", "v1")
+    pushing.forget_records()
+    assert pushing.run("vibe-gate", "install", "git").code == 0
+    return pushing
+
+
+LONG_AGO = "2001-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("date", [LONG_AGO, "2100-01-01T00:00:00Z"])
+def test_a_first_push_reviews_what_was_made_after_the_installation_whatever_its_date(
+    installed: Hooked, date: str
+) -> None:
+    installed.environ["GIT_COMMITTER_DATE"] = date
+    _old(installed, "bad", CONFLICT)
+    done = installed.run("git", "push", "origin", "main")
+    assert (done.code, "bad:1" in done.text, "old:1" in done.text) == (1, True, False)
+    assert "older than the gate here" in done.text
+
+
+def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(installed: Hooked) -> None:
+    installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
+    installed.git("checkout", "-q", "-b", "side", "HEAD~1")
+    _old(installed, "bad", CONFLICT)
+    (installed.path / ".vibe-gate").mkdir()
+    _old(installed, ".vibe-gate/gate.toml", "schema = 1\n")
+    done = installed.run("git", "push", "origin", "side")
+    assert (done.code, "bad:1" in done.text) == (1, True)
+
+
+def test_a_second_installation_does_not_move_the_start(installed: Hooked) -> None:
+    _old(installed, "bad", CONFLICT)
+    installed.run("vibe-gate", "install", "git")
+    assert installed.run("git", "push", "origin", "main").code == 1
+
+
+def test_an_old_history_that_is_imported_after_the_installation_is_older(installed: Hooked) -> None:
+    installed.git("checkout", "-q", "--orphan", "imported")
+    installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
+    _old(installed, "first", CONFLICT)
+    _old(installed, "second", CONFLICT)
+    assert "2 commits " + OLDER in installed.git("push", "origin", "imported")
+    installed.environ.pop("GIT_COMMITTER_DATE")
+    _old(installed, "bad", CONFLICT)
+    done = installed.run("git", "push", "origin", "imported")
+    assert (done.code, "bad:1" in done.text) == (1, True)
+
+
+def test_a_damaged_start_counts_as_none_and_uninstall_deletes_it(installed: Hooked) -> None:
+    start = installed.path / ".git" / "vibe-gate" / "installed"
+    start.write_text("12 x\n")
+    assert OLDER in installed.git("push", "-q", "origin", "main")
+    assert installed.run("vibe-gate", "uninstall", "git").code == 0
+    assert not start.exists()
 
 
 def test_the_pushed_commits_are_judged_and_never_the_working_tree(pushing):

@@ -189,15 +189,28 @@ def _folded(text: str) -> str:
     return " ".join(_VARYING.sub("", text).rstrip(",").split())
 
 
-_MEASURE = expression(r"0x[0-9a-fA-F]+|vibe-gate-command-\w+|(?<![\w#\[.-])[0-9]+(?:[.,:][0-9]+)*(?:[mnu]?s)?(?![\w-])")
-"""Addresses, the name of TMPDIR, and numbers that stand alone: positions, counts, times.
+_MEASURE = expression(
+    r"(?i)0x[0-9a-f]+|vibe-gate-command-\w+"
+    r"|(?<![\w:.-])(?:[0-9]{4}-[0-9]{2}-[0-9]{2}[t ])?[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?![\w:])"
+    r"|(?<![\w.:-])[0-9]+(?:\.[0-9]+)?\s?(?:[mnu]?s|sec(?:ond)?s?|min(?:ute)?s?)\b"
+)
+"""Memory addresses, the name of TMPDIR, times of day, durations."""
 
-A number that is part of a name (E501, TS2304, CVE-2024-1, [301]) says which finding it is.
-"""
+_POSITION = expression(
+    r"(?i)\b(?:lines?|col(?:umn)?s?|characters?|positions?|offset)[ :=]{1,2}[0-9]+(?:[-:,][0-9]+)?"
+    r"|\.[a-z]\w{0,9}:[0-9]+:[0-9]+\b|\([0-9]+(?:, ?| > |/)[0-9]+"
+    r"|(?<![\w.:#\[-])[0-9]+ (?:warning|error|problem|issue)s?\b"
+    r"|(?<![\w.:#\[-])(?<!\w )[0-9]+ (?:failed|passed|skipped)\b"
+)
+"""Positions, a length and its limit, counts of what a tool found. Any other number is part of what is said: an id, a
+version, a port, an address."""
+
+_DIGITS = expression(r"[0-9]+")
 
 
 def _without_measures(text: str) -> str:
-    return " ".join(_MEASURE.sub("N", text).split())
+    moved = _POSITION.sub(lambda match: _DIGITS.sub("N", match[0]), text)
+    return " ".join(_MEASURE.sub("N", moved).split())
 
 
 def _findings(input: CheckInput, changed: Files, said: Iterable[Remark], ended: CommandRun) -> Iterator[Hit]:

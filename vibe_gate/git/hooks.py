@@ -120,6 +120,16 @@ class HookQueries(Revisions):
         asked = [f"--remotes={name}" for name, its in urls if its and (its == url or _ELSEWHERE.match(its))]
         return list(dict.fromkeys(self._git.run("rev-parse", *asked).line.split()))
 
+    def ref_tips(self) -> list[str]:
+        """The ids of the commits and tags that HEAD and refs name, each once."""
+        ids = [self._git.run("rev-parse", "--verify", "--quiet", "HEAD").line]
+        refs = self._git.run("for-each-ref", "--format=%(objecttype) %(objectname)").line.split("\n")
+        for ref in refs:
+            kind, _, object_id = ref.partition(" ")
+            if kind in ("commit", "tag"):
+                ids.append(object_id)
+        return [object_id for object_id in dict.fromkeys(ids) if object_id]
+
     def unpushed(self, local: str, known: str, others: Iterable[str] = ()) -> Pushed:
         """What commit `local` has and neither `known` nor one of `others` has ("", or gone: nothing).
 

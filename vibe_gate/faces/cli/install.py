@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,9 @@ from vibe_gate.faces.cli.command import Command, argument, group
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
+from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.store import open_state
 
 GIT = "git's own hooks; those that are there are kept and run first. Beside a framework: what to add to its settings."
 
@@ -164,6 +167,8 @@ def _settings(repository: Repository, agent: HookedAgent, args: argparse.Namespa
 
 def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
+        has_hook_records = bool(open_state(repository.common_dir).hook_records.all())
+        record_gate_start(repository, int(time.time()), has_hook_records=has_hook_records)
         installation = git_hooks.install(repository, __version__)
         lines = [*installation.lines, *(git_hooks.trace(repository) if args.trace else ())]
     emit("\n".join(lines) + "\n")
@@ -180,6 +185,7 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if agent := AGENTS.get(args.subcommand):
         return _uninstall_agent(agent, args, environ)
     with open_repository(Path.cwd(), environ) as repository:
+        forget_gate_start(repository)
         lines = [*git_hooks.uninstall(repository), *git_hooks.untrace(repository)]
         records = repository.common_dir / "vibe-gate"
     if records.is_dir() and any(records.iterdir()):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from math import inf
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Selection
@@ -24,6 +23,7 @@ from vibe_gate.domain.verdict import NO_KEY, Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, is_under_framework, record_or_say
+from vibe_gate.faces.git_hook.gate_start import GateStart, read_gate_start
 from vibe_gate.faces.git_hook.record import settle_marks
 from vibe_gate.faces.git_hook.sharing import share_prompts
 from vibe_gate.faces.git_hook.unreviewed import loud
@@ -269,28 +269,57 @@ def push(hook: Hook) -> int:
 
 
 def _older(hook: Hook, repository: Repository, pushed: Pushed) -> set[str]:
-    """The pushed commits that are older than the gate: no hook here saw them, nor what they are made on, and
-
-    - if one of the pushed commits brings `.vibe-gate/`: they do not have it yet;
-    - if none has it: they were made before a hook first ran in this clone.
+    """The pushed commits that are older than the gate: no hook here saw them, nor what they are made on, they do
+    not have the `.vibe-gate/` that the push brings, and they were there when the gate began.
     """
-    gated = repository.with_folder([*pushed.bases, *(one.id for one in pushed.commits)], FOLDER)
+    gated = repository.with_folder([*pushed.bases, *(commit.id for commit in pushed.commits)], FOLDER)
     if not pushed.commits or not gated.isdisjoint(pushed.bases):
         return set()
     records = hook.state(repository.common_dir).hook_records.all()
+    start = read_gate_start(repository)
     if not records and not gated:  # from now on a hook has run in this clone
         tip, reason = pushed.commits[-1].id, "older than the gate here"
         record = Record(ts=hook.now, kind="not-reviewed", stage="pre-push", commit=tip, reason=reason)
         record_or_say(hook, repository, record)
     # Of a tree without a commit the tree before it is compared, too: an old commit may have had the same files.
     seen = {record.commit or (record.before, record.tree) for record in records if record.stage != "pre-push"}
-    since = int(datetime.fromisoformat(records[0].ts).timestamp()) if records and not gated else inf
+    if start is not None:
+        younger = _younger_than_start(repository, pushed, start)
+    else:
+        younger = _younger_than_records(pushed, records if not gated else ())
     new = set(gated)
-    for one in pushed.commits:
-        change = repository.tree_of(next(iter(one.parents), "")), one.tree
-        if one.time >= since or not seen.isdisjoint((one.id, change)) or not new.isdisjoint(one.parents):
-            new.add(one.id)
-    return {one.id for one in pushed.commits} - new
+    for commit in pushed.commits:
+        change = repository.tree_of(next(iter(commit.parents), "")), commit.tree
+        is_seen = not seen.isdisjoint((commit.id, change))
+        if commit.id in younger or is_seen or not new.isdisjoint(commit.parents):
+            new.add(commit.id)
+    return {commit.id for commit in pushed.commits} - new
+
+
+def _younger_than_start(repository: Repository, pushed: Pushed, start: GateStart) -> set[str]:
+    """The pushed commits that were not there when `install git` ran.
+
+    Dates can be forged, so they count only in a history of its own (an import), which is made on nothing that was
+    there or that the remote has.
+    """
+    added = repository.unpushed(pushed.commits[-1].id, "", (*pushed.bases, *start.tips))
+    younger: set[str] = set()
+    imported: set[str] = set()
+    for commit in added.commits:
+        is_import = all(parent in imported for parent in commit.parents)
+        if is_import and commit.time < start.second:
+            imported.add(commit.id)
+        else:
+            younger.add(commit.id)
+    return younger
+
+
+def _younger_than_records(pushed: Pushed, records: Sequence[Record]) -> set[str]:
+    """The pushed commits that were made (by their date) after a hook first ran in this clone."""
+    if not records:
+        return set()
+    first_second = int(datetime.fromisoformat(records[0].ts).timestamp())
+    return {commit.id for commit in pushed.commits if commit.time >= first_second}
 
 
 def _one_by_one(hook: Hook, selection: Selection) -> str:
