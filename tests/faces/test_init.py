@@ -61,6 +61,7 @@ def test_init_writes_starters_and_proposes_commands_as_comments(repo, environ, f
 
 def test_with_checks_only_no_judge_is_asked_and_no_key_is_missed(repo: Path, environ: dict[str, str]) -> None:
     done = vibe_gate("init", "--checks-only", cwd=repo, environ=environ)
+    assert '"asked"' not in done.stderr  # a rubric of judges
     wrote = [path for path in (*STARTERS, *SCHEMAS) if not path.endswith("/general.toml")]
     assert (done.returncode, done.stdout) == (0, "".join(f"wrote  {path}\n" for path in wrote))
     assert "API key" not in done.stderr

@@ -57,13 +57,15 @@ CHECKS_ONLY[GATE_PATH] = STARTERS[GATE_PATH].replace(_ALL_RUBRICS, _CHECKS_ONLY)
 SCHEMAS = {f"{FOLDER}/schema/{name}.json": name for name in ("gate", "rubric", "agent", "workflow")}
 """Path in the repository -> name of the JSON Schema to which a starter's first line points."""
 
+_OFFERED = """\
+Off until you name it in `rubrics` of .vibe-gate/gate.toml: "asked", which judges whether a change does what the agent
+was asked for (`vibe-gate install claude` records that)."""
+
 _NEXT = """\
 Next:
   vibe-gate config check                          every mistake at once
   vibe-gate review HEAD~1 --definitions worktree  try the gate before committing
-  git add .vibe-gate && git commit                binding once it is on the default branch
-Off until you name it in `rubrics` of .vibe-gate/gate.toml: "asked", which judges whether a change does what the agent
-was asked for (`vibe-gate install claude` records that)."""
+  git add .vibe-gate && git commit                binding once it is on the default branch"""
 
 _NO_KEY = """
 No API key: with this gate a review ends as NOT REVIEWED, exit code 3, because its questions are not asked. Set
@@ -93,6 +95,8 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     complain(_NEXT if missing else nothing)
     if args.checks_only:
         return PASS
+    if missing:
+        complain(_OFFERED)
     with suppress(GatewayError):  # settings that contradict each other: `doctor` and a review say so
         if missing and find_upstream(environ) is None:
             complain(_NO_KEY)
