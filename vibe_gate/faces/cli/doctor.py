@@ -235,9 +235,10 @@ def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: F
         text = f"{framework} manages them; outdated: {', '.join(old)}"
         return Point("hooks", "warning", text, "Run `vibe-gate install git` again.")
     advice = "`vibe-gate install git` prints what to add."
-    if not hooks.running:
-        return Point("hooks", "ok", f"{framework} manages them, and does not run vibe-gate", advice)
     is_guarded = any(file.owner == "vibe-gate" for file in hooks.files if file.name == TRANSACTION)
+    if not hooks.running:
+        state: State = "warning" if is_guarded else "ok"  # our hook is there, and refuses nothing yet
+        return Point("hooks", state, f"{framework} manages them, and does not run vibe-gate", advice)
     missing = (*hooks.missing, *(() if is_guarded else (TRANSACTION,)))
     if not missing:
         return Point("hooks", "ok", f"vibe-gate runs at each of them; {framework} manages them")

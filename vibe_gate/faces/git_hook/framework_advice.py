@@ -15,6 +15,8 @@ from vibe_gate.faces.git_hook.frameworks import (
     hooks_waiting_for_husky,
     husky_script,
     keeps_unused_hooks,
+    lefthook_settings_have,
+    simple_settings,
 )
 
 CONFIG = """\
@@ -43,9 +45,7 @@ _LEFTHOOK_COMMANDS: Mapping[str, str] = {
 
 _UNUSED = f'"preserveUnused": ["{TRANSACTION}"]'
 
-KEEP_UNUSED = (
-    f"simple-git-hooks deletes {TRANSACTION} whenever it runs, unless its settings in package.json have {_UNUSED}."
-)
+KEEP_UNUSED = f"simple-git-hooks deletes {TRANSACTION} whenever it runs, unless its settings have {_UNUSED}."
 
 
 def advise_framework(hooks: InstalledHooks, root: Path, folder: Path, version: str) -> str:
@@ -67,7 +67,7 @@ def settings_with_gate(hooks: InstalledHooks, root: Path, folder: Path) -> str:
         case "lefthook":
             return "lefthook.yml"
         case "simple-git-hooks":
-            return "the settings of simple-git-hooks (package.json)"
+            return f"the settings of simple-git-hooks ({simple_settings(root)})"
     scripts = [husky_script(folder, name) for name in hooks.running]
     return ", ".join(safe(_relative(script, root)) for script in scripts)
 
@@ -83,8 +83,13 @@ def _advise_husky(hooks: InstalledHooks, root: Path, folder: Path, _version: str
     return _HUSKY.format(root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names)
 
 
-def _advise_lefthook(hooks: InstalledHooks, _root: Path, _folder: Path, _version: str) -> str:
+def _advise_lefthook(hooks: InstalledHooks, root: Path, _folder: Path, _version: str) -> str:
     lines = ["Add this to lefthook.yml, then run `lefthook install`:"]
+    present = [name for name in hooks.missing if lefthook_settings_have(root, name)]
+    if present:
+        names = ", ".join(present)
+        lines.insert(0, f"lefthook.yml has {names} already: add the command below the key that is there, as a line")
+        lines.insert(1, "of its `commands:`, or as `- run: ...` of its `jobs:`. A second key breaks the file.")
     for name in hooks.missing:
         command = _LEFTHOOK_COMMANDS.get(name, f"{{run: vibe-gate hook {name}}}")
         lines += [f"{name}:", "  commands:", f"    vibe-gate: {command}"]
@@ -96,7 +101,10 @@ def _advise_simple(hooks: InstalledHooks, root: Path, _folder: Path, _version: s
     if not keeps_unused_hooks(root):
         entries.append(f"    {_UNUSED}")
     body = ",\n".join(entries)
-    first = "Add this to package.json (to a command that is there, with `&&`), then run `npx simple-git-hooks`:"
+    settings = simple_settings(root)
+    first = f"Add this to {settings} (to a command that is there, with `&&`), then run `npx simple-git-hooks`:"
+    if settings != "package.json":
+        return f"{first}\n{body}"
     return f'{first}\n  "simple-git-hooks": {{\n{body}\n  }}'
 
 

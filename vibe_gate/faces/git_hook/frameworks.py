@@ -165,6 +165,20 @@ def hooks_waiting_for_husky(hooks: InstalledHooks, folder: Path) -> tuple[str, .
     return tuple(name for name, text in scripts.items() if _calls_gate(text))
 
 
+def simple_settings(root: Path) -> str:
+    """The file with the settings of simple-git-hooks: one of its own comes before package.json."""
+    for name in _SIMPLE_SETTINGS:
+        if name != "package.json" and (root / name).is_file():
+            return name
+    return "package.json"
+
+
+def lefthook_settings_have(root: Path, name: str) -> bool:
+    """Whether lefthook's settings have a hook of this name, as YAML writes it."""
+    key = re.compile(rf"^{re.escape(name)}:", re.MULTILINE)
+    return any(key.search(text) for text in _settings_texts(root, _LEFTHOOK_SETTINGS))
+
+
 def keeps_unused_hooks(root: Path) -> bool:
     """Whether simple-git-hooks leaves hooks alone that its settings do not name."""
     return any("preserveUnused" in text for text in _settings_texts(root, _SIMPLE_SETTINGS))
