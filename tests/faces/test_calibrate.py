@@ -70,7 +70,7 @@ def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
 
 
 MEASURED = """\
-quality · claude-sonnet-5 · 90 cases · rubric dabe7735
+quality · claude-sonnet-5 · 90 cases · rubric 69ed0740
   errors-not-swallowed (must)                      95 % interval
     false blocks           1 of 60    1.7%   0.0% to 8.9%
     found                 27 of 30   90.0%   73.5% to 97.9%
