@@ -291,8 +291,10 @@ def _post(body: Json) -> tuple[int, bytes]:
         if fields.get(b"transfer-encoding") != b"chunked":
             return status, answer.read(int(fields[b"content-length"]))
         chunks = b""
-        while size := int(answer.readline(), 16):
-            chunks += answer.read(size)
+        while line := answer.readline().strip():  # none: the answer was cut
+            if line == b"0":
+                break
+            chunks += answer.read(int(line, 16))
             answer.readline()
         return status, chunks
 

@@ -280,6 +280,7 @@ class Faces:
             runs = [run.sent.get("conclusion") or run.sent["status"] for run in github.check_runs]
             heading = re.search(r"^#+ (vibe-gate.*)", "\n".join([*made.ours, made.summary]), re.MULTILINE)
             line = heading[1].removeprefix("vibe-gate: ") if heading else "no comment"
+            line = re.sub(r" · \[`[0-9a-f]+`\]\(\S+\)$", "", line)  # the commit, which is another one in each run
             return Seen(code, line, text, ", ".join(runs) or "no check run")
 
     def _origin(self, state: State) -> Repo:

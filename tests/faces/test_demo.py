@@ -38,7 +38,7 @@ def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it
     document = json.loads((place / run["bundle"] / "summary.json").read_text())
     assert {c["id"]: c["outcome"] for c in document["rubrics"][0]["criteria"]} == {
         "no-secrets": "pass",
-        "tests-not-skipped": "fail",
+        "tests-not-skipped": "pass",
         "errors-not-swallowed": "fail",
         "money-moves-once": "fail",
         "names-say-what-they-are": "abstain",

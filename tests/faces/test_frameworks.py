@@ -230,7 +230,8 @@ def test_the_real_manifest_installs_and_runs(tmp_path, environ):
     here.git("add", "a")
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONNOUSERSITE": "1"}
     lent = {"PYTHONPATH": os.pathsep.join(str(Path(module.__file__).parents[1]) for module in (pydantic, hatchling))}
-    without = {"PATH": os.environ["PATH"]}  # nothing of this installation
+    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if not (Path(folder) / "vibe-gate").exists()]
+    without = {"PATH": os.pathsep.join(folders)}  # nothing of this installation
     done = here.run(str(BIN / "pre-commit"), "try-repo", str(source), "vibe-gate", **offline, **lent, **without)
     assert done.code == 1, done.text
     assert "✗ FAIL · safety: no-conflict-markers failed (must)" in done.text

@@ -364,7 +364,7 @@ def installed(pushing: Hooked) -> Hooked:
 LONG_AGO = "2001-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("date", [LONG_AGO, "2100-01-01T00:00:00Z"])
+@pytest.mark.parametrize("date", [LONG_AGO, "2099-01-01T00:00:00Z"])
 def test_a_first_push_reviews_what_was_made_after_the_installation_whatever_its_date(
     installed: Hooked, date: str
 ) -> None:
@@ -379,8 +379,14 @@ def test_a_first_push_of_another_branch_or_gate_reviews_what_was_made_since(inst
     installed.environ["GIT_COMMITTER_DATE"] = LONG_AGO
     installed.git("checkout", "-q", "-b", "side", "HEAD~1")
     _old(installed, "bad", CONFLICT)
-    (installed.path / ".vibe-gate").mkdir()
-    _old(installed, ".vibe-gate/gate.toml", "schema = 1\n")
+    rubrics = installed.path / ".vibe-gate/rubrics"
+    rubrics.mkdir(parents=True)
+    (rubrics / "safety.toml").write_text(
+        'schema = 1\nid = "safety"\n[[criterion]]\nid = "markers"\nkind = "check"\n'
+        'check = "no-conflict-markers"\nmust = true\n'
+    )
+    installed.git("add", ".vibe-gate")
+    _old(installed, ".vibe-gate/gate.toml", 'schema = 1\nrubrics = ["safety"]\n')
     done = installed.run("git", "push", "origin", "side")
     assert (done.code, "bad:1" in done.text) == (1, True)
 
@@ -486,7 +492,7 @@ def test_a_stage_that_is_run_by_hand_judges_the_index_or_the_range_that_it_is_gi
         pytest.skip(f"{way_in} is not installed here")
     here = put_in(started(tmp_path / "repository", environ), way_in)
     for stage in ("pre-commit", "manual"):
-        done = here.run(str(BIN / way_in), "run", "--all-files", "--hook-stage", stage, "vibe-gate")
+        done = here.run(str(BIN / way_in), "run", "-v", "--all-files", "--hook-stage", stage, "vibe-gate")
         assert (done.code, done.text.count("looked at nothing")) == (0, 1)
     assert "looked at nothing" not in here.git("commit", "--allow-empty", "-m", "x")
     here.write(a=CONFLICT)

@@ -372,7 +372,8 @@ class Vibe:
                 spending.usd = run.done.review.summary.cost.usd
             with self._remembering():
                 await self._note(run.done, judges=run.judges)
-                self._require_decided(run.done, ends)
+                asked_usd = max_cost_usd or gate.file.budget.max_cost_usd
+                self._require_decided(run.done, ends, is_suite_limit=spending.limit_usd < asked_usd)
             return run.done
         finally:
             run.at_work = False
@@ -403,10 +404,11 @@ class Vibe:
             duration_ms=summary.duration_ms,
         )
 
-    def _require_decided(self, run: WorkflowRun, ends: _Ends) -> None:
+    def _require_decided(self, run: WorkflowRun, ends: _Ends, *, is_suite_limit: bool) -> None:
         """Inconclusive, InfrastructureError: the run says nothing about what its agents are worth.
 
-        AgentFailed: the run's own agent failed, and `ends` says that it is the test's subject.
+        AgentFailed: the run's own agent failed, and `ends` says that it is the test's subject. `is_suite_limit`: what
+        the whole suite may cost has left less than the agent's own budget, so that a spent one tells nothing of it.
         """
         if run.unmatched:
             sentence = f"no recorded answer: {difference(run.unmatched[0])}"
@@ -414,7 +416,7 @@ class Vibe:
         if ends == ACCEPTED:
             return
         if ends == CHECKED:
-            _require_agent_ended_well(run)
+            _require_agent_ended_well(run, is_suite_limit=is_suite_limit)
         undecided = [stage for stage in run.results if stage.outcome in ("error", "inconclusive")]
         summary = run.review.summary
         outcome = summary.outcome
@@ -432,9 +434,11 @@ class Vibe:
         raise error
 
 
-def _require_agent_ended_well(run: WorkflowRun) -> None:
-    """AgentFailed: an agent under test reached a limit, or the model refused it."""
+def _require_agent_ended_well(run: WorkflowRun, *, is_suite_limit: bool) -> None:
+    """AgentFailed: an agent under test reached a limit of its own, or the model refused it."""
     for stage in run.results:
+        if stage.status == "budget" and is_suite_limit:
+            continue
         if end_kind(stage.status) in ("limit", "unanswered"):
             raise AgentFailed(f"{stage.node}: {stage.reason}", stage.status, stage.result if stage.bundle else None)
 
