@@ -163,7 +163,7 @@ STATES = {
     "the answer leaves the criterion out": said({"changes": "", "answers": []}),
     # Git and the gate
     "a shallow clone without the base": State(argv=("HEAD~1...HEAD",), broken=_shallow, job={"depth": 1}),
-    "the base does not exist": State(argv=("nowhere..HEAD",), job={"base": "f" * 40}),
+    "the base does not exist": State(argv=("nowhere..HEAD",), job={"VIBE_GATE_INPUT_BASE": "nowhere"}),
     "`gate.toml` does not parse": State(gate="rubrics = [\n"),
     "the gate names a rubric without criteria": State(rubric='schema = 1\nid = "quality"\n'),
     # Pull requests only

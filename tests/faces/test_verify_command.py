@@ -262,7 +262,7 @@ def test_what_was_reviewed_in_another_working_tree_counts_here_and_in_a_clone_on
     gated.git("-C", str(linked.path), "commit", "-q", "-m", "Change")
     assert (linked.stand("topic"), gated.stand("topic")) == ((0, "reviewed", "tree"), (0, "reviewed", "tree"))
     done = gated.run("verify", "topic")
-    assert (done.code, "kept in worktree ../linked" in done.out) == (0, True)
+    assert (done.code, "kept in worktree" in done.out) == (0, False)  # both write the store of the main one
     gated.git("clone", "-q", str(gated.path), str(tmp_path / "clone"))
     clone, archive = gated.at(tmp_path / "clone"), str(tmp_path / "bundles.tar.gz")
     assert clone.stand("origin/topic")[:2] == (1, "missing")
