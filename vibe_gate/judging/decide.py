@@ -73,9 +73,6 @@ class RubricOutcomes(Struct, frozen=True):
 
     rubrics: tuple[RubricResult, ...]
 
-    tallies: tuple[RubricTally, ...]
-    """What each criterion did to its rubric, in the same order."""
-
     findings: tuple[Finding, ...]
     """Each with its level: a failure blocks, a warning is a fail that does not, and notices."""
 
@@ -109,18 +106,18 @@ def decide_rubrics(
         tallies.append(tally)
         rubric_result = summarize_tally(rubric, tally)
         decided.append(replace(rubric_result, criteria=_with_waiver_reasons(rubric_result, waived)))
-    levelled = level_findings(tallies, rubrics, refuted_noticed(findings), raised_by)
-    shown = []
+    levelled_findings = level_findings(tallies, rubrics, refuted_noticed(findings), raised_by)
+    shown_findings = []
     effective: dict[Waiver, None] = {}
-    for finding, levelled_finding in zip(findings, levelled, strict=True):
+    for finding, levelled_finding in zip(findings, levelled_findings, strict=True):
         waiver = waivers.of(finding)
         if waiver is None:
-            shown.append(levelled_finding)
+            shown_findings.append(levelled_finding)
             continue
-        shown.append(_noticed(levelled_finding, waiver))
+        shown_findings.append(_noticed(levelled_finding, waiver))
         if any(finding.is_of(*name) for name in waived_names):
             effective[waiver] = None
-    return RubricOutcomes(tuple(decided), tuple(tallies), tuple(shown), tuple(effective))
+    return RubricOutcomes(tuple(decided), tuple(shown_findings), tuple(effective))
 
 
 def _with_waiver_reasons(result: RubricResult, waived: Mapping[str, str]) -> tuple[CriterionResult, ...]:
