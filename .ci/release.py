@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 UNRELEASED = "## Unreleased\n"
-PACKAGE, CHANGELOG = "vibe_gate/__init__.py", "CHANGELOG.md"
+PACKAGE, CHANGELOG = "vibe_gate/version.py", "CHANGELOG.md"
 _NAMED = re.compile(r"(\bvibe-gate==|/vibe-gate\b.*\n\s*rev: v)\d+\.\d+\.\d+")
 _PINNED = re.compile(r"(\bvibe-gate/vibe-gate@)[0-9a-f]{40} # v\S+")
 

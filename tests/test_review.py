@@ -21,7 +21,6 @@ from scripted_messages_api import ApiError, Hang, MessagesRequest, Text, ToolUse
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
-from vibe_gate import __version__
 from vibe_gate.agent import program_versions
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline
 from vibe_gate.domain.change import Selection
@@ -35,6 +34,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
 from vibe_gate.store import open_state
+from vibe_gate.version import __version__
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

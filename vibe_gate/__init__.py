@@ -23,9 +23,9 @@ What scripts may rely on, loaded on first use so that `import vibe_gate` costs n
 
 from typing import TYPE_CHECKING
 
-# No other import here: every start of the program passes through this file.
+from vibe_gate.version import __version__
 
-__version__ = "0.1.0"
+# No other import here: every start of the program passes through this file.
 
 __all__ = [
     "Agent", "AgentError", "AgentExecution", "AgentFailed", "ApprovalNeeded", "Attachment", "DefinitionError",

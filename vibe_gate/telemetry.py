@@ -32,11 +32,11 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.span import Trace, TraceSpan
 from vibe_gate.errors import InfrastructureError, StorageError, UsageError
+from vibe_gate.version import __version__
 
 SPANS_AT_ONCE = 256
 """Spans of one request, and of one line at most."""

@@ -14,13 +14,13 @@ import pytest
 from command import started, vibe_gate
 from program import ROOT, repository
 
-from vibe_gate import __version__
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
 from vibe_gate.faces.cli.request import request_of
+from vibe_gate.version import __version__
 
 
 def test_version_is_one_line(tmp_path, environ):

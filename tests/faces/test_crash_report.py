@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vibe_gate import __version__
 from vibe_gate.faces.cli.crash_report import MAX_ARGUMENT, MAX_MESSAGE, write_crash_report
+from vibe_gate.version import __version__
 
 TOKEN = "ghp_" + "a1B2" * 9
 

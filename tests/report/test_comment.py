@@ -11,7 +11,6 @@ from github_page import page, skeleton
 from msgspec.structs import replace
 from summaries import failed, finding, policy, summary, unseen, weighed
 
-from vibe_gate import __version__
 from vibe_gate.report import queries
 from vibe_gate.report.anchors import anchors
 from vibe_gate.report.annotations import (
@@ -30,6 +29,7 @@ from vibe_gate.report.html import verdict_page
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.terminal import render
+from vibe_gate.version import __version__
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "comments"
 WAIVED = "overridden by @ada: it logs two frames up, see #12"

@@ -20,7 +20,7 @@ from repos import RUBRIC, Repo, gated
 from scripted_messages_api import Hang
 from wire import KEY, answering
 
-from vibe_gate import __version__
+from vibe_gate.version import __version__
 
 pytest.importorskip("distributed", reason="distributed is not installed here")
 pytestmark = [

@@ -14,7 +14,6 @@ from functools import cache, partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.context import Facts
@@ -28,6 +27,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION, BriefPart
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.surroundings import Surroundings, surroundings
 from vibe_gate.judging.vote_counting import settle
+from vibe_gate.version import __version__
 
 TOOLS = ("Read", "Grep", "Glob")
 """What a judge may use: reading only, below the exported tree."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from vibe_gate import __version__, agent
+from vibe_gate import agent
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Side
@@ -41,6 +41,7 @@ from vibe_gate.judging.second_look_brief import (
     look_schema,
 )
 from vibe_gate.judging.votes import together, with_fallback
+from vibe_gate.version import __version__
 
 PROSE = ("*.md", "*.rst", "*.txt", "*.adoc", ".vibe-gate/**")
 """Files whose lines do not run: alone they refute nothing."""

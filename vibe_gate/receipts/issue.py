@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
@@ -25,6 +24,7 @@ from vibe_gate.domain.receipt import (
 )
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import share
+from vibe_gate.version import __version__
 
 if TYPE_CHECKING:
     from vibe_gate.domain.context import RunContext

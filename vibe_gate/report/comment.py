@@ -13,7 +13,6 @@ from typing import TypeVar, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.replayed import CriterionChange, totals
@@ -39,6 +38,7 @@ from vibe_gate.report.round import (
     settled,
     with_explanations,
 )
+from vibe_gate.version import __version__
 
 DOCS = f"https://github.com/vibe-gate/vibe-gate/blob/v{__version__}/docs"
 """The documents of this version."""

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 from msgspec import UNSET
 
-from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import ended, safe
 from vibe_gate.domain.summary import Summary, Unreviewed
@@ -22,6 +21,7 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.report.annotations import own_path
 from vibe_gate.report.links import Links
 from vibe_gate.report.round import identity
+from vibe_gate.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -16,7 +16,6 @@ from datetime import datetime
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
 from vibe_gate.domain.context import unheard
@@ -31,6 +30,7 @@ from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
 from vibe_gate.store import State, open_state
+from vibe_gate.version import __version__
 
 
 class KeptAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 import distributed
 from distributed.comm import CommClosedError
 
-from vibe_gate import __version__
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.run.batch import Workers
 from vibe_gate.run.child import Child
 from vibe_gate.run.parcel import Delivery, Home, Parcel, RepositoryTask, Unpacked, deliver
+from vibe_gate.version import __version__
 
 R = TypeVar("R")
 

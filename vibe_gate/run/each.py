@@ -17,7 +17,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
@@ -34,6 +33,7 @@ from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.review import Review, review_in
 from vibe_gate.store import Bundles, State
+from vibe_gate.version import __version__
 
 DEFINITIONS = (".vibe-gate", ".claude/agents", ".gitleaks.toml")
 """Of a trusted tree, from which a gate is made."""

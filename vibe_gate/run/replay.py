@@ -18,7 +18,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.agent import sdk_version
 from vibe_gate.domain.bundles import Provenance, RunEntry, replay_key
 from vibe_gate.domain.change import Change
@@ -44,6 +43,7 @@ from vibe_gate.run.facts import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.summary import WORKFLOW
 from vibe_gate.store import Bundles, State, open_state, read_bundle
+from vibe_gate.version import __version__
 
 
 class ReplayTask(Struct, frozen=True):

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.checks import conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
@@ -23,6 +22,7 @@ from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.rubric_tally import exit_code
 from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.version import __version__
 
 WORKFLOW = "review"
 """The built-in workflow: checks, then the judge."""

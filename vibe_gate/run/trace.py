@@ -15,7 +15,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from vibe_gate import __version__
 from vibe_gate.domain.agent_trace import (
     OWN,
     VERSION,
@@ -42,6 +41,7 @@ from vibe_gate.run.blame import CAPTURED, line_origins
 from vibe_gate.run.facts import catch_up
 from vibe_gate.run.record import world_around
 from vibe_gate.store import captured, captures
+from vibe_gate.version import __version__
 
 _IDS = uuid.UUID("0f2f3b3c-6a0e-5d0c-9d6e-3f6f6c7c1a51")
 """Namespace of our records' ids."""

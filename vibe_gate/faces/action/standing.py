@@ -21,7 +21,6 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate import __version__
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import NO_KEY, NOT_NOW, CriterionResult, RunOutcome
@@ -34,6 +33,7 @@ from vibe_gate.report import queries
 from vibe_gate.report.comment import marker
 from vibe_gate.report.posting import check_name
 from vibe_gate.run.review import Review
+from vibe_gate.version import __version__
 
 UNSIGNED = "-"
 """In place of the code, in a job without a key that could make one."""

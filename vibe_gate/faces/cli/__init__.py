@@ -7,8 +7,8 @@ a bare interpreter; everything else costs the imports of its own command.
 import os
 import sys
 
-from vibe_gate import __version__
 from vibe_gate.faces.cli.help import HELP
+from vibe_gate.version import __version__
 
 
 def main() -> int:

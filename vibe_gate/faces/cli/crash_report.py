@@ -12,8 +12,8 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from vibe_gate import __version__
 from vibe_gate.secrets import Redactor
+from vibe_gate.version import __version__
 
 NAME = "crash.log"
 """One file, of the newest bug: who does not report it has nothing to clean up."""

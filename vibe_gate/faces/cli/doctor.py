@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from vibe_gate import __version__
 from vibe_gate.agent import find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import EMPTY_TREE
@@ -44,6 +43,7 @@ from vibe_gate.gateway import ask_model, find_upstream
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import captures, open_state
+from vibe_gate.version import __version__
 
 State = Literal["ok", "warning", "broken"]
 MARKS = {"ok": "✓", "warning": "!", "broken": "✗"}

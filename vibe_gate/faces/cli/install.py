@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from vibe_gate import __version__
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
 from vibe_gate.errors import PASS, USAGE, GateError, UsageError
@@ -22,6 +21,7 @@ from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store import open_state
+from vibe_gate.version import __version__
 
 GIT = "git's own hooks; those that are there are kept and run first. Beside a framework: what to add to its settings."
 
