@@ -37,6 +37,11 @@ class Manager:
     reinstall: tuple[str, ...]
     """What `npm install` or a person runs again."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its settings name the `vibe-gate` of PATH; pre-commit and prek install the program themselves."""
+        return self.name not in ("pre-commit", "prek")
+
 
 def run_manager(repository: Hooked, *words: str) -> Done:
     """Run one of the programs; the test is skipped if it is not here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,24 @@ def test_claude_is_refused_a_way_around_hooks_that_are_managed(repository, manag
     repository.write(b="an agent's\n")
     done = repository.run("git", "commit", "-a", "-n", "-m", "x", CLAUDECODE="1")
     assert "was not moved" in done.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "manager", [manager for manager in MANAGERS if manager.is_plain], ids=lambda manager: manager.name, indirect=True
+)
+def test_people_without_the_program_commit_and_push_and_read_that_nothing_was_reviewed(repository, manager, tmp_path):
+    set_up(repository, manager)
+    (hooks_folder(repository) / "reference-transaction").unlink()  # of a clone in which nobody installed anything
+    folders = repository.environ["PATH"].split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if not (Path(folder) / "vibe-gate").exists())
+    repository.write(b=CONFLICT)
+    repository.git("add", "-A")
+    commit = repository.run("git", "commit", "-m", "mine", PATH=path)
+    repository.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    push = repository.run("git", "push", str(tmp_path / "remote"), "HEAD:main", PATH=path)
+    assert (commit.code, push.code) == (0, 0), commit.text + push.text
+    assert "vibe-gate is not installed: this commit is not reviewed" in commit.text
 
 
 @pytest.mark.slow

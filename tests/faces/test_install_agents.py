@@ -138,7 +138,7 @@ def test_git_refuses_what_the_guard_cannot_see(tmp_path, environ):
     where = repository(tmp_path / "r")
     done = vibe_gate("install", "claude", cwd=where, environ=environ)
     assert "reference-transaction" in done.stdout
-    assert "No gate at commits yet: run `vibe-gate install git`" in done.stderr
+    assert "No gate at commits yet, and git refuses nothing until there is" in done.stderr
     agent = {"CLAUDECODE": "1"}
     git(where, "commit", "-q", "--allow-empty", "-nm", "free", **agent)
     (where / "a.txt").write_text("two\n")

@@ -95,6 +95,17 @@ def test_an_archive_of_a_run_that_did_not_end_is_refused_whole(stranger, clone, 
     assert clone.run_ids() == []
 
 
+def test_an_imported_run_that_ended_is_never_resumed(stranger, clone, tmp_path):
+    place = {"cwd": stranger.path, "environ": stranger.environ}
+    run_id = vibe_gate("review", CHANGE, "--no-judge", "--json", **place).json["run_id"]
+    archive = str(tmp_path / "runs.tar.gz")
+    assert vibe_gate("bundles", "export", run_id, "-o", archive, **place).code == 0
+    assert clone.gate("bundles", "import", archive).code == 0
+    refused = clone.gate("resume", run_id)
+    assert refused.code == 2
+    assert "did not begin in this clone: imported runs are never resumed" in " ".join(refused.err.split())
+
+
 def test_a_run_that_was_copied_into_the_store_is_not_resumed(stranger, clone):
     newest, named = refuses_to_go_on(clone, copy_run(bundle_of(stranger), clone))
     assert newest.code == 2 and "1 unfinished run did not begin in this clone" in " ".join(newest.err.split())

@@ -67,8 +67,8 @@ def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mappin
         except GateError as error:
             complain(f"git's {TRANSACTION} hook was not installed: {error}")
         if not git_hooks.has_gate(repository):
-            complain("No gate at commits yet: run `vibe-gate install git`. If a framework manages the hooks,")
-            complain("it prints what to add to the framework's settings.")
+            complain("No gate at commits yet, and git refuses nothing until there is: run `vibe-gate install git`.")
+            complain("If a framework manages the hooks, it prints what to add to the framework's settings.")
     return PASS
 
 

@@ -22,9 +22,16 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
     meant = runs.own(args.run or _newest_unfinished(runs))
     result = runs.read(meant)
+    run_id = meant.entry.run_id
+    begun = runs.begun.get(run_id)
+    if result.complete and begun is None:
+        raise UsageError(
+            f"Run {run_id} has ended, and did not begin in this clone: imported runs are never resumed. "
+            "Begin a run of your own: `vibe-gate run`."
+        )
     if result.complete:
-        raise UsageError(f"Run {meant.entry.run_id} has ended; there is nothing to resume.")
-    kept = kept_run(meant.entry, result.about, runs.begun.get(meant.entry.run_id))
+        raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
+    kept = kept_run(meant.entry, result.about, begun)
     done = carried_out(_request(args, kept), runs.top, environ, answers=_answers(args, result))
     present_and_share(done, environ, as_json=args.json)
     return done.review.summary.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,18 +31,24 @@ Add this to .pre-commit-config.yaml under `repos:`, if it is not there:
 then run:
   {framework} install {types}"""
 
+_NOT_INSTALLED = "vibe-gate is not installed: this commit is not reviewed (pipx install vibe-gate)"
+"""For people who have the committed settings and not the program: CI reviews what they push."""
+
 _HUSKY = """\
 Run this in {root}, then commit {scripts}:
   for hook in {names}; do
-    printf '\\nvibe-gate hook %s -- "$@"\\n' $hook >>{scripts}/$hook
+    printf '\\n{command}\\n' $hook >>{scripts}/$hook
   done"""
 
-_LEFTHOOK_COMMANDS: Mapping[str, str] = {
-    "commit-msg": '{run: "vibe-gate hook commit-msg -- {1}"}',
-    "pre-push": '{run: "vibe-gate hook pre-push -- {0}", use_stdin: true}',
-    "post-rewrite": '{run: "vibe-gate hook post-rewrite -- {0}", use_stdin: true}',
+_LEFTHOOK_ARGUMENTS: Mapping[str, str] = {
+    "commit-msg": " -- {1}",
+    "pre-push": " -- {0}",
+    "post-rewrite": " -- {0}",
 }
-"""What lefthook runs at hooks that get arguments, or git's lines on their input. At the others: the plain command."""
+"""What lefthook puts in place of git's arguments, at the hooks that have some."""
+
+_LEFTHOOK_INPUT = ("pre-push", "post-rewrite")
+"""The hooks whose input has lines of git's."""
 
 _UNUSED = f'"preserveUnused": ["{TRANSACTION}"]'
 
@@ -80,7 +87,12 @@ def _advise_pre_commit(hooks: InstalledHooks, _root: Path, _folder: Path, versio
 def _advise_husky(hooks: InstalledHooks, root: Path, folder: Path, _version: str) -> str:
     scripts = _relative(husky_script(folder, "pre-commit").parent, root)
     names = " ".join(hooks.missing)
-    return _HUSKY.format(root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names)
+    command = _if_installed('vibe-gate hook %s -- "$@"')
+    advice = _HUSKY.format(root=safe(str(root)), scripts=safe(shlex.quote(scripts)), names=names, command=command)
+    if "pre-commit" not in hooks.missing:
+        return advice
+    sentence = f"  echo '{_say_not_installed()}' >>{safe(shlex.quote(scripts))}/pre-commit"
+    return f"{advice}\n{sentence}"
 
 
 def _advise_lefthook(hooks: InstalledHooks, root: Path, _folder: Path, _version: str) -> str:
@@ -91,13 +103,21 @@ def _advise_lefthook(hooks: InstalledHooks, root: Path, _folder: Path, _version:
         lines.insert(0, f"lefthook.yml has {names} already: add the command below the key that is there, as a line")
         lines.insert(1, "of its `commands:`, or as `- run: ...` of its `jobs:`. A second key breaks the file.")
     for name in hooks.missing:
-        command = _LEFTHOOK_COMMANDS.get(name, f"{{run: vibe-gate hook {name}}}")
-        lines += [f"{name}:", "  commands:", f"    vibe-gate: {command}"]
+        lines += [f"{name}:", "  commands:", f"    vibe-gate: {_lefthook_command(name)}"]
     return "\n".join(lines)
 
 
+def _lefthook_command(name: str) -> str:
+    """The entry of a hook as YAML writes it on one line."""
+    command = _if_installed(f"vibe-gate hook {name}{_LEFTHOOK_ARGUMENTS.get(name, '')}")
+    if name == "pre-commit":
+        command = f"{_say_not_installed()}; {command}"
+    use_input = ", use_stdin: true" if name in _LEFTHOOK_INPUT else ""
+    return f"{{run: {json.dumps(command)}{use_input}}}"
+
+
 def _advise_simple(hooks: InstalledHooks, root: Path, _folder: Path, _version: str) -> str:
-    entries = [f'    "{name}": "vibe-gate hook {name} -- \\"$@\\""' for name in hooks.missing]
+    entries = [f'    "{name}": {json.dumps(_simple_command(name))}' for name in hooks.missing]
     if not keeps_unused_hooks(root):
         entries.append(f"    {_UNUSED}")
     body = ",\n".join(entries)
@@ -106,6 +126,21 @@ def _advise_simple(hooks: InstalledHooks, root: Path, _folder: Path, _version: s
     if settings != "package.json":
         return f"{first}\n{body}"
     return f'{first}\n  "simple-git-hooks": {{\n{body}\n  }}'
+
+
+def _simple_command(name: str) -> str:
+    command = _if_installed(f'vibe-gate hook {name} -- "$@"')
+    return f"{{ {_say_not_installed()}; }} && {command}" if name == "pre-commit" else command
+
+
+def _if_installed(command: str) -> str:
+    """Shell that runs a command of vibe-gate's, and passes where the program is not installed."""
+    return f"if command -v vibe-gate >/dev/null; then {command}; fi"
+
+
+def _say_not_installed() -> str:
+    """Shell that says, where the program is not installed, that nothing is reviewed."""
+    return f'command -v vibe-gate >/dev/null || echo "{_NOT_INSTALLED}" >&2'
 
 
 _ADVISERS: dict[Framework, Callable[[InstalledHooks, Path, Path, str], str]] = {
