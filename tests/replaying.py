@@ -13,8 +13,8 @@ from scripted_messages_api import MessagesRequest, Turn
 from walks import walked
 from wire import answer
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.domain.summary import Summary

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.run.review import Review, review
 
 LAST = Selection("commit")

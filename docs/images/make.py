@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.calibration import share
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.faces.cli.demo import DATA, make_demo
 from vibe_gate.report import terminal
 from vibe_gate.report.feedback import CriterionFeedback

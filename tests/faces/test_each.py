@@ -13,8 +13,9 @@ from command import Done, on_a_terminal, vibe_gate
 from repos import GATE, RUBRIC, Repo, gated
 from wire import answer, answering, costing
 
+from vibe_gate.context.listeners import unheard
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.output import now

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Change, FileDiff, Selection
-from vibe_gate.domain.context import Facts, ReviewRequest
 from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric

@@ -17,7 +17,7 @@ from scripted_messages_api import ApiError, MessagesRequest, Step, Text, Turn, U
 from walks import LAST
 from wire import answer, answering
 
-from vibe_gate.domain.context import ReviewRequest
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.questions import CastVote, counted, settled

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from summaries import criterion, rubric, summary
 from written_runs import ATTACK
 
-from vibe_gate.domain.context import repeated
 from vibe_gate.domain.event import Graph, Node
+from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import SecondLook, Vote
 from vibe_gate.report.answers import answered
 from vibe_gate.report.graph import drawn
@@ -74,7 +74,7 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
 
 def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
     outcomes = ["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11
-    nodes = [Node(id=f"a{repeated(at)}", kind="judge", outcome=outcome) for at, outcome in enumerate(outcomes)]
+    nodes = [Node(id=f"a{repeat_suffix(at)}", kind="judge", outcome=outcome) for at, outcome in enumerate(outcomes)]
     edges = tuple(("checks", node.id) for node in nodes)
     shown = html.fromstring(page_of(View(None, graph=Graph("run", (Node(id="checks", kind="checks"), *nodes), edges))))
     _, fold = shown.xpath("//section[@id='run']/div/svg/svg")

@@ -14,8 +14,8 @@ from run import test_asked as asked_for
 from wire import answering
 from working import CHECKED, writes
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.git import open_repository
 from vibe_gate.run.fix import repair_of
 from vibe_gate.store import find_bundles

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.pool import pool_of

@@ -16,9 +16,9 @@ from repos import Repo
 from walks import walked
 from wire import answering
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow, compared, totals
 from vibe_gate.domain.summary import Summary

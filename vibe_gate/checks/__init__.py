@@ -26,10 +26,11 @@ from vibe_gate.checks.contract import (
     NoOptions,
     objects_to,
 )
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
-from vibe_gate.domain.context import CHECKS_NODE, RunContext
 from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
+from vibe_gate.domain.node_names import CHECKS_NODE
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
 

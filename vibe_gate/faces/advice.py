@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import nearest, paths
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.errors import RevisionError
 from vibe_gate.git import open_repository
 

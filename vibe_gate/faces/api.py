@@ -19,10 +19,11 @@ from typing import Any, Never, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from vibe_gate.agent import Stop
+from vibe_gate.context.listeners import Progress, unheard
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import Progress, ReviewRequest, unheard
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS

@@ -17,8 +17,8 @@ from vibe_gate.checks.conduct import of_stages, of_turn
 from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import REGULAR_MODE, Change, FileDiff, FileVersion
-from vibe_gate.domain.context import repeated
 from vibe_gate.domain.escape import listed, safe
+from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import UsageError
@@ -116,7 +116,7 @@ class Expectation:
     def _stages(self) -> dict[str, str]:
         """The agents' nodes of a run, each with its stage: of one that ran again, its first node."""
         agents = {node.id: node.agent for node in self._result.graph().nodes if node.kind == "stage" and node.agent}
-        first = {node + repeated(times): node for node in reversed(agents) for times in range(len(agents))}
+        first = {node + repeat_suffix(times): node for node in reversed(agents) for times in range(len(agents))}
         return {node: first[node] if agents[first[node]] == agent else node for node, agent in agents.items()}
 
     def _files(self) -> tuple[FileDiff, ...]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from vibe_gate.context.listeners import unheard
 from vibe_gate.domain import in_ci
-from vibe_gate.domain.context import unheard
 from vibe_gate.domain.escape import safe
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vibe_gate.domain.context import Meter, Progress
+    from vibe_gate.context.listeners import Meter, Progress
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+from vibe_gate.context.listeners import unheard
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow
-from vibe_gate.domain.context import unheard
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import ReplayRow
 from vibe_gate.errors import GateError

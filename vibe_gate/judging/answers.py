@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
-from vibe_gate.domain.context import Facts, ReviewRequest
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import WAITS

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
 from vibe_gate.judging.open_model import OpenedModel

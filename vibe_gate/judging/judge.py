@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
 from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import NO_KEY

@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from vibe_gate import agent, scratch
-from vibe_gate.domain.context import Meter, RunContext
+from vibe_gate.context.listeners import Meter
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.gate import Budget
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Gateway, Upstream, Wire

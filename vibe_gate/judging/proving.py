@@ -12,9 +12,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate import scratch
+from vibe_gate.context.facts import Facts, ProofEnvironment
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, Side
-from vibe_gate.domain.context import Facts, ProofEnvironment, RunContext
 from vibe_gate.domain.escape import show_block
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, ProofStatus, Vote, short

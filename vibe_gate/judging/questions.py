@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
+from vibe_gate.context.facts import Facts
 from vibe_gate.domain.change import Change, FileVersion, Hunk
-from vibe_gate.domain.context import Facts
 from vibe_gate.domain.gate import CounterexampleRule, Gate
 from vibe_gate.domain.rubric import Claim, Rubric, Sight
 from vibe_gate.domain.summary import Unreviewed

@@ -15,11 +15,14 @@ from msgspec.structs import replace
 
 from vibe_gate import agent
 from vibe_gate.agent import sdk_version
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Side
-from vibe_gate.domain.context import Facts, ReviewRequest, RunContext, repeated
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
+from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, LookOutcome, SecondLook, Vote, short
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gateway import Wire, find_upstream, wire_from
@@ -122,7 +125,7 @@ def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> 
     for fail in fails:
         name = fail.rubric.id
         index = asked[name] = asked.get(name, -1) + 1
-        node = f"{facts.stage}-" * bool(facts.stage) + f"second-look-{name}{repeated(index)}"
+        node = f"{facts.stage}-" * bool(facts.stage) + f"second-look-{name}{repeat_suffix(index)}"
         model = fail.rubric.model or next(iter(fail.rubric.models), default)
         models = [model, *filter(None, [fail.rubric.fallback])]
         prompt = look_prompt(fail.criterion, fail.votes, "")

@@ -8,8 +8,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
+from vibe_gate.context.facts import Facts
 from vibe_gate.domain.change import FileDiff
-from vibe_gate.domain.context import Facts
 from vibe_gate.domain.gate import POLICY, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric, Sight

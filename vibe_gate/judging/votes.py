@@ -18,10 +18,12 @@ from msgspec import UNSET, Struct, convert
 from msgspec.structs import replace
 
 from vibe_gate import agent
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
-from vibe_gate.domain.context import Facts, RunContext, repeated
 from vibe_gate.domain.escape import ended, show_text
+from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, Outcome, Vote, short
@@ -196,7 +198,7 @@ async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def node_id(rubric: Rubric, index: int, stage: str = "") -> str:
     """`judge-<rubric>`, or `<stage>-<rubric>`, then -b, -c ... for the further parts of a large change."""
-    return f"{stage or 'judge'}-{rubric.id}{repeated(index)}"
+    return f"{stage or 'judge'}-{rubric.id}{repeat_suffix(index)}"
 
 
 async def _ask(shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext) -> _Reply:

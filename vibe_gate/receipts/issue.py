@@ -27,7 +27,7 @@ from vibe_gate.receipts.notes import share
 from vibe_gate.version import __version__
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.context import RunContext
+    from vibe_gate.context.world import RunContext
     from vibe_gate.domain.gate import Gate
     from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.verdict import RubricResult

@@ -7,7 +7,9 @@ override. The signer's SDK may be another version than ours: a checks-only insta
 
 from __future__ import annotations
 
-from vibe_gate.domain.context import Facts, ReviewRequest, RunContext
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers

@@ -14,8 +14,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.context import repeated
 from vibe_gate.domain.event import Graph
+from vibe_gate.domain.node_names import repeat_suffix
 
 FEW = 24
 """Nodes of a graph in which a stage's checks and judges, and two iterations of a loop, have boxes of their own."""
@@ -63,7 +63,7 @@ def folded(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
 def names(graph: Graph) -> dict[str, str]:
     """Each node's id without what its being there again added to it (`repeated`)."""
     ids = dict.fromkeys(node.id for node in graph.nodes)
-    endings = {repeated(index) for index in range(1, len(ids))}  # so the stage fix-ui is no fix again
+    endings = {repeat_suffix(index) for index in range(1, len(ids))}  # so the stage fix-ui is no fix again
     return {name: _base(name, endings, ids) for name in ids}
 
 

@@ -17,8 +17,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
+from vibe_gate.context.listeners import unheard
 from vibe_gate.domain.calibration import Baseline, CriterionBaseline, LabelledAnswers, count, mean
-from vibe_gate.domain.context import unheard
 from vibe_gate.domain.document import iso, plain, read
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Criterion, Rubric

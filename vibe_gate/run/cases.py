@@ -16,8 +16,10 @@ from typing import Literal
 from msgspec import Struct
 
 from vibe_gate import scratch
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.context import Facts, Progress, ReviewRequest
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Claim
 from vibe_gate.domain.summary import AgentAuthored, Summary

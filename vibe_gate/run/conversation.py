@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from vibe_gate.agent import Conversation, TurnEnd, sessions
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.context import RunContext
 from vibe_gate.errors import StorageError
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.tree import RunTree

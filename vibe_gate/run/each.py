@@ -17,10 +17,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.context.listeners import unheard
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
-from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import BatchRun

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from vibe_gate.context.facts import Facts, ProofEnvironment
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import World
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, ProofEnvironment, ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.errors import GateError

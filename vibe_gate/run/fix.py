@@ -15,9 +15,10 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import EMPTY_TREE, Change, ChangeKind, Selection
-from vibe_gate.domain.context import ReviewRequest, RunContext
 from vibe_gate.domain.escape import listed, without_middle
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError

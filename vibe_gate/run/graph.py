@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.context import Progress, repeated
+from vibe_gate.context.listeners import Progress
+from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.run.result import StageResult
 from vibe_gate.store import RunRecorder
 
@@ -25,7 +26,7 @@ class StageGraph:
         """A new node for the stage, after the nodes `after`; its id."""
         node = ""
         while not node or node in self.after:
-            node = id + repeated(self._times[id])
+            node = id + repeat_suffix(self._times[id])
             self._times[id] += 1
         self.after[node] = tuple(after)
         self._record.event("node.added", node, **about)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from vibe_gate.agent import load_without_mcp
-from vibe_gate.domain.context import ReviewRequest, RunContext
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from

@@ -11,10 +11,12 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from vibe_gate import scratch
+from vibe_gate.context.deadline import Deadline
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.begun_run import resume_request
 from vibe_gate.domain.change import LARGEST_CONTENT, Change, FileVersion, Side
-from vibe_gate.domain.context import Facts, RunContext, World
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
@@ -22,7 +24,6 @@ from vibe_gate.errors import GateError, InfrastructureError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue import ReceiptIssuer
-from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.summary import about
 from vibe_gate.secrets import Redactor
 from vibe_gate.store import State, open_state, open_store

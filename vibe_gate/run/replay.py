@@ -19,9 +19,12 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.agent import sdk_version
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import unheard
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry, replay_key
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.context import Facts, ReviewRequest, RunContext, unheard
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import parse

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.begun_run import RESUMED_FIELDS, BegunRun
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.change import Change, Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.document import Named, first_mistake, parse_object, read
 from vibe_gate.domain.escape import show_text
 from vibe_gate.domain.event import EndedStage

@@ -21,8 +21,12 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.contract import Conduct
+from vibe_gate.context.deadline import Deadline
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.summary import Summary
@@ -37,7 +41,6 @@ from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
 from vibe_gate.judging.verdict import RunVerdict, fails_to_look_at, passes_by_checks, verdict_of
 from vibe_gate.report import sentences
-from vibe_gate.run.deadline import Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.sharing import UnsharedRun, open_shared, told, unshared

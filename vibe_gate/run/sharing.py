@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import World
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
-from vibe_gate.domain.context import ReviewRequest, World
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.summary import Summary
 from vibe_gate.gate.trusted import unconfirmed_store, unknown_branch

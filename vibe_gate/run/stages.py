@@ -7,9 +7,12 @@ from contextlib import closing, contextmanager
 
 from msgspec.structs import replace
 
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.bundles import PRIVATE
-from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
 from vibe_gate.domain.provenance import hints_of_run

@@ -10,10 +10,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.checks import conduct
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
 from vibe_gate.domain.change import Change, FileDiff
-from vibe_gate.domain.context import Facts, RunContext
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed

@@ -13,8 +13,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from vibe_gate.agent import Turn, TurnEnd, TurnProgress, hold
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent, Isolation
-from vibe_gate.domain.context import Facts, Progress, RunContext
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.errors import UsageError

@@ -21,9 +21,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from vibe_gate.context.deadline import GRACE_S, Deadline
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.change import Change, FileVersion
-from vibe_gate.domain.context import Facts, Progress, ReviewRequest, RunContext, World
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS
 from vibe_gate.domain.verdict import RunOutcome
@@ -35,7 +39,6 @@ from vibe_gate.gateway import NO_CREDENTIALS, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
-from vibe_gate.run.deadline import GRACE_S, Deadline
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
 from vibe_gate.run.prompts import Material, StageRequest, found_by

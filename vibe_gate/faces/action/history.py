@@ -15,9 +15,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import RULE_FILES, Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.paths import matches, unquote

@@ -13,9 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import Progress, ReviewRequest
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import emit, now

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow, worst
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from vibe_gate.domain.context import WireMode
+from vibe_gate.context.review_request import WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry, is_run_id
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from vibe_gate.context.review_request import ReviewRequest, WireMode
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest, WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.command import argument

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress

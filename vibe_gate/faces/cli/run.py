@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour

@@ -12,9 +12,9 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Selection
-from vibe_gate.domain.context import ReviewRequest
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind

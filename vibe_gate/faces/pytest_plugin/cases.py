@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from _pytest._code.code import TerminalRepr, TracebackStyle
 
+from vibe_gate.context.listeners import unheard
 from vibe_gate.domain.change import CASES
-from vibe_gate.domain.context import unheard
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import GateError, UsageError
 from vibe_gate.faces import progress

@@ -15,9 +15,10 @@ from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from vibe_gate.agent import Stop
+from vibe_gate.context.listeners import unheard
+from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.change import Selection
-from vibe_gate.domain.context import ReviewRequest, unheard
 from vibe_gate.domain.escape import safe, show_block
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Rubric
