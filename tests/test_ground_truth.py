@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-
-from _public_cases import Case, bugs, differences, only, repository, said
-
+from bench._public_cases import Case, bugs, differences, only, repository, said
 from vibe_gate.sandbox import wall_lack
 
 BENCH = Path(__file__).parents[1] / "bench"

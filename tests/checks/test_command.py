@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.asked import ask, places
+from check_runs import ask, places
 from domain.changes import added
 
 from vibe_gate.checks.command import OutputForm, Remark, remarks

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from bundle_words import KEY, START, Clock, Ended, Hush
-from checks.asked import ask
+from check_runs import ask
 from domain.changes import added
 
 from vibe_gate.checks import CHECKS

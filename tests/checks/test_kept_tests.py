@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checks.asked import ask, places
+from check_runs import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from checks.asked import ask
+from check_runs import ask
 from command import vibe_gate
 from domain.changes import file_change, version
 from msgspec.structs import replace

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
-from voting import closed, simulated
-
+from bench.voting import closed, simulated
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, SecondLook, Vote
 from vibe_gate.judging.reading import reading_of

@@ -51,17 +51,34 @@ def left_of(text: str) -> str:
     return "".join(text[end:start] for (_, end), (start, _) in ends)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("between", ["\n", "\r\n", ""])
-def test_a_key_is_found_in_every_form_whole_and_in_parts(form: str, between: str) -> None:
-    if not between and FORMS[form](1, "x").endswith("x"):
-        return  # nothing would part its lines
-    for first, last in ((0, None), (0, -1), (0, -3), (1, None), (4, None)):
-        lines = [FORMS[form](number, line) for number, line in enumerate(KEY, 1)][first:last]
-        left = left_of(between.join(["to begin: ", *lines, " the end"]))
-        assert not [body for body in BODY if body[4:24] in left]
-        assert left.startswith("to begin: ")
-        assert left.endswith(" the end")
+PARTS = (slice(None), slice(-1), slice(-3), slice(1, None), slice(4, None))
+"""The lines of a key that are there."""
+
+
+def assert_key_is_found(lines: list[str], between: str) -> None:
+    for part in PARTS:
+        remainder = left_of(between.join(["to begin: ", *lines[part], " the end"]))
+        assert not [body for body in BODY if body[4:24] in remainder]
+        assert remainder.startswith("to begin: ")
+        assert remainder.endswith(" the end")
+
+
+@pytest.mark.parametrize("between", ["\n", "\r\n"])
+def test_a_key_is_found_in_every_form_whole_and_in_parts(between: str, subtests: pytest.Subtests) -> None:
+    for name, form in FORMS.items():
+        with subtests.test(form=name):
+            assert_key_is_found([form(number, line) for number, line in enumerate(KEY, 1)], between)
+
+
+PARTED_FORMS = [name for name, form in FORMS.items() if not form(1, "x").endswith("x")]
+"""Those in which something besides the line's end parts the lines."""
+
+
+def test_a_key_without_ends_of_lines_is_found_where_its_form_parts_them(subtests: pytest.Subtests) -> None:
+    assert len(PARTED_FORMS) == 10
+    for name in PARTED_FORMS:
+        with subtests.test(form=name):
+            assert_key_is_found([FORMS[name](number, line) for number, line in enumerate(KEY, 1)], "")
 
 
 def test_a_key_has_one_value_in_every_form() -> None:
