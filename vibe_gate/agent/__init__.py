@@ -14,10 +14,10 @@ from vibe_gate.agent.sdk import find_cli, load_without_mcp, program_versions, sd
 
 if TYPE_CHECKING:
     from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
-    from vibe_gate.agent.turns import ModelAccess, TurnEnd, TurnRecord, hold
+    from vibe_gate.agent.turns import ModelGateway, TurnEnd, TurnRecord, hold
 
 __all__ = [
-    "Conversation", "Image", "ModelAccess", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
+    "Conversation", "Image", "ModelGateway", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
     "find_cli", "hold", "load_without_mcp", "program_versions", "sdk_version", "sessions",
 ]  # fmt: skip
 

@@ -55,7 +55,7 @@ class RunRecord(Protocol):
         """Open the node's next turn."""
 
 
-class ModelAccess(Protocol):
+class ModelGateway(Protocol):
     """The way to the model."""
 
     @property
@@ -88,7 +88,7 @@ async def hold(
     turn: Turn,
     *,
     record: RunRecord,
-    wire: ModelAccess,
+    wire: ModelGateway,
     environ: Mapping[str, str],
     redact: Callable[[str], str],
     homes: Path,

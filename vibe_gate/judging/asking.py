@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
 
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
-from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import CastVote, RubricBrief, RubricVotes
 from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
@@ -42,7 +41,7 @@ async def ask(
     facts: Facts,
     repository: Repository,
     run: RunContext,
-    opened: AbstractContextManager[OpenedModel],
+    model: ModelAccess,
     tell: Callable[[str], object],
 ) -> CastVotes:
     """Hold the conversations that answer what these briefs show, as far as kept votes do not. Raises GatewayError.
@@ -50,22 +49,20 @@ async def ask(
     `kept`: by key of the question and number, votes of earlier runs.
     """
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
-    with opened as model:
-        model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
-        folder = model.folder / facts.stage
-        folder.mkdir(exist_ok=True)
-        with run.deadline.interrupting():
-            after, before = export_trees(facts.change, repository, folder / TREES)
-        prover = (
-            Prover(facts.tests, facts.change, repository, run, tell) if facts.tests and facts.asks_for_tests else None
-        )
-        shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
-        new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
-        cast = dict(zip((each.question.key for each in briefs), new, strict=True))
-        votes = {key: one.votes for key, one in cast.items()}
-        with run.deadline.interrupting():
-            intact = after.unchanged() and before.unchanged()
-        spent = model.gateway.spent()
+    model.open()
+    model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
+    folder = model.folder / facts.stage
+    folder.mkdir(exist_ok=True)
+    with run.deadline.interrupting():
+        after, before = export_trees(facts.change, repository, folder / TREES)
+    prover = Prover(facts.tests, facts.change, repository, run, tell) if facts.tests and facts.asks_for_tests else None
+    shared = VoteContext(facts, run, model, cache(repository.read), folder, prover)
+    new = await together(cast_votes(each, kept.get(each.question.key, {}), shared) for each in briefs)
+    cast = dict(zip((each.question.key for each in briefs), new, strict=True))
+    votes = {key: one.votes for key, one in cast.items()}
+    with run.deadline.interrupting():
+        intact = after.unchanged() and before.unchanged()
+    spent = model.gateway.spent()
     if model.gateway.ledger.reached:
         _tell_budget(run, model.limit_usd, spent, votes)
     lack = (f"Counterexamples are not run: {facts.tests.lack}.",) if facts.tests and facts.tests.lack else ()

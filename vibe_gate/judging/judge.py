@@ -21,7 +21,7 @@ from vibe_gate.domain.document import holds_all, plain, read
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.errors import UsageError
-from vibe_gate.gateway import Wire, find_upstream, wire_from
+from vibe_gate.gateway import Wire
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.questions import (
@@ -37,8 +37,8 @@ from vibe_gate.judging.questions import (
 )
 
 if TYPE_CHECKING:
+    from vibe_gate.context.model_access import ModelAccess
     from vibe_gate.judging.asking import CastVotes
-    from vibe_gate.judging.open_model import ModelOpener
 
 POLL_S = 0.1
 """Between two looks whether another review has its answer."""
@@ -63,28 +63,26 @@ async def judge(
     repository: Repository,
     run: RunContext,
     tell: Callable[[str], object],
-    shared: ModelOpener,
+    model: ModelAccess,
 ) -> Answers:
     """Ask the judge criteria of the rubrics about the change, unless the same was asked before.
 
     The same: about the same trees, or about others if the judge was shown the same then and looked at nothing else. If
-    another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked. `shared`
-    opens the way to the model, or gives what is open.
+    another review asks it at this moment, its answer is waited for. `tell` hears of that, and what is asked. `model` is
+    opened if something is asked.
     Raises GatewayError for a wire that is set up wrongly (a cassette that is not there), UsageError if a cassette would
     keep what stays in this clone.
     """
-    wire = wire_from(run.environ, request.wire, request.cassette)
     questions = questions_of(facts, facts.gate.default_model(run.environ))
-    if wire.mode == "record" and any(each.is_private for each in questions):
+    if model.wire.mode == "record" and any(each.is_private for each in questions):
         raise UsageError(NO_CASSETTE)
     run.record.describe(shown=_prompts_in(questions))
-    kept = _KeptVotes(facts.change, repository, run, wire, force=request.force)
+    kept = _KeptVotes(facts.change, repository, run, model.wire, force=request.force)
     known = kept.known(questions)
     missing = [question for question in questions if question.key not in known]
     if not missing:
         return _answers(questions, known)
-    upstream = find_upstream(run.environ)
-    if upstream is None and wire.mode != "replay":
+    if not model.can_answer:
         answers = _answers(questions, known)
         return _without_key(answers, missing, facts, optional=_is_optional(facts, run))
     with run.deadline.interrupting():
@@ -104,8 +102,7 @@ async def judge(
         tell(f"asking about {', '.join(dict.fromkeys(each.question.rubric.id for each in briefs))}{told}")
         from vibe_gate.judging.asking import ask  # agents: what is known needs none
 
-        opened = shared(wire, upstream)
-        asked = await ask(briefs, kept.cast, facts, repository, run, opened, tell)
+        asked = await ask(briefs, kept.cast, facts, repository, run, model, tell)
         notes = kept.keep(asked, briefs)
     return _with_new(questions, known, asked, notes, final=kept.writes and asked.intact)
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from vibe_gate import agent
 from vibe_gate.agent import sdk_version
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
@@ -25,7 +26,7 @@ from vibe_gate.domain.escape import counted, ended, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, LookOutcome, SecondLook, Vote, short
 from vibe_gate.errors import InfrastructureError
-from vibe_gate.gateway import Wire, find_upstream, wire_from
+from vibe_gate.gateway import Wire
 from vibe_gate.git import Repository, Tree
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.asking import export_trees
@@ -33,7 +34,6 @@ from vibe_gate.judging.brief import QuotedLine
 from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree
 from vibe_gate.judging.judge import claimed
-from vibe_gate.judging.open_model import ModelOpener, OpenedModel
 from vibe_gate.judging.questions import TOOLS, RubricVotes
 from vibe_gate.judging.second_look_brief import (
     LOOK_PROMPT,
@@ -67,7 +67,7 @@ class _LookContext(Struct, frozen=True):
 
     facts: Facts
     run: RunContext
-    model: OpenedModel
+    model: ModelAccess
     trees: Mapping[Side, Tree]
     folder: Path
 
@@ -80,36 +80,34 @@ async def look_again(
     repository: Repository,
     run: RunContext,
     tell: Callable[[str], object],
-    opened: ModelOpener,
+    model: ModelAccess,
 ) -> Answers:
     """The answers with a second look at each of these fails: one that is kept, or asked for now if a model may be.
 
-    `tell` hears what is asked. `opened` is the way to the model that the votes came by. Raises GatewayError.
+    `tell` hears what is asked. `model` is the way that the votes came by. Raises GatewayError.
     """
-    wire = wire_from(run.environ, request.wire, request.cassette)
     questions = look_questions(fails, facts, run)
-    kept = _KeptLooks(run, wire, force=request.force)
+    kept = _KeptLooks(run, model.wire, force=request.force)
     known = kept.known(questions)
     missing = _without(questions, known)
-    upstream = find_upstream(run.environ)
-    if not missing or request.only_known_answers or (upstream is None and wire.mode != "replay"):
+    if not missing or request.only_known_answers or not model.can_answer:
         return _with_looks(answers, questions, known)
     async with claimed([each.key for each in missing] if kept.reads else [], run, tell):
         known |= kept.known(missing)  # what another review was answered meanwhile
         if not (missing := _without(missing, known)):
             return _with_looks(answers, questions, known)
         tell(f"taking a second look at {counted(len(missing), 'fail')}")
-        with opened(wire, upstream) as model:
-            model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
-            new, intact = await _ask(missing, facts, repository, run, model)
-            if model.gateway.ledger.reached:
-                _tell_budget(run, model, missing, new)
-            answers = replace(
-                answers,
-                cost=model.gateway.spent(),
-                notes=tuple(dict.fromkeys((*answers.notes, *model.notes()))),
-                intact=answers.intact and intact,
-            )
+        model.open()
+        model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
+        new, intact = await _ask(missing, facts, repository, run, model)
+        if model.gateway.ledger.reached:
+            _tell_budget(run, model, missing, new)
+        answers = replace(
+            answers,
+            cost=model.gateway.spent(),
+            notes=tuple(dict.fromkeys((*answers.notes, *model.notes()))),
+            intact=answers.intact and intact,
+        )
         problem = kept.keep(new) if intact else ""
     if problem:
         answers = replace(answers, notes=(*answers.notes, problem))
@@ -194,7 +192,7 @@ class _KeptLooks:
 
 
 async def _ask(
-    questions: Sequence[LookQuestion], facts: Facts, repository: Repository, run: RunContext, model: OpenedModel
+    questions: Sequence[LookQuestion], facts: Facts, repository: Repository, run: RunContext, model: ModelAccess
 ) -> tuple[dict[str, SecondLook], bool]:
     """By key, what each conversation found, and whether the exported trees are still what they were."""
     await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
@@ -220,7 +218,7 @@ async def _ask(
 
 
 def _tell_budget(
-    run: RunContext, model: OpenedModel, asked: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
+    run: RunContext, model: ModelAccess, asked: Iterable[LookQuestion], looks: Mapping[str, SecondLook]
 ) -> None:
     """Name the lines of the fails at which there was no second look."""
     left = [vote for each in asked if looks[each.key].said is None for vote in each.fail.votes]
@@ -247,7 +245,7 @@ async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
         )
     if end.ending.status == "answered":
         return replace(_found(end.ending.answer, end.folder, shared), model=name)
-    return _no_answer(model.why_unanswered(end, run), end.folder)
+    return _no_answer(model.why_unanswered(end), end.folder)
 
 
 async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> agent.TurnEnd:
@@ -265,7 +263,7 @@ async def _hold(question: LookQuestion, shared: _LookContext, name: str, patienc
         max_cost_usd=model.limit_usd,
         patience_s=patience_s,
     )
-    return await model.hold(turn, shared.run, model.folder)
+    return await model.hold(turn)
 
 
 def _no_answer(why: str, turn: str = "") -> SecondLook:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from vibe_gate import agent
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.change import Change, FileVersion
@@ -32,7 +33,6 @@ from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
 from vibe_gate.judging.evidence import quote_in_change
-from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.judging.proving import Prover
 from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
@@ -60,7 +60,7 @@ class VoteContext(Struct, frozen=True):
 
     facts: Facts
     run: RunContext
-    model: OpenedModel
+    model: ModelAccess
     read: Callable[[FileVersion], bytes]
     folder: Path
     prover: Prover | None = None
@@ -240,19 +240,19 @@ async def with_fallback(
     hold: Callable[[str, float], Coroutine[Any, Any, agent.TurnEnd]],
     name: str,
     other: str | None,
-    model: OpenedModel,
+    model: ModelAccess,
     redact: Callable[[str], str],
 ) -> tuple[agent.TurnEnd, str]:
     """How a conversation with the model `name` ended, or with `other` if that one stays overloaded or is not there.
 
     `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose answer it is, too.
     """
-    if other is None or name not in model.gone:
+    if other is None or name not in model.unavailable:
         end = await hold(name, math.inf if other in (None, name) else FALLBACK_AFTER_S)
         if other is None or other == name or not end.ending.is_unavailable:
             return end, name
-        model.gone.setdefault(name, redact(end.ending.detail))
-    model.replaced.add((name, other))
+        model.unavailable.setdefault(name, redact(end.ending.detail))
+    model.replacements.add((name, other))
     return await hold(other, math.inf), other
 
 
@@ -273,14 +273,14 @@ async def _hold(
         max_cost_usd=model.limit_usd,
         patience_s=patience_s,
     )
-    return await model.hold(turn, context.run, context.folder)
+    return await model.hold(turn)
 
 
 async def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
     if end.ending.status == "answered":
         reply = await _reply(part, end.ending.answer, change, end.folder, context)
     else:
-        why = context.model.why_unanswered(end, context.run)
+        why = context.model.why_unanswered(end)
         reply = _no_answer(part, end.ending.status, why, end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
     looked = end.ending.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code

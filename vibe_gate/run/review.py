@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from vibe_gate.checks.contract import Conduct
 from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, FileDiff
@@ -48,9 +49,6 @@ from vibe_gate.run.summary import answered_questions, capture_note, notes_on, no
 from vibe_gate.store import State, captured, captures
 
 if TYPE_CHECKING:
-    from vibe_gate.gateway import Upstream, Wire
-    from vibe_gate.judging.open_model import ModelOpener, OpenedModel
-    from vibe_gate.run.model import RunModel
     from vibe_gate.store import RunResult
 
 
@@ -177,7 +175,9 @@ async def review_in(
             keep_contents(repository, change, run)
             if stored:
                 stored.recall(facts, run)
-        verdict = await reach_verdict(facts, request, repository, run, progress, partial(changed_since, repository))
+        changed = partial(changed_since, repository)
+        with closing(ModelAccess(run, request, gate)) as model:
+            verdict = await reach_verdict(facts, request, repository, run, progress, changed, model)
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             summary = summary_of(verdict, run)
@@ -197,12 +197,12 @@ async def reach_verdict(
     run: RunContext,
     progress: Progress,
     changed_since: Callable[[Change], Sequence[str]],
-    shared: ModelOpener | None = None,
+    model: ModelAccess,
 ) -> RunVerdict:
     """Between facts and their verdict: checks, then judges if they are needed. Each gate of a workflow does the same.
 
-    `changed_since` gives the paths at which index or working tree hold something else now. `shared` gives the way to
-    the model that all stages of a workflow share; without it one is opened if a judge is asked.
+    `changed_since` gives the paths at which index or working tree hold something else now. `model` is opened if a
+    judge has to be asked; all stages of a workflow share it.
     """
     change, gate = facts.change, facts.gate
     with run.deadline.interrupting():
@@ -221,40 +221,21 @@ async def reach_verdict(
         from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
 
         tell = partial(progress, "judge")
-        with _one_model(run, request, gate, shared) as opened:
-            answers = await judge(request, facts, repository, run, tell, opened)
-            if facts.asks_for_tests:
-                from vibe_gate.judging.proving import tried_again  # few gates run tests
+        answers = await judge(request, facts, repository, run, tell, model)
+        if facts.asks_for_tests:
+            from vibe_gate.judging.proving import tried_again  # few gates run tests
 
-                answers = await tried_again(answers, facts, repository, run, tell)
-            if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
-                from vibe_gate.judging.second_look import look_again  # most changes have none
+            answers = await tried_again(answers, facts, repository, run, tell)
+        if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
+            from vibe_gate.judging.second_look import look_again  # most changes have none
 
-                answers = await look_again(fails, answers, request, facts, repository, run, tell, opened)
+            answers = await look_again(fails, answers, request, facts, repository, run, tell, model)
     with run.deadline.interrupting():
         changed = changed_since(change)
         verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and not changed)
         verdict = replace(verdict, notes=(*verdict.notes, *changed_note(changed)))
         run.record.describe(questions=answered_questions(verdict))
         return verdict
-
-
-@contextmanager
-def _one_model(
-    run: RunContext, request: ReviewRequest, gate: Gate, shared: ModelOpener | None
-) -> Iterator[ModelOpener]:
-    """The one way to the model for all that is asked about a change: `shared`, else its own, opened when wanted."""
-    own: list[RunModel] = []
-    with ExitStack() as stack:
-
-        def opened(wire: Wire, upstream: Upstream | None) -> AbstractContextManager[OpenedModel]:
-            if not own:
-                from vibe_gate.run.model import RunModel  # what is known needs no model
-
-                own.append(stack.enter_context(closing(RunModel(run, request, gate))))
-            return own[0].shared(wire, upstream)
-
-        yield shared or opened
 
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:

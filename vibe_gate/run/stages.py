@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
@@ -21,14 +22,12 @@ from vibe_gate.domain.summary import AgentAuthored, Summary
 from vibe_gate.domain.verdict import short
 from vibe_gate.domain.wire import end_kind
 from vibe_gate.errors import UsageError
-from vibe_gate.gateway import wire_from
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, as_told, next_round
 from vibe_gate.run.approval import Approve, approved
 from vibe_gate.run.conversation import go_on, session_before
 from vibe_gate.run.graph import StageGraph
-from vibe_gate.run.model import RunModel
 from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import given_again
@@ -62,7 +61,7 @@ class Stages:
         self.facts, self.run = facts, run
         self.graph = StageGraph(run.record, progress)
         self.trees = RunTrees(repository, facts.change, run.record.run_id, run.environ)
-        self.model = RunModel(run, request, facts.gate)
+        self.model = ModelAccess(run, request, facts.gate)
         read, root = TrustedFiles(facts, repository, files), repository.root
         self.turns = AgentTurns(facts, run, self.model, read, root, progress, tick)
         self._request, self._progress, self._approve = request, progress, approve
@@ -95,7 +94,7 @@ class Stages:
                 self.run,
                 lambda stage, text: self._progress(node, f"{stage}: {text}"),
                 lambda change: (),  # whether the user's files changed is asked once, at the end
-                self.model.shared,
+                self.model,
             )
             summary = summary_of(verdict, self.run)
             self._tell_round(node, verdict, summary)
@@ -188,14 +187,13 @@ class Stages:
 
     def keep_private(self) -> None:
         """Keep the run in this clone, as an agent is shown sessions that may not leave it. UsageError."""
-        request = self._request
-        if wire_from(self.run.environ, request.wire, request.cassette).mode == "record":
+        if self.model.wire.mode == "record":
             raise UsageError(_NO_CASSETTE)
         self.run.record.describe(shown={"session": PRIVATE})
         self.turns.private = True
 
     def _ended(self, result: StageResult, status: str, how: str = "") -> StageResult:
-        return self.graph.ended(result, status, self.model.spent(result.node), how)
+        return self.graph.ended(result, status, self.model.spent_by(result.node), how)
 
 
 def _shown(result: StageResult, agent: Agent) -> StageResult:

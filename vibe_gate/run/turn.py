@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from vibe_gate.agent import Turn, TurnEnd, TurnProgress, hold
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
+from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent, Isolation
 from vibe_gate.domain.escape import counted, listed
@@ -22,10 +23,8 @@ from vibe_gate.domain.gate import Gate, McpServer
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.git import Repository
-from vibe_gate.judging.open_model import OpenedModel
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.conversation import KeptConversation
-from vibe_gate.run.model import RunModel
 from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, background_sections, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
@@ -70,7 +69,7 @@ class AgentTurns:
         self,
         facts: Facts,
         run: RunContext,
-        model: RunModel,
+        model: ModelAccess,
         read: TrustedFiles,
         root: Path,
         progress: Progress,
@@ -91,7 +90,8 @@ class AgentTurns:
         began: Callable[[str], object],
     ) -> StageResult:
         """One turn, in the workspace if the agent writes; `began` is told the tree before it, once that is free."""
-        model = self._model.opened()
+        model = self._model
+        model.open()
         hide_process()
         async with tree.reading() if asked.agent.level == "none" else tree.writing() as folder:
             before, changes = tree.now, None
@@ -101,7 +101,7 @@ class AgentTurns:
                 with self._run.deadline.interrupting():
                     tree.repository.export(before, folder)
             else:
-                model.places[str(folder)] = "{{workspace}}"
+                model.placeholders[str(folder)] = "{{workspace}}"
                 changes = TurnChanges(tree.workspace, before)
             turn = self._turn(node, asked, model, folder, tree)
             about = {"agent": asked.agent.id, "model": turn.model, "node": node, "private": self.private}
@@ -115,7 +115,7 @@ class AgentTurns:
         self.notes += _refused(node, end.ending.permission_denials, folder, self._run.redactor.text)
         return result
 
-    async def _held(self, turn: Turn, asked: StageRequest, model: OpenedModel, changes: TurnChanges | None) -> TurnEnd:
+    async def _held(self, turn: Turn, asked: StageRequest, model: ModelAccess, changes: TurnChanges | None) -> TurnEnd:
         answers = 0
 
         async def watch(event: TurnProgress) -> None:
@@ -145,7 +145,7 @@ class AgentTurns:
                 made=changes,
             )
 
-    def _turn(self, node: str, asked: StageRequest, model: OpenedModel, folder: Path, tree: RunTree) -> Turn:
+    def _turn(self, node: str, asked: StageRequest, model: ModelAccess, folder: Path, tree: RunTree) -> Turn:
         agent, file, environ, wall = asked.agent, self._gate.file, self._run.environ, None
         if held_in(agent, self._gate) == "sandbox":
             wall = agent_wall(tree.workspace.root, tree.workspace.borrowed, environ)
@@ -173,7 +173,7 @@ class AgentTurns:
             wall=wall,
         )
 
-    def _output(self, model: OpenedModel, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
+    def _output(self, model: ModelAccess, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
         """What a prompt's command prints in an export of the files as they are."""
         folder, left = model.folder / node / "command", self._run.deadline.left()
         tree.repository.export(tree.now, folder)
