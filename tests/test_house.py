@@ -141,7 +141,7 @@ WRONG = {
 BROKEN = (
     "Floors",
     *("Only git imports pygit2", "Only the agent room imports claude_agent_sdk", "Only the forge imports github3"),
-    *("imports sqlite3", "imports? tomli_w", "imports? tomllib"),
+    *("imports? sqlite3", "imports? tomli_w", "imports? tomllib"),
     *("imports? requests", "imports? rich", "past the door of agent", "past the door of store", "No import cycle"),
 )
 

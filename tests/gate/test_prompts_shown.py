@@ -10,7 +10,7 @@ from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.prompts import MAX_REQUESTS, prompts_behind, requests_text
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state
+from vibe_gate.store import open_state
 from vibe_gate.store.captured import CapturedPrompt
 from vibe_gate.store.writes import blob_id
 
@@ -30,7 +30,7 @@ def test_only_prompts_until_the_session_last_wrote_the_change_count_and_none_of_
     capture(tmp_path, first, asked("make x"), wrote("x\n"), asked("make y"), wrote("y\n"), asked("anything else"))
     capture(tmp_path, second, asked("make z"), wrote("z\n"), session="another", at=-500)
     with open_state(tmp_path) as state:
-        writes = captures.last_writes(state)
+        writes = state.captured_blobs.last_writes()
     roots = (first, second)
 
     def texts(*contents: str) -> list[str]:

@@ -81,8 +81,8 @@ def test_the_last_write_of_each_content_is_known(tmp_path: Path) -> None:
     capture(tmp_path, tmp_path, wrote("x\n"), wrote("y\n"), asked("back"), wrote("x\n"))
     capture(tmp_path, tmp_path, wrote("x\n"), at=-500, session="earlier")
     state = open_state(tmp_path)
-    assert captures.last_writes(state)[blob] == {SESSION: TS + 3, "earlier": TS - 500}
-    assert captures.last_writes(state)[blob_id(b"y\n")] == {SESSION: TS + 1}
+    assert state.captured_blobs.last_writes()[blob] == {SESSION: TS + 3, "earlier": TS - 500}
+    assert state.captured_blobs.last_writes()[blob_id(b"y\n")] == {SESSION: TS + 1}
     state.close()
 
 
@@ -91,7 +91,7 @@ def test_a_state_of_an_older_version_opens_and_its_writes_have_no_time(tmp_path:
     with sqlite3.connect(tmp_path / "vibe-gate" / "state.db") as db:
         db.execute("DROP TABLE captured_times")
     state, blob = open_state(tmp_path), blob_id(b"x\n")
-    assert captures.last_writes(state)[blob] == {SESSION: 0}
+    assert state.captured_blobs.last_writes()[blob] == {SESSION: 0}
     capture(tmp_path, tmp_path, wrote("x\n"), at=9)
-    assert captures.last_writes(state)[blob] == {SESSION: TS + 9}
+    assert state.captured_blobs.last_writes()[blob] == {SESSION: TS + 9}
     state.close()

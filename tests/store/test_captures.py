@@ -114,23 +114,23 @@ def test_where_nothing_can_be_written_the_blobs_are_known_and_the_events_wait(co
     (common.parent / ".vibe-artifacts").symlink_to("/tmp")
     spool(common, wrote("/r/a.py", "x = 1\n"))
     assert fold(common) == 0
-    assert blob_id(b"x = 1\n") in captures.written_blobs(open_state(common))
+    assert blob_id(b"x = 1\n") in open_state(common).captured_blobs.sessions_by_blob()
     (common.parent / ".vibe-artifacts").unlink()
     assert fold(common) == 1
 
 
 def test_without_sessions_nothing_is_made(common):
     assert fold(common) == 0
-    assert captures.written_blobs(open_state(common)) == {}
+    assert open_state(common).captured_blobs.sessions_by_blob() == {}
     assert not (common / "vibe-gate").exists()
 
 
 def test_sessions_are_forgotten_after_a_month(common):
     spool(common, wrote("/r/a.py", "x = 1\n"))
     fold(common)
-    assert captures.written_blobs(open_state(common))
+    assert open_state(common).captured_blobs.sessions_by_blob()
     fold(common, datetime.now(UTC) + timedelta(days=31))
-    assert captures.written_blobs(open_state(common)) == {}
+    assert open_state(common).captured_blobs.sessions_by_blob() == {}
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_short_event_that_tells_of_a_huge_content_costs_next_to_nothing(common
     many_values = f'{{"ts": {TS}, "event": {{"x": [{"0," * MAX_VALUES}0]}}}}\n'
     spool(common, ten_gigabytes, many_values, wrote("/r/b", "x = 1\n"))
     captures.note_written(open_state(common), NOW)
-    assert blob_id(b"x = 1\n") in captures.written_blobs(open_state(common))
+    assert blob_id(b"x = 1\n") in open_state(common).captured_blobs.sessions_by_blob()
     assert fold(common) == 2
     assert kept(common)[1]["damaged"] == 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KB

@@ -22,7 +22,7 @@ from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import StorageError
 from vibe_gate.store import State, open_state
-from vibe_gate.store.state import PATIENCE_S
+from vibe_gate.store.database.state_file import PATIENCE_S
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -98,7 +98,7 @@ def test_only_the_user_may_read_it_and_looking_alone_makes_none(tmp_path, state)
 def test_the_newest_label_of_a_finding_counts_and_the_forges_are_begun_anew(tmp_path, state):
     assert state.labels.all() == ()
     state.spending.add(1.0, "run", NOW)
-    assert state.labels.all() == (), "a file of an older version has no such table"
+    assert state.labels.all() == ()
     earlier = replace(SAID, ts=NOW - timedelta(days=1), right=True, by="@bob", source="command")
     thumb = replace(earlier, finding="1" * 16, source="reaction")
     old = replace(SAID, finding="2" * 16, ts=NOW + timedelta(days=1), digest=OTHER, model="m")
@@ -116,12 +116,12 @@ def test_the_newest_label_of_a_finding_counts_and_the_forges_are_begun_anew(tmp_
 
 
 def test_a_copy_is_the_whole_file_as_it_is_and_without_one_nothing(tmp_path, state):
-    assert state.copied() == b""
+    assert state.file.copied() == b""
     assert not (tmp_path / "vibe-gate").exists()
     state.answers.put(KEY, {"outcome": "pass"}, NOW)
     other = tmp_path / "other"
     with open_state(other) as copy:
-        copy.begin_with(state.copied())
+        copy.file.begin_with(state.file.copied())
         assert copy.answers.get(KEY, NOW) == {"outcome": "pass"}
         assert copy.answers.put(OTHER, {"outcome": "fail"}, NOW) == ""
     assert state.answers.get(OTHER, NOW) is None
@@ -224,7 +224,7 @@ def half(path: Path) -> None:
 def filled(path: Path) -> None:
     """A file of many pages."""
     with open_state(path.parents[1]) as state:
-        for number in range(100):
+        for number in range(200):
             state.hook_records.append(replace(SEEN, tree=f"{number:040x}", reason="why " * 50))
 
 
@@ -383,11 +383,22 @@ def test_a_damaged_file_in_a_folder_that_cannot_be_written_is_named_and_blocks_n
         assert [one.name for one in path.parent.iterdir()] == ["state.db"]
 
 
-def test_a_file_without_a_table_is_named_with_the_way_to_a_new_one(folder):
+def test_a_file_that_lacks_a_table_gets_it_and_keeps_its_rows(folder, caplog):
+    path = folder / "state.db"
+    open_state(folder.parent).answers.put(KEY, {"outcome": "pass"}, NOW)
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TABLE labels")
+    with open_state(folder.parent) as state:
+        state.labels.append(SAID)
+        assert (state.labels.all(), state.answers.get(KEY, NOW)) == ((SAID,), {"outcome": "pass"})
+        assert (state.problem, caplog.messages) == ("", [])
+
+
+def test_a_file_whose_table_has_other_columns_is_named_with_the_way_to_a_new_one(folder):
     path = folder / "state.db"
     open_state(folder.parent).hook_records.append(SEEN)
     with sqlite3.connect(path) as database:
-        database.execute("DROP TABLE answers")
+        database.execute("ALTER TABLE answers RENAME COLUMN answer TO other")
     with open_state(folder.parent) as state:
         use(state)
         assert state.problem.startswith(f"{path} cannot be used (")

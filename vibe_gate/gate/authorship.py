@@ -44,7 +44,7 @@ class Authorship:
         self._environ = environ
         self._records = state.hook_records
         self._unread = unread if now is None else captures.note_written(state, now)
-        self._written = captures.written_blobs(state)
+        self._written = state.captured_blobs.sessions_by_blob()
 
     @cached_property
     def records(self) -> list[Record]:

@@ -26,7 +26,7 @@ def prompts_behind(
 ) -> tuple[CapturedPrompt, ...]:
     """What people asked for in the captured sessions that wrote files of a change, oldest first.
 
-    `writes` as `captures.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
+    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
     """
     found = (asked_until(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
     return tuple(sorted(chain.from_iterable(found), key=by_time))
@@ -35,7 +35,7 @@ def prompts_behind(
 def sessions_until(files: Iterable[FileDiff], writes: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """The captured sessions that wrote files of a change, and when each last did, in ms; 0: that was not noted.
 
-    `writes` as `captures.last_writes` gives them.
+    `writes` as `CapturedBlobs.last_writes` gives them.
     """
     until: dict[str, int] = {}
     for file in files:

@@ -72,7 +72,7 @@ def sessions_behind(
 ) -> tuple[SharedSession, ...]:
     """What was asked in the captured sessions that wrote files of a change.
 
-    `writes` as `captures.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
+    `writes` as `CapturedBlobs.last_writes` gives them; `roots` are the working trees in whose stores sessions may lie.
     """
     found = (_session(prompts_of(roots, name), ms) for name, ms in sessions_until(files, writes).items())
     return tuple(one for one in found if one is not None)

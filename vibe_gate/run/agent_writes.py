@@ -62,7 +62,7 @@ class AgentWrites:
     @cached_property
     def _former_tops(self) -> frozenset[str]:
         """Where linked worktrees are or were."""
-        return captured.known_worktree_tops(self._state.file)
+        return self._state.worktree_tops.all()
 
     @cached_property
     def _gone_tops(self) -> set[str]:

@@ -80,7 +80,7 @@ def what_was_asked(
     session that was captured here, whoever pushes decides.
     """
     roots = repository.capture_roots()
-    prompts = prompts_behind(change.files, captures.last_writes(state), roots)
+    prompts = prompts_behind(change.files, state.captured_blobs.last_writes(), roots)
     is_private = bool(prompts)
     if not prompts and gate.shared_prompts == "redacted":
         prompts = shared_prompts(repository, [commit.id for commit in repository.commits(change)])

@@ -128,7 +128,7 @@ def how_it_was_made(repository: Repository, change: Change, run: RunContext, of:
 
 def _captured(repository: Repository, change: Change, run: RunContext) -> Iterator[Material]:
     """The captured sessions that wrote contents of the change, each until it last wrote one."""
-    until = sessions_until(change.files, captures.last_writes(run.state))
+    until = sessions_until(change.files, run.state.captured_blobs.last_writes())
     roots = repository.capture_roots()
     for session in sorted(until, key=lambda one: until[one])[-MAX_SESSIONS:]:
         turns = captured.turns_of(roots, session)

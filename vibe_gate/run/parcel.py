@@ -75,7 +75,7 @@ class Delivery(Struct, Generic[R], frozen=True):
 def parcel_of(repository: Repository, *, files: bool) -> Parcel:
     """What workers need; with `files` those of the working tree, too. UsageError, InfrastructureError."""
     with open_state(repository.common_dir) as state:
-        return Parcel(repository.copy(files=files), state.copied())
+        return Parcel(repository.copy(files=files), state.file.copied())
 
 
 # At a worker
@@ -123,7 +123,7 @@ class Unpacked:
         parcel.copy.write(self.root, environ)
         with open_repository(self.root, environ) as repository, open_state(repository.common_dir) as state:
             if parcel.state:
-                state.begin_with(parcel.state)
+                state.file.begin_with(parcel.state)
         (self._folder / "ready").touch()
 
     def close(self, *, delete: bool) -> None:

@@ -46,7 +46,7 @@ from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.sharing import UnsharedRun, open_shared, told, unshared
 from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
-from vibe_gate.store import State, captured, captures
+from vibe_gate.store import State, captured
 
 if TYPE_CHECKING:
     from vibe_gate.store import RunResult
@@ -240,7 +240,7 @@ async def reach_verdict(
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
     """What agents did: those of the stages before this gate, and captured sessions that wrote files of the change."""
-    sessions = writers(facts.change.files, captures.written_blobs(run.state))
+    sessions = writers(facts.change.files, run.state.captured_blobs.sessions_by_blob())
     authors = tuple(conduct.of_session(name, captured.session_in(repository.store_root, name)) for name in sessions)
     if not facts.agents:
         return authors

@@ -12,7 +12,7 @@ from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
-from vibe_gate.store import Bundles, State, captured
+from vibe_gate.store import Bundles, State
 
 
 def take_over_stores(repository: Repository, state: State, now: datetime) -> None:
@@ -24,7 +24,7 @@ def take_over_stores(repository: Repository, state: State, now: datetime) -> Non
     if not tops:
         return
     names = (os.fspath(path) for top in tops for path in (top, top.resolve()))
-    captured.note_worktree_tops(state.file, names)
+    state.worktree_tops.note(names)
     for top in repository.worktrees_with_stores():
         bundles = Bundles(repository.store_root, Provenance(now, repository.tracked_in_store()))
         try:

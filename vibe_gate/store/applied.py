@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,11 +15,6 @@ from vibe_gate.store.captured_writes import CapturedWrites
 from vibe_gate.store.kept_writes import LineDigests, WriteLog, WriteReader
 from vibe_gate.store.state import State
 from vibe_gate.store.writes import FileWrite
-
-if TYPE_CHECKING:
-    import sqlite3
-
-_TABLE = "CREATE TABLE IF NOT EXISTS applied_writes (agent TEXT, session TEXT, line BLOB)"
 
 
 class AppliedWrite(Struct, frozen=True):
@@ -35,28 +30,20 @@ class AppliedWrite(Struct, frozen=True):
 
 def note_applied(state: State, writes: Iterable[AppliedWrite], at: datetime, redact: Callable[[Any], Any]) -> None:
     """Note them, in their order. If the state cannot be written, `State.problem` says so."""
-    key = state.line_key(make=True)
+    key = state.line_key.read_or_make()
     rows = []
-    for one in writes:
-        write = FileWrite(one.path, "", "", one.before, one.after, frozenset({one.blob}))
+    for applied in writes:
+        write = FileWrite(applied.path, "", "", applied.before, applied.after, frozenset({applied.blob}))
         line = WriteLog(LineDigests(key) if key else None, redact).line(write, at)
-        rows.append((redact(one.agent), one.session, line))
-
-    def action(db: sqlite3.Connection) -> None:
-        db.execute(_TABLE)
-        db.executemany("INSERT INTO applied_writes VALUES (?, ?, ?)", rows)
-
-    if rows:
-        state.file.change(action)
+        rows.append((redact(applied.agent), applied.session, line))
+    state.applied_lines.append(rows)
 
 
 def applied_writes(state: State, digests: LineDigests, is_wanted: Callable[[str], bool]) -> tuple[CapturedWrites, ...]:
     """The writes to paths that are wanted, oldest first; `agent` is the id of an agent of the gate."""
-    there = state.file.read("SELECT 1 FROM sqlite_master WHERE name = 'applied_writes'")
-    rows = state.file.read("SELECT agent, session, line FROM applied_writes ORDER BY rowid") if there else []
-    found = []
-    for agent, session, line in rows:
+    wanted_writes = []
+    for agent, session, line in state.applied_lines.all():
         write = WriteReader(digests.id).write(line)
         if write is not None and is_wanted(write.path):
-            found.append(CapturedWrites(agent, session, write.at, (write,)))
-    return tuple(found)
+            wanted_writes.append(CapturedWrites(agent, session, write.at, (write,)))
+    return tuple(wanted_writes)

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from vibe_gate.domain.gate import Retention
     from vibe_gate.domain.summary import Summary
     from vibe_gate.domain.upkeep import Cleaned, Imported, Repaired, SealedDocuments, StoreUsage, Verified
+    from vibe_gate.store.database.run_index import RunIndex
     from vibe_gate.store.extracts import Extracts
     from vibe_gate.store.pages import PagesFolder
-    from vibe_gate.store.state import RunIndex, State
+    from vibe_gate.store.state import State
     from vibe_gate.store.takeover import TakenOver
 
 

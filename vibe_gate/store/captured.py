@@ -38,17 +38,16 @@ from vibe_gate.store.folder import Folder
 from vibe_gate.store.kept_writes import FileState, KeptWrite, LineDigests, text_lines
 from vibe_gate.store.log import lines
 from vibe_gate.store.turn_summary import HookMark, ToolCall, correlate, todos_after
-from vibe_gate.store.worktree_tops import known_worktree_tops, note_worktree_tops
 from vibe_gate.store.writes import AGENTS, AgentEvents, CapturedEvent, paths_written, prompt_of
 
 if TYPE_CHECKING:
-    from vibe_gate.store.state import RunIndex
+    from vibe_gate.store.database.run_index import RunIndex
 
 __all__ = [
     "AppliedWrite", "CapturedHead", "CapturedModel", "CapturedPrompt", "CapturedSession", "CapturedToolCall",
     "CapturedTurn", "CapturedWrites", "FileState", "KeptWrite", "LineDigests", "any_in", "applied_writes",
-    "delete", "digests_of", "first_line", "heads", "known_worktree_tops", "matching", "models_of", "note_applied",
-    "note_worktree_tops", "prompts_of", "session_in", "text_lines", "turns_of", "writes_in",
+    "delete", "digests_of", "first_line", "heads", "matching", "models_of", "note_applied", "prompts_of",
+    "session_in", "text_lines", "turns_of", "writes_in",
 ]  # fmt: skip
 
 _KIND_WITHIN = 200

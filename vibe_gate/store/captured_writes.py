@@ -36,7 +36,7 @@ class CapturedWrites(Struct, frozen=True):
 
 def digests_of(state: State) -> LineDigests:
     """Digests under the key of the clone; under one for the moment if nothing was kept yet."""
-    return LineDigests(state.line_key() or os.urandom(32))
+    return LineDigests(state.line_key.read() or os.urandom(32))
 
 
 def writes_in(

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -38,12 +38,8 @@ from vibe_gate.store.contents import TextRedactor
 from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.kept_writes import WRITES, LineDigests, WriteLog
 from vibe_gate.store.log import MAX_LINE_BYTES, encode_line, lines, locked
-from vibe_gate.store.state import State, StateFile
-from vibe_gate.store.worktree_tops import note_worktree_tops
+from vibe_gate.store.state import State
 from vibe_gate.store.writes import AGENTS, CLAUDE, CapturedEvent, blobs_of, open_file, writes_of
-
-if TYPE_CHECKING:
-    import sqlite3
 
 SPOOLS = "captures"
 """Folder of the raw events in the state's folder."""
@@ -61,11 +57,6 @@ MAX_GAPS_BYTES = 64 << 10
 
 PATIENCE_S = 2.0
 """Another process that folds, or captures, is waited for; one that holds a lock longer does not run."""
-
-_TIMES = """
-CREATE TABLE IF NOT EXISTS captured_times (session TEXT, blob TEXT, at INTEGER, PRIMARY KEY (session, blob))
-WITHOUT ROWID"""
-"""Beside captured_blobs, to which an older version goes on adding rows of two values."""
 
 _UNREAD = "what captured sessions wrote cannot be read ({0}), so an agent may have made it"
 
@@ -135,11 +126,6 @@ def note_written(state: State, now: datetime) -> str:
     return _fold_all(state, None, now)[1]
 
 
-def written_blobs(state: State) -> dict[str, str]:
-    """Blob id -> the session that wrote it. Empty if nothing was captured."""
-    return dict(state.file.read("SELECT blob, session FROM captured_blobs ORDER BY rowid"))
-
-
 def agent_of(session: str) -> str:
     """The agent of a captured session, a key of `AGENTS`, by the session's name: `<agent>.<its id>`, or the id alone.
 
@@ -162,16 +148,6 @@ def agent_title(session: str) -> str:
 def session_title(session: str) -> str:
     """The session as people read of it: "Gemini CLI session 0f3c9a1e"."""
     return f"{agent_title(session)} session {show_text(own_id(session)[:8])}"
-
-
-def last_writes(state: State) -> dict[str, dict[str, int]]:
-    """Blob id -> by each session that wrote it, when it last did, in ms since the epoch; 0: before that was noted."""
-    there = state.file.read("SELECT 1 FROM sqlite_master WHERE name = 'captured_times'")
-    at = "(SELECT max(at) FROM captured_times AS t WHERE (t.session, t.blob) = (b.session, b.blob))" if there else "0"
-    writes: dict[str, dict[str, int]] = {}
-    for session, blob, ms in state.file.read(f"SELECT session, blob, {at} FROM captured_blobs AS b ORDER BY rowid"):  # noqa: S608
-        writes.setdefault(blob, {})[session] = ms or 0
-    return writes
 
 
 def kept_session(shelf: Folder, session: str) -> tuple[Folder, CaptureMeta]:
@@ -233,18 +209,18 @@ def _fold_all(state: State, shelf: _Shelf | None, now: datetime) -> tuple[int, s
         with locked(spools.appending(LOCK), until):
             for session in spools.folders():
                 try:
-                    count += _fold(spools.folder(session), session, state.file, shelf, now, until)
+                    count += _fold(spools.folder(session), session, state, shelf, now, until)
                     if now.timestamp() - spools.status(session).st_mtime > MAX_AGE.total_seconds():
                         spools.remove_folder(session)
                 except OSError as error:
                     why = f"session {show_text(own_id(session)[:8])}: {_reason(error)}"
-            _forget_others(state.file, spools.folders())
+            state.captured_blobs.forget_all_but(spools.folders())
     except OSError as error:
         why = f"all sessions: {_reason(error)}"
     return count, _UNREAD.format(why) if why else ""
 
 
-def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, now: datetime, until: float) -> int:
+def _fold(spool: Folder, session: str, state: State, shelf: _Shelf | None, now: datetime, until: float) -> int:
     """Fold the raw events of one session; how many. OSError for what waits."""
     if spool.has("events.ndjson"):
         # Who appends looks, under the same lock, whether the file is still there.
@@ -253,44 +229,26 @@ def _fold(spool: Folder, session: str, file: StateFile, shelf: _Shelf | None, no
     count = 0
     for taken in spool.files():
         if taken.startswith("taken-"):
-            _note_blobs(file, session, filter(None, _events(spool, taken, agent_of(session))))
+            _note_blobs(state, session, filter(None, _events(spool, taken, agent_of(session))))
             if shelf is not None:
                 count += shelf.keep(session, spool, taken)
                 spool.remove(taken)
     return count
 
 
-def _note_blobs(file: StateFile, session: str, events: Iterable[CapturedEvent]) -> None:
+def _note_blobs(state: State, session: str, events: Iterable[CapturedEvent]) -> None:
     """Note what the events wrote, and in which worktrees; twice is once. OSError if the state does not take it."""
-    blobs: dict[str, int] = {}
+    written_at: dict[str, int] = {}
     tops: set[str] = set()
     for event in events:
         tops |= {event.worktree} - {""}
         with contextlib.suppress(ValueError, TypeError, LookupError, RecursionError):  # one nobody thought of
-            blobs |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
+            written_at |= dict.fromkeys(blobs_of(event), int(event.at.timestamp() * 1000))
 
-    def action(db: sqlite3.Connection) -> None:
-        db.executemany("INSERT OR IGNORE INTO captured_blobs VALUES (?, ?)", [(session, blob) for blob in blobs])
-        db.execute(_TIMES)
-        note = "INSERT INTO captured_times VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)"
-        db.executemany(note, [(session, blob, ms) for blob, ms in blobs.items()])
-
-    note_worktree_tops(file, tops)
-    if blobs and not file.change(action):
-        raise OSError(errno.EIO, file.problem)
-
-
-def _forget_others(file: StateFile, sessions: Iterable[str]) -> None:
-    known = {session for (session,) in file.read("SELECT DISTINCT session FROM captured_blobs")}
-    gone = [(session,) for session in known.difference(sessions)]
-
-    def action(db: sqlite3.Connection) -> None:
-        db.execute(_TIMES)
-        for table in ("captured_blobs", "captured_times"):
-            db.executemany(f"DELETE FROM {table} WHERE session = ?", gone)  # noqa: S608
-
-    if gone:
-        file.change(action)
+    state.worktree_tops.note(tops)
+    problem = state.captured_blobs.note(session, written_at) if written_at else ""
+    if problem:
+        raise OSError(errno.EIO, problem)
 
 
 def _reason(error: OSError) -> str:
@@ -313,7 +271,7 @@ class _Shelf(Struct, frozen=True):
         before = meta.events
         if meta.writes_since is None:
             meta = replace(meta, writes_since=meta.bytes)
-        key = self.state.line_key(make=True)
+        key = self.state.line_key.read_or_make()
         log = WriteLog(LineDigests(key) if key else None, self.redact.value)
         with open(place.appending(EVENTS), "ab") as file, open(place.appending(WRITES), "ab") as writes:
             file.truncate(meta.bytes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vibe_gate.domain.bundles import RunEntry
     from vibe_gate.domain.summary import Summary
     from vibe_gate.store.bundles import Bundles
-    from vibe_gate.store.state import RunIndex
+    from vibe_gate.store.database.run_index import RunIndex
 
 
 class Extracts:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from vibe_gate.domain.bundles import Provenance
     from vibe_gate.domain.summary import Summary
-    from vibe_gate.store.state import RunIndex
+    from vibe_gate.store.database.run_index import RunIndex
 
 RACY_NS = 50_000_000
 """A folder whose ctime was younger when it was seen is read again: five ticks of the slowest kernel clock."""

@@ -106,7 +106,7 @@ def share_prompts(hook: Hook, pushed: Mapping[Selection, Sequence[str]], url: st
 
 
 def _share(hook: Hook, repository: Repository, pushed: Mapping[Selection, Sequence[str]], url: str) -> None:
-    if not (writes := captures.last_writes(hook.state(repository.common_dir))):
+    if not (writes := hook.state(repository.common_dir).captured_blobs.last_writes()):
         return
     modes = {selection: _mode(repository, selection) for selection in pushed}
     commits = [commit for selection in pushed if modes[selection] != "never" for commit in pushed[selection]]
