@@ -72,8 +72,8 @@ def test_the_run_carries_a_remark_of_its_override(reviewed: Reviewed) -> None:
     reviewed.override(name, "meant", date(2099, 3, 2))
     place = reviewed.path / reviewed.summary.bundle
     (remark,) = read_bundle(place, redact=Redactor({}), clock=lambda: NOW).annotations()
-    assert remark.text == f"{name} is overridden by {BY} until 2099-03-02: meant"
-    assert remark.label == "override"
+    assert remark.message == f"{name} is overridden by {BY} until 2099-03-02: meant"
+    assert remark.type == "override"
 
 
 def test_a_change_of_the_gate_is_overridden_by_what_it_changes(reviewed: Reviewed) -> None:
