@@ -13,6 +13,7 @@ from scripted_messages_api import MessagesRequest, Turn
 from walks import walked
 from wire import answer
 
+from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import Gate
@@ -82,17 +83,18 @@ class History:
         self.repo.commit(f"Change {number}", **{"src/load.py": f"{body}# {number}\n"})
         return walked(self.path, self.environ).summary
 
-    def replayed(self, *runs: Summary, **request: Any) -> list[ReplayRow]:
-        return self.replayed_by_name(*((run.run_id, run.key) for run in runs), **request)
+    def replayed(self, *runs: Summary, **trial: Any) -> list[ReplayRow]:
+        return self.replayed_by_name(*((run.run_id, run.key) for run in runs), **trial)
 
-    def replayed_by_name(self, *runs: tuple[str, str], **request: Any) -> list[ReplayRow]:
-        asked = ReviewRequest(Selection("range"), definitions="worktree", batch="b", **request)
+    def replayed_by_name(self, *runs: tuple[str, str], **trial: Any) -> list[ReplayRow]:
+        asked = ReviewRequest(Selection("range"), definitions="worktree")
+        tried = ReplayTrial(Batch("b"), **trial)
         gates = dict[str, Gate]()
         with open_repository(self.path, self.environ) as repository:
             return [
                 asyncio.run(
                     replay_row(
-                        ReplayTask(self.path, run_id, key, asked),
+                        ReplayTask(self.path, run_id, key, asked, tried),
                         repository,
                         gates,
                         environ=self.environ,
@@ -102,9 +104,9 @@ class History:
                 for run_id, key in runs
             ]
 
-    def requests_of(self, *runs: Summary, **request: Any) -> tuple[list[ReplayRow], int]:
+    def requests_of(self, *runs: Summary, **trial: Any) -> tuple[list[ReplayRow], int]:
         before = len(self.requests)
-        return self.replayed(*runs, **request), len(self.requests) - before
+        return self.replayed(*runs, **trial), len(self.requests) - before
 
     def forget_answers(self) -> None:
         with open_repository(self.path, self.environ) as repository:

@@ -151,7 +151,7 @@ def test_a_baseline_that_a_change_brings_does_not_count_for_itself(walk):
         criterion=(CriterionBaseline(id="errors-not-swallowed", clean=300, clean_blocked=0, defective=9, found=9),),
     )))  # fmt: skip
     for path, code, state in (("src/more.py", 4, "uncalibrated"), ("src/third.py", 0, "calibrated")):
-        told = change(walk, path)(judge=False).summary
+        told = change(walk, path)(judge="never").summary
         assert (told.exit_code, told.rubrics[0].criteria[0].trust.state) == (code, state)
 
 
@@ -279,7 +279,7 @@ def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(w
 
 
 def test_no_judge_asks_nobody_and_says_what_was_not_reviewed(walk):
-    summary = walk(judge=False).summary
+    summary = walk(judge="never").summary
     assert (summary.outcome, summary.exit_code) == ("pass", 0)
     assert summary.unreviewed[0].reason == "not asked: --no-judge"
     about = json.loads((walk.repo.path / summary.bundle / "run.json").read_text())
@@ -310,7 +310,7 @@ def test_a_failed_check_keeps_its_finding_if_another_rubric_gives_its_id_to_anot
     walk.repo.write(".vibe-gate/rubrics/second.toml", rubric("second", shared=text))
     walk.repo.commit("A second rubric")
     walk.repo.git("rm", "-q", "src/load.py")
-    summary = change(walk, "a.py", "bad = 1\n")(judge=False).summary
+    summary = change(walk, "a.py", "bad = 1\n")(judge="never").summary
     assert [(one.criterion, one.path) for one in summary.findings] == [
         ("shared", ""),
         ("first", "a.py"),
@@ -332,7 +332,7 @@ check = "no-secrets"
 must = true
 """
     walk.repo = gated(tmp_path / "late", environ, rubric=RUBRIC + late)
-    summary = change(walk)(judge=False, deadline_s=3).summary
+    summary = change(walk)(judge="never", deadline_s=3).summary
     checks = {criterion.id: criterion for criterion in summary.rubrics[0].criteria}
     assert checks["no-secret"].outcome == "error"
     assert "deadline" in checks["no-secret"].reason
@@ -353,7 +353,7 @@ must = true
     outcomes = []
     for bad in ("1", "1 ", "3", "2", "0", "1"):
         walk.repo.commit(**{"bad": bad, "f.py": "1\n2\n3\n"})
-        summary = walk(judge=False).summary
+        summary = walk(judge="never").summary
         outcomes.append(next(one.outcome for one in summary.rubrics[0].criteria if one.id == "lint"))
     assert outcomes[1:] == ["pass", "fail", "pass", "pass", "fail"]
     [log] = walk.repo.path.glob(f".vibe-artifacts/{walk.repo.git('rev-parse', 'HEAD~4')}/*/checks.log")
@@ -478,7 +478,7 @@ def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
 
 
 def test_the_reviewed_change_can_be_applied_from_the_bundle(walk):
-    summary = walk(judge=False).summary
+    summary = walk(judge="never").summary
     patch = walk.repo.path / summary.bundle / "change.patch"
     walk.repo.git("checkout", "-q", "HEAD~1")
     walk.repo.git("apply", "--index", str(patch))
@@ -492,7 +492,7 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(wal
         store.write_text("in the way")
     else:
         store.symlink_to(tmp_path)
-    done = walk(judge=False)
+    done = walk(judge="never")
     assert (done.summary.outcome, done.summary.bundle) == ("pass", "")
     assert any(note.startswith("Unrecorded") for note in done.notes)
 
@@ -620,15 +620,15 @@ HINTS = {
 def test_hints_that_an_agent_wrote_the_change_are_said(walk):
     for line, hint in HINTS.items():
         walk.repo.git("commit", "-q", "--amend", "-m", f"Fix\n\n{line}\n")
-        authored = walk(judge=False).summary.agent_authored
+        authored = walk(judge="never").summary.agent_authored
         assert (authored.decision, authored.hints[0].endswith(hint)) == (True, True), authored.hints
 
 
 def test_a_change_by_a_person_has_no_hints_and_the_environment_speaks_of_uncommitted_work_only(walk):
     walk.environ["CLAUDECODE"] = "1"
-    assert walk(judge=False).summary.agent_authored.hints == ()
+    assert walk(judge="never").summary.agent_authored.hints == ()
     walk.repo.write("src/more.py", "x = 1\n")
-    authored = walk(Selection("worktree"), judge=False).summary.agent_authored
+    authored = walk(Selection("worktree"), judge="never").summary.agent_authored
     assert authored.hints == ("CLAUDECODE is set: Claude Code runs this",)
 
 
@@ -742,7 +742,7 @@ def test_a_link_in_place_of_a_folder_that_criteria_speak_of_needs_a_human(walk, 
     walk.repo.git("mv", "src", "lib")
     (walk.repo.path / "src").symlink_to("lib")
     walk.repo.commit("Move")
-    summary = walk(judge=False).summary
+    summary = walk(judge="never").summary
     assert summary.exit_code == 4
     assert [(change.path, change.level) for change in summary.policy_changes] == [("src", "block")]
 
@@ -751,7 +751,7 @@ def test_a_git_in_the_reviewed_tree_is_not_the_one_that_runs(walk, tmp_path):
     planted = walk.repo.write("git", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     planted.chmod(0o755)
     walk.environ["PATH"] = ".:" + walk.environ["PATH"]
-    walk(Selection("worktree"), judge=False)
+    walk(Selection("worktree"), judge="never")
     assert not (tmp_path / "ran").exists()
 
 

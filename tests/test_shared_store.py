@@ -186,14 +186,14 @@ def test_the_change_names_no_store(team: Team, tmp_path: Path) -> None:
     repo.commit("Redirect", **{".vibe-gate/gate.toml": gate})
     repo.commit("Change", **{"src/load.py": SWALLOWS + "\n"})
     for more in ({}, {"definitions": "worktree"}, {"base": "main"}):
-        team.review(repo, judge=False, **more)
+        team.review(repo, judge="never", **more)
         assert list(evil.iterdir()) == []
     assert len(team.objects("runs")) == 2  # where the gate is that binds
     # bootstrap: the change brings the first gate
     new = Repo(tmp_path / "new", team.environ)
     new.commit("First", **{"a.py": "1\n"})
     new.commit("Gate", **{".vibe-gate/gate.toml": gate, ".vibe-gate/rubrics/quality.toml": RUBRIC})
-    team.review(new, judge=False)
+    team.review(new, judge="never")
     assert list(evil.iterdir()) == []
     # `bundles` reads the same revision
     assert evil.as_uri() not in vibe_gate("bundles", "push", "--json", cwd=repo.path, environ=team.environ).out
@@ -215,7 +215,7 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team,
             return standing_store(repository, team.environ, lambda: datetime.now(UTC)).url
 
     job.git("config", "vibe-gate.store", evil.as_uri())  # what a person allowed once, this change does not name
-    [note] = [one for one in team.review(job, judge=False).notes if "shared store" in str(one)]
+    [note] = [one for one in team.review(job, judge="never").notes if "shared store" in str(one)]
     assert "is not used: no default branch of the remote origin is known here" in note
     with pytest.raises(UsageError, match="no default branch of the remote origin is known here: `git fetch origin`"):
         store_url()
@@ -258,7 +258,7 @@ def test_neither_the_key_nor_the_credentials_of_the_store_are_written_down(team:
     secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY"
     text = f"KEYS = {SECRET!r}, {secret!r}\n"
     team.origin.commit("Leak", **{"src/load.py": text})
-    team.review(team.clone("a"), PASSES, environ={"AWS_SECRET_ACCESS_KEY": secret}, ask_anyway=True)
+    team.review(team.clone("a"), PASSES, environ={"AWS_SECRET_ACCESS_KEY": secret}, judge="always")
     stored = [*team.objects(), *(path for path in (team.place / "a" / ".vibe-artifacts").rglob("*") if path.is_file())]
     for path in stored:
         data = path.read_bytes()

@@ -14,6 +14,7 @@ from repos import GATE, RUBRIC, Repo, gated
 from wire import answer, answering, costing
 
 from vibe_gate.context.listeners import unheard
+from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
@@ -217,7 +218,9 @@ def test_code_of_a_change_is_not_run_where_it_reaches_a_clusters_ports(tmp_path:
     assert told("review", "HEAD~1..HEAD", "--each", "--definitions", "HEAD").startswith(refused)
     # Of a commit that brings the gate nobody knows before its review.
     with open_repository(repo.path, environ) as repository, pytest.raises(UsageError, match="runs code of the change"):
-        asked = ReviewRequest(Selection("commit", left="HEAD~1"), definitions="HEAD~1", open_ports=True)
+        asked = ReviewRequest(
+            Selection("commit", left="HEAD~1"), definitions="HEAD~1", mode=LiveMode(Batch("b", has_open_ports=True))
+        )
         progress.run(review_in(repository, asked, environ=environ, clock=now, progress=unheard))
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Change, FileDiff, Selection
 from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
@@ -273,21 +274,16 @@ FAILED = "not asked: the check 'secrets' fails already"
     ("wanted", "check", "silence", "chosen"),
     [
         ({}, "pass", None, None),
-        ({"judge": False}, "pass", "not asked: --no-judge", True),
-        ({"judge": False}, "fail", "not asked: --no-judge", True),
+        ({"judge": "never"}, "pass", "not asked: --no-judge", True),
+        ({"judge": "never"}, "fail", "not asked: --no-judge", True),
         # A check that fails: nothing a judge says helps; asked anyway, but never about a secret.
         ({}, "fail", FAILED, False),
-        ({"ask_anyway": True}, "fail", FAILED, False),
-        ({"ask_anyway": True}, "fail elsewhere", None, None),
+        ({"judge": "always"}, "fail", FAILED, False),
+        ({"judge": "always"}, "fail elsewhere", None, None),
         ({}, "fail elsewhere", "not asked: the check 'other' fails already", False),
-        ({"ask_anyway": True}, "both", FAILED, False),
+        ({"judge": "always"}, "both", FAILED, False),
         # A hook asks as the gate says for it: without a rule, where an agent wrote the change.
-        ({"stage": "pre-commit"}, "pass", "not asked: no sign of an AI agent", True),
-        # What is settled elsewhere is not asked again, unless that is forced.
-        ({"why_not_needed": lambda: "known"}, "pass", "known", True),
-        ({"why_not_needed": lambda: ""}, "pass", None, None),
-        ({"why_not_needed": lambda: "known", "force": True}, "pass", None, None),
-        ({"why_not_needed": lambda: "known"}, "fail", FAILED, False),
+        ({"mode": HookMode("pre-commit")}, "pass", "not asked: no sign of an AI agent", True),
     ],
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
@@ -302,8 +298,24 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
     assert found is None or found.by_rubric == {}
 
 
+@pytest.mark.parametrize(
+    ("covered", "force", "check", "silence"),
+    [
+        ("known", False, "pass", "known"),
+        ("", False, "pass", None),
+        ("known", True, "pass", None),
+        ("known", False, "fail", FAILED),
+    ],
+)
+def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_forced(covered, force, check, silence):
+    mode = HookMode("pre-push", find_reviews=lambda: covered)
+    asked = ReviewRequest(Selection("commit"), force=force, mode=mode)
+    found = without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked(check), NOBODY)
+    assert (found and found.silence) == silence
+
+
 def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks():
-    asked = ReviewRequest(Selection("commit"), stage="pre-commit")
+    asked = ReviewRequest(Selection("commit"), mode=HookMode("pre-commit"))
     assert without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY) is None
     found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
     assert found is not None

@@ -18,6 +18,7 @@ from walks import walked
 from wire import answering
 
 from vibe_gate.agent import sdk_version
+from vibe_gate.context.review_request import ForgeJob
 from vibe_gate.domain.change import Selection
 from vibe_gate.run.review import Review
 
@@ -70,7 +71,7 @@ class Place:
         """What CI makes of it, and how many requests that took."""
         with answering(ANSWERS[outcome]) as model:
             self.here.environ |= model.environ
-            done = self.review(where, reuse=True, **wanted)
+            done = self.review(where, forge=ForgeJob(), **wanted)
             return done, len(model.script.requests)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from repos import Repo
 
+from vibe_gate.context.mode import Batch
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import InfrastructureError, UsageError
@@ -48,7 +49,7 @@ def test_a_run_of_another_machine_comes_home_with_its_cost_and_the_copy_is_gone_
         assert first.root == second.root
         with open_state(first.root / ".git") as there:
             assert there.answers.get("ab" * 32, now()) == {"outcome": "pass"}
-        task = CommitTask(repo.path, head, "Second", ReviewRequest(Selection("range"), judge=False, batch="b"))
+        task = CommitTask(repo.path, head, "Second", ReviewRequest(Selection("range"), judge="never"), Batch("b"))
         delivery = deliver(workers.review_commit, first.root, task, b"")
         workers.close()
         assert not (first.root / delivery.result.bundle).exists()

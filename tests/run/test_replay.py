@@ -16,6 +16,7 @@ from repos import Repo
 from walks import walked
 from wire import answering
 
+from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.change import Change, Selection
@@ -145,21 +146,22 @@ def test_replays_are_found_as_nothing_but_replays(checked):
 def test_what_a_run_said_before_is_not_believed_if_it_was_altered_since_its_replay(checked):
     run = checked.reviewed(1)
     (row,) = checked.replayed(run)
-    request = ReviewRequest(Selection("range"), definitions="worktree", batch="b")
+    request = ReviewRequest(Selection("range"), definitions="worktree")
+    trial = ReplayTrial(Batch("b"))
     with open_repository(checked.path, checked.environ) as repository:
         bundles = Bundles(checked.path, Provenance(datetime.now(UTC), repository.tracked(STORE)))
         chosen = [RunEntry(run.run_id, run.key)]
-        (known,) = planned(repository, bundles, chosen, request, has_key=False).known
+        (known,) = planned(repository, bundles, chosen, request, trial, has_key=False).known
         assert (known.recorded, known.replay, known.why) == (True, row.replay, "")
         alter(checked.path / run.bundle / "summary.json")
-        (known,) = planned(repository, bundles, chosen, request, has_key=False).known
+        (known,) = planned(repository, bundles, chosen, request, trial, has_key=False).known
     assert "is corrupt: the receipt belongs to another run." in known.why
 
 
 @pytest.mark.slow
 def test_another_model_is_asked_in_place_of_every_judge(history):
     run = history.reviewed(1)
-    (row,), asked = history.requests_of(run, model="claude-opus-4-8")
+    (row,), asked = history.requests_of(run, judge_model="claude-opus-4-8")
     assert (asked, history.requests[-1].body["model"], row.changes) == (1, "claude-opus-4-8", ())
 
 

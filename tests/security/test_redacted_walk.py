@@ -172,7 +172,7 @@ def test_a_binary_file_without_a_secret_keeps_its_place_in_the_patch(tmp_path: P
     repo.write("logo.bin", bytes(range(256)) * 300)
     repo.write("wide.txt", b"\0" + PLANTED.encode())
     repo.commit("Add a logo")
-    told = walked(repo.path, environ, judge=False)
+    told = walked(repo.path, environ, judge="never")
     patch = (repo.path / told.summary.bundle / "change.patch").read_bytes()
     assert [section.count(bytes(range(1, 256))) for section in unpacked(patch)].count(300) == 1
     assert patch.count(b"[redacted:binary-patch]") == 2

@@ -95,7 +95,7 @@ async def review(
     request = ReviewRequest(
         _selected(revision, staged, commit),
         rubrics=_ids(rubrics),
-        judge=judge,
+        judge="if checks pass" if judge else "never",
         base=base or base_of_pull_request(known),
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),

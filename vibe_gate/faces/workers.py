@@ -65,7 +65,7 @@ def run_case(task: CaseTask) -> CaseResult:
         progress=unheard,
         max_cost_usd=task.max_cost_usd,
         repeat=task.repeat,
-        ask_anyway=task.ask_anyway,
+        judge=task.judge,
     )
     return progress.run(walk)
 

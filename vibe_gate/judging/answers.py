@@ -67,10 +67,10 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
     if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
         return Answers(silence=why, chosen=True)
     failed = blocking_check(checks, waivers)
-    if failed is not None and (not request.ask_anyway or _adds_secrets(facts, checks)):
+    if failed is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
         return Answers(silence=f"{WAITS} {failed!r} fails already")
-    if not request.force and request.why_not_needed is not None and (why := request.why_not_needed()):
+    if not request.force and (why := request.mode.why_not_needed()):
         return Answers(silence=why, chosen=True)
     return None
 

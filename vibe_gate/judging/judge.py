@@ -89,8 +89,8 @@ async def judge(
         briefs = briefs_of(missing, facts, repository)
     known |= kept.known((), briefs)
     briefs = _unanswered(briefs, known)
-    if request.only_known_answers:
-        return replace(_answers(questions, known), silence=request.unasked if briefs else "")
+    if why := request.mode.why_nothing_new:
+        return replace(_answers(questions, known), silence=why if briefs else "")
     if not briefs:  # no need to wait for another review that asks
         return _answers(questions, known)
     private = [each.key for each in briefs if each.question.is_private]

@@ -90,7 +90,7 @@ async def look_again(
     kept = _KeptLooks(run, model.wire, force=request.force)
     known = kept.known(questions)
     missing = _without(questions, known)
-    if not missing or request.only_known_answers or not model.can_answer:
+    if not missing or request.mode.why_nothing_new or not model.can_answer:
         return _with_looks(answers, questions, known)
     async with claimed([each.key for each in missing] if kept.reads else [], run, tell):
         known |= kept.known(missing)  # what another review was answered meanwhile

@@ -158,7 +158,7 @@ class Calibration(Struct, frozen=True):
         budget = SharedLimit(float("inf") if max_cost_usd is None or self.wire == "replay" else max_cost_usd)
         askings = {(asking.case.name, asking.repeat): asking for asking in self.missing}
         root, wire = self.cases.root, self.wire
-        tasks = [CaseTask(root, name, wire, repeat=repeat, ask_anyway=True) for name, repeat in askings]
+        tasks = [CaseTask(root, name, wire, repeat=repeat, judge="always") for name, repeat in askings]
 
         def ready(task: CaseTask) -> CaseTask | None:
             limit = budget.reserve(self.cases.max_cost_usd)
@@ -197,7 +197,7 @@ class Calibration(Struct, frozen=True):
                 progress=unheard,
                 max_cost_usd=limit,
                 repeat=asking.repeat,
-                ask_anyway=True,
+                judge="always",
             )
             usd = result.usd
             self._keep(asking, result, state, clock())

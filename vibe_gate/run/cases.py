@@ -18,7 +18,8 @@ from msgspec import Struct
 from vibe_gate import scratch
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
-from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.mode import CalibrationMode
+from vibe_gate.context.review_request import JudgeWish, ReviewRequest
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Claim
@@ -78,7 +79,7 @@ class CaseTask(Struct, frozen=True):
     wire: Mode
     max_cost_usd: float | None = None
     repeat: int = 0
-    ask_anyway: bool = False
+    judge: JudgeWish = "if checks pass"
 
 
 class CaseSet(Struct, frozen=True):
@@ -115,10 +116,10 @@ class CaseSet(Struct, frozen=True):
         progress: Progress,
         max_cost_usd: float | None = None,
         repeat: int = 0,
-        ask_anyway: bool = False,
+        judge: JudgeWish = "if checks pass",
     ) -> CaseResult:
         """Review the case and compare. `max_cost_usd` takes the place of the gate's own limit; `repeat` counts from 0.
-        `ask_anyway`: the judge is asked although a check fails.
+        `judge`: whether it is asked if a check fails.
 
         A recording replaces the cassette only if every expected criterion was decided. Raises GateError: UsageError
         for a cassette behind a symbolic link, GatewayError for a wire set up wrongly.
@@ -133,10 +134,10 @@ class CaseSet(Struct, frozen=True):
                 rubrics=(case.file.rubric,),
                 definitions="HEAD~2",
                 max_cost_usd=max_cost_usd,
-                ask_anyway=ask_anyway,
+                judge=judge,
                 wire=wire,
                 cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
-                calibrating=True,
+                mode=CalibrationMode(),
             )
             with (
                 self.repository.with_trees(Path(folder, "repository"), (self.tree.id, *trees)) as stand_in,

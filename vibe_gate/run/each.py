@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.listeners import unheard
+from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci, paths
 from vibe_gate.domain.change import Selection
@@ -47,12 +48,19 @@ _OUTSIDE_CI = "its recorded pass does not count in CI (no API key, an override, 
 
 
 class CommitTask(Struct, frozen=True):
-    """One commit to review, in the repository around `root`. It can be pickled."""
+    """One commit to review. It can be pickled."""
 
     root: Path
+    """A folder of the repository."""
+
     commit: str
+
     title: str
+
     request: ReviewRequest
+    """Of any commit of the batch: what it selects does not count."""
+
+    batch: Batch
 
 
 class EachPlan(Struct, frozen=True):
@@ -92,7 +100,7 @@ def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[st
     asked = {
         "version": __version__,
         "rubrics": request.rubrics,
-        "judge": request.judge,
+        "judge": request.judge != "never",
         "wire": request.wire or "live",
         "model": environ.get("ANTHROPIC_MODEL", ""),
         "definitions": _definitions(repository, request),
@@ -123,12 +131,13 @@ def planned(
     bundles: Bundles,
     commits: Sequence[str],
     request: ReviewRequest,
+    batch: Batch,
     environ: Mapping[str, str],
 ) -> EachPlan:
     """What is to be done about these commits, in the working tree of the repository."""
     known, tasks = [], []
     for commit in commits:
-        task = CommitTask(repository.root, commit, title_of(repository, commit), request)
+        task = CommitTask(repository.root, commit, title_of(repository, commit), request, batch)
         row = settled_row(task, run_of(task, bundles, environ), environ) or _unchanged(repository, commit, task.title)
         if row:
             known.append(row)
@@ -146,8 +155,9 @@ def settled_row(task: CommitTask, run: BatchRun, environ: Mapping[str, str]) -> 
 
 def run_of(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> BatchRun:
     """As `newest_run`. With `force` nothing counts that is recorded."""
-    request = task.request
-    return BatchRun() if request.force else newest_run(bundles, task.commit, request.batch, environ)
+    if task.request.force:
+        return BatchRun()
+    return newest_run(bundles, task.commit, task.batch.digest, environ)
 
 
 def newest_run(bundles: Bundles, commit: str, batch: str, environ: Mapping[str, str]) -> BatchRun:
@@ -247,7 +257,8 @@ async def commit_row(
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
         return not_reviewed(task, INCONCLUSIVE, "The budget of the command is used up.")
-    request = replace(task.request, selection=Selection("commit", left=task.commit))
+    selection = Selection("commit", left=task.commit)
+    request = replace(task.request, selection=selection, mode=LiveMode(task.batch))
     try:
         with bundles.alone(task.commit):
             earlier = run_of(task, bundles, environ)

@@ -34,8 +34,9 @@ def facts_of(
 ) -> Facts:
     """What is known of the change. `unread` as `catch_up` gives it."""
     commits = repository.commits(change)
-    if request.stage and not change.head_commit:
-        commits = (repository.pending_commit(request.message),)
+    message = request.mode.pending_message
+    if message is not None and not change.head_commit:
+        commits = (repository.pending_commit(message),)
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
     message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
     trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
@@ -46,10 +47,12 @@ def facts_of(
         rubrics,
         tuple(claim for claim in claims if claim.text),
         authored,
-        replay_of=request.replay_of,
-        trust={} if request.calibrating else trust,
+        replay_of=request.mode.replay_of,
+        trust={} if request.mode.tries_judge else trust,
         # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
-        tests=None if request.calibrating or not request.runs_commands else _tests(change, gate, repository, world),
+        tests=None
+        if request.mode.tries_judge or not request.mode.runs_commands
+        else _tests(change, gate, repository, world),
     )
 
 
@@ -63,12 +66,12 @@ def _claims(
 ) -> Iterator[Claim]:
     """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later, any of the gate."""
     seen = {kind for rubric in rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED)) for kind in rubric.sees}
-    if "prompt" in seen and not request.calibrating:
+    if "prompt" in seen and not request.mode.tries_judge:
         yield what_was_asked(change, gate, repository, world.state, world.redactor.text)
     if "guidance" in seen:
         yield Claim("guidance", guidance(change, gate, repository))
-    if "issue" in seen and request.issues is not None:
-        yield Claim("issue", request.issues())
+    if "issue" in seen and request.forge is not None and request.forge.read_issues is not None:
+        yield Claim("issue", request.forge.read_issues())
 
 
 def what_was_asked(

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from vibe_gate.agent import sdk_version
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import unheard
+from vibe_gate.context.mode import ReplayMode, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry, replay_key
@@ -50,12 +51,19 @@ from vibe_gate.version import __version__
 
 
 class ReplayTask(Struct, frozen=True):
-    """A stored run to judge again, in the repository around `root`. It can be pickled."""
+    """A stored run to judge again. It can be pickled."""
 
     root: Path
+    """A folder of the repository."""
+
     run_id: str
+
     key: str
+    """"" if the run's bundle is not here."""
+
     request: ReviewRequest
+
+    trial: ReplayTrial
 
 
 NOT_HERE = "its bundle is not here: deleted, or never in this clone"
@@ -74,9 +82,10 @@ class ReplayPlan(Struct, frozen=True):
 # Which runs, and what is recorded
 
 
-def replay_batch(repository: Repository, request: ReviewRequest, environ: Mapping[str, str]) -> str:
+def replay_batch(repository: Repository, request: ReviewRequest, judge_model: str, environ: Mapping[str, str]) -> str:
     """What a replay is asked, as a sha-256: as of reviews of many commits, and the model."""
-    return hashlib.sha256(f"replay {batch_of(repository, request, environ)} {request.model}".encode()).hexdigest()
+    review_digest = batch_of(repository, request, environ)
+    return hashlib.sha256(f"replay {review_digest} {judge_model}".encode()).hexdigest()
 
 
 def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
@@ -89,15 +98,21 @@ def replayable(entries: Iterable[RunEntry]) -> list[RunEntry]:
 
 
 def planned(
-    repository: Repository, bundles: Bundles, runs: Iterable[RunEntry], request: ReviewRequest, *, has_key: bool
+    repository: Repository,
+    bundles: Bundles,
+    runs: Iterable[RunEntry],
+    request: ReviewRequest,
+    trial: ReplayTrial,
+    *,
+    has_key: bool,
 ) -> ReplayPlan:
     """What is to be done about these runs. `has_key`: a judge can be asked."""
     known, tasks = [], []
     with open_state(repository.common_dir) as state:
         labels = state.labels.all()
     for entry in runs:
-        task = ReplayTask(repository.root, entry.run_id, entry.key, request)
-        done = next((run.summary for run in bundles.in_batch(replay_key(entry.run_id), request.batch)), None)
+        task = ReplayTask(repository.root, entry.run_id, entry.key, request, trial)
+        done = next((run.summary for run in bundles.in_batch(replay_key(entry.run_id), trial.batch.digest)), None)
         if done is None or not is_settled(done, has_key=has_key):
             tasks.append(task)
             continue
@@ -151,15 +166,15 @@ async def replay_row(
         with open_state(repository.common_dir) as state:
             stored = stored_run(repository, task, clock())
             change = stored_change(repository, stored)
-            gate = _gate(repository, change, task.request, gates)
+            gate = _gate(repository, change, task, gates)
             chosen = rubrics_for(gate, change, task.request.rubrics)
             require_message(stored, change, chosen)
             _require_prompts(stored, change, chosen, gate, repository, state)
-            left_out = {one.id for one in chosen if one.has_command and not task.request.runs_commands}
+            left_out = {one.id for one in chosen if one.has_command and not task.trial.runs_commands}
             recall = partial(recall_answers, stored, repository)
             walk = review_in(
                 repository,
-                replace(task.request, replay_of=task.run_id),
+                replace(task.request, mode=ReplayMode(task.run_id, task.trial)),
                 environ=environ,
                 clock=clock,
                 progress=unheard,
@@ -173,13 +188,14 @@ async def replay_row(
         return not_replayed(task, str(error))
 
 
-def _gate(repository: Repository, change: Change, request: ReviewRequest, gates: dict[str, Gate]) -> Gate:
+def _gate(repository: Repository, change: Change, task: ReplayTask, gates: dict[str, Gate]) -> Gate:
     """The gate of the definitions that were named; of the change itself, or the built-in one, where they are none."""
-    if request.batch in gates:
-        return gates[request.batch]
-    gate = gate_for(repository, change, base=None, definitions=request.definitions)
+    batch = task.trial.batch.digest
+    if batch in gates:
+        return gates[batch]
+    gate = gate_for(repository, change, base=None, definitions=task.request.definitions)
     if gate.origin == "trusted":  # the same for each change; a snapshot for each would take longer than its checks
-        gates[request.batch] = gate
+        gates[batch] = gate
     return gate
 
 

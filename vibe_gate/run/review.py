@@ -25,7 +25,7 @@ from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.listeners import Progress
 from vibe_gate.context.model_access import ModelAccess
-from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, safe
@@ -148,7 +148,7 @@ async def review_in(
 
     `stored`: a change that was reviewed before takes the place of what the request selects, and its gate.
     """
-    began = time.monotonic()
+    began, mode = time.monotonic(), request.mode
     progress("change", "reading the change")
     with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = stored.change if stored else repository.change(request.selection)
@@ -157,10 +157,10 @@ async def review_in(
         gate = (
             stored.gate if stored else gate_for(repository, change, base=request.base, definitions=request.definitions)
         )
-        gate = gate.judged_by(request.model) if request.model else gate
+        gate = gate.judged_by(mode.judge_model) if mode.judge_model else gate
         rubrics = rubrics_for(gate, change, request.rubrics)
-        rubrics = tuple(one for one in rubrics if request.runs_commands or not one.has_command)
-        if request.open_ports:
+        rubrics = tuple(one for one in rubrics if mode.runs_commands or not one.has_command)
+        if mode.batch is not None and mode.batch.has_open_ports:
             refuse_code(gate, rubrics)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
@@ -169,8 +169,8 @@ async def review_in(
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
-        run = open_run(facts, world, deadline, more=request.belongs_to)
-    with recording(run, facts, cleans=not request.batch):  # a batch must find again what it has made
+        run = open_run(facts, world, deadline, more=mode.about)
+    with recording(run, facts, cleans=mode.batch is None):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
             if stored:
@@ -181,12 +181,12 @@ async def review_in(
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
             summary = summary_of(verdict, run)
-            issuer = None if request.replay_of else issuer_of(verdict, summary, repository, run)
+            issuer = issuer_of(verdict, summary, repository, run) if mode.counts else None
             summary = seal(summary, verdict.waivers, issuer, run)
             issued = issuer.notes if issuer else ()
             notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issued, apart, *told(run))
     shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
-    to_share = None if request.replay_of else unshared(summary, repository, run)
+    to_share = unshared(summary, repository, run) if mode.counts else None
     return Review(summary, shown, gate, verdict.repairs, repository.root, to_share, repository.store_root)
 
 
@@ -205,16 +205,17 @@ async def reach_verdict(
     judge has to be asked; all stages of a workflow share it.
     """
     change, gate = facts.change, facts.gate
+    job = request.forge or ForgeJob()
     with run.deadline.interrupting():
         impact = policy_impact(repository, change, gate, run.environ)
         waivers = waivers_in_force(
-            run.state, gate, impact, run.environ, run.clock().date(), request.accepted, request.approval
+            run.state, gate, impact, run.environ, run.clock().date(), job.accepted, job.find_approval
         )
         checked = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
         acted = cache(partial(conduct_of, facts, repository, run))
         checks = run_checks(
-            facts.rubrics, change, gate, repository, run, facts.checks_node, acted, suggest=request.suggest
+            facts.rubrics, change, gate, repository, run, facts.checks_node, acted, suggest=job.shows_repairs
         )
         answers = without_asking(request, facts, checks, waivers) or _reused(request, facts, checks, repository, run)
     if answers is None:
@@ -254,7 +255,7 @@ def _reused(
     request: ReviewRequest, facts: Facts, checks: CheckResults, repository: Repository, run: RunContext
 ) -> Answers | None:
     """A pass that somebody else signed for exactly this question, if the request takes one over."""
-    if not request.reuse or request.force:
+    if request.forge is None or request.force:
         return None
     if not all(passes_by_checks(rubric, facts, checks) for rubric in facts.rubrics_with_judge):
         return None

@@ -50,7 +50,7 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
         world.state.shared.begin()
         return ""
     url, wire = gate.store_url, request.wire or world.environ.get("VIBE_GATE_WIRE") or "live"
-    if not url or request.calibrating or request.replay_of or wire != "live":
+    if not url or not request.mode.counts or wire != "live":
         return ""
     from vibe_gate.store import SharedStore  # few gates have a store
 

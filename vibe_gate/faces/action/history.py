@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.change import RULE_FILES, Selection
@@ -74,18 +75,19 @@ def replay_history(
             rubrics=inputs.rubrics,
             definitions=summary.change.head_commit,
             alone=True,
-            runs_commands=False,  # nobody has approved what the change brings to be run
         )
-        asked = replace(asked, batch=replay_batch(repository, asked, environ))
+        batch = Batch(replay_batch(repository, asked, "", environ))
+        trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run
         _fetch(repository, runs, credentials)
         budget_usd = inputs.replay_max_cost_usd
-        return Replayed(tuple(_rows(repository, runs, asked, budget_usd, environ, clock)), notes, budget_usd)
+        return Replayed(tuple(_rows(repository, runs, asked, trial, budget_usd, environ, clock)), notes, budget_usd)
 
 
 def _rows(
     repository: Repository,
     runs: Iterable[RunEntry],
     asked: ReviewRequest,
+    trial: ReplayTrial,
     left_usd: float,
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
@@ -95,7 +97,7 @@ def _rows(
     for run in reversed(list(runs)):
         left_s = ends - time.monotonic()
         limited = replace(asked, max_cost_usd=left_usd, deadline_s=max(left_s, 1.0))
-        task = ReplayTask(repository.root, run.run_id, run.key, limited)
+        task = ReplayTask(repository.root, run.run_id, run.key, limited, trial)
         if left_s <= 0:
             yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue

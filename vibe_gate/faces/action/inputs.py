@@ -17,7 +17,7 @@ PREFIX = "VIBE_GATE_INPUT_"
 MAX_REPLAYS = 200
 """Earlier runs that one job judges again."""
 
-Mode = Literal["block", "warn"]
+BlockMode = Literal["block", "warn"]
 Drafts = Literal["skip", "checks", "review"]
 Kept = Literal["summary", "full", "none"]
 
@@ -52,7 +52,7 @@ class Inputs(BaseModel):
     head: Annotated[str, AfterValidator(_revision)] = ""
     rubrics: Annotated[tuple[str, ...], BeforeValidator(_ids)] = ()
     workflow: Annotated[str, AfterValidator(_id)] = "review"
-    mode: Mode = "block"
+    mode: BlockMode = "block"
     judge: bool = True
     ask_anyway: bool = False
     drafts: Drafts = "checks"

@@ -13,7 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.context.mode import DraftMode, LiveMode, LookMode, Mode
+from vibe_gate.context.review_request import ForgeJob, JudgeWish, ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
@@ -21,7 +22,6 @@ from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.replayed import Replayed, totals
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import DRAFT, NOT_NOW
 from vibe_gate.errors import (
     INCONCLUSIVE,
     PASS,
@@ -40,7 +40,7 @@ from vibe_gate.faces.action.commands import obey
 from vibe_gate.faces.action.commit_range import CommitRange, range_of
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.history import edits_rubrics, replay_history
-from vibe_gate.faces.action.inputs import Inputs, Mode, inputs_of
+from vibe_gate.faces.action.inputs import BlockMode, Inputs, inputs_of
 from vibe_gate.faces.action.issues import ClosedIssues
 from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
@@ -116,7 +116,7 @@ class _Job(Struct, frozen=True):
 
 def run(runner: Runner) -> int:
     """The whole job; its exit code. Wrong inputs and events are exit 2."""
-    mode: Mode = "block"
+    mode: BlockMode = "block"
     check = JobCheck(runner)
     stopped: GateError | None = None
     with runner.silence():
@@ -293,18 +293,12 @@ def _review(
     request = ReviewRequest(
         selection=Selection("range", job.compared.before, job.compared.head),
         rubrics=job.inputs.rubrics,
-        judge=job.inputs.judge and not (workflow and job.trigger.reviewed),
-        ask_anyway=job.inputs.ask_anyway,
-        only_known_answers=job.trigger.reviewed or job.draft,
-        unasked=DRAFT if job.draft else NOT_NOW,
+        judge=_judge_wish(job),
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
-        reuse=True,
-        approval=approvals,
-        accepted=accepted,
-        issues=issues,
-        suggest=job.suggests and job.inputs.review_comments,
         alone=not workflow,
+        forge=ForgeJob(approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments),
+        mode=_mode(job),
     )
     if workflow and not job.trigger.reviewed:
         made = _run(job, request)
@@ -314,6 +308,23 @@ def _review(
         walk = review(request, start=start, environ=job.environ, clock=clock, progress=display.show)
         done = progress.run(walk)
     return only_approvals(done, job.inputs.workflow) if workflow else done, None
+
+
+def _judge_wish(job: _Job) -> JudgeWish:
+    """When the judge is asked; a look at a workflow's pull request has no rubrics of its own."""
+    is_look = job.inputs.workflow != "review" and job.trigger.reviewed
+    if not job.inputs.judge or is_look:
+        return "never"
+    return "always" if job.inputs.ask_anyway else "if checks pass"
+
+
+def _mode(job: _Job) -> Mode:
+    """What the job asks: a draft and a review of the pull request ask nothing new."""
+    if job.draft:
+        return DraftMode()
+    if job.trigger.reviewed:
+        return LookMode()
+    return LiveMode()
 
 
 def _replayed(job: _Job, done: Review) -> Replayed:
@@ -540,7 +551,7 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
     return []
 
 
-def _broken(runner: Runner, error: GateError, mode: Mode, check: JobCheck) -> int:
+def _broken(runner: Runner, error: GateError, mode: BlockMode, check: JobCheck) -> int:
     """Report a job without a verdict in its log and summary, on GitHub, and by its exit code."""
     for line in str(error).splitlines() or ["stopped."]:
         runner.command("error", f"vibe-gate: {line}")
@@ -552,7 +563,7 @@ def _broken(runner: Runner, error: GateError, mode: Mode, check: JobCheck) -> in
     return code
 
 
-def _exit(runner: Runner, code: int, mode: Mode) -> int:
+def _exit(runner: Runner, code: int, mode: BlockMode) -> int:
     if code == PASS or mode == "block":
         return code
     runner.command("warning", f"vibe-gate: exit code {code}, let pass because of `mode: warn`.")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from vibe_gate.context.mode import Batch
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.commit_row import CommitRow, worst
@@ -50,29 +51,29 @@ def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str,
         chosen = commits_of(repository, request.selection, merges=not args.no_merges)
         if not chosen and (hint := reversed_range(repository, request.selection)):
             complain(hint)
-        asked = replace(_resolved(request, repository, environ), open_ports=has_open_ports(args.cluster))
+        asked = _resolved(request, repository)
+        batch = Batch(batch_of(repository, asked, environ), has_open_ports(args.cluster))
         own = [name for name in chosen if args.shard.has(name)]
         bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
         if args.store:
-            _bring(repository, bundles, own, asked.batch, environ)
+            _bring(repository, bundles, own, batch.digest, environ)
         screen = _Screen(own, as_json=args.json)
         if args.table:
-            for row in recorded(repository, bundles, own, asked.batch, environ):
+            for row in recorded(repository, bundles, own, batch.digest, environ):
                 screen.show(row)
         else:
-            plan = planned(repository, bundles, own, asked, environ)
-            most, asks = _checked_gate(repository, asked, chosen, needs_key=bool(args.cluster))
+            plan = planned(repository, bundles, own, asked, batch, environ)
+            most, asks = _checked_gate(repository, asked, batch, chosen, needs_key=bool(args.cluster))
             _review(args, repository, asked, plan, most, screen, environ, asks=asks)
-    return screen.ended(asked.batch, time.monotonic() - began)
+    return screen.ended(batch.digest, time.monotonic() - began)
 
 
-def _resolved(request: ReviewRequest, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
-    """The request of every commit: revisions as ids, which no ref moves meanwhile, and the batch."""
+def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
+    """The request of every commit: revisions as ids, which no ref moves meanwhile."""
     names = {name: getattr(request, name) for name in ("base", "definitions")}
     ids = {name: repository.resolve(value) for name, value in names.items() if value and value != "worktree"}
     cassette = request.cassette and request.cassette.absolute()
-    asked = replace(request, **ids, cassette=cassette, alone=True)
-    return replace(asked, batch=batch_of(repository, asked, environ))
+    return replace(request, **ids, cassette=cassette, alone=True)
 
 
 def _bring(
@@ -88,22 +89,22 @@ def _bring(
 
 
 def _checked_gate(
-    repository: Repository, request: ReviewRequest, commits: Sequence[str], *, needs_key: bool
+    repository: Repository, request: ReviewRequest, batch: Batch, commits: Sequence[str], *, needs_key: bool
 ) -> tuple[float | None, bool]:
     """USD that a review may cost at most, and whether it may ask a model (for those that need a key for it), by the
     gate of the newest commit; a wrong --rubric is an error before any, and so is code of the change on a cluster
     without TLS."""
-    if not commits or not (request.rubrics or request.max_cost_usd or request.open_ports or needs_key):
-        return None, request.judge
+    if not commits or not (request.rubrics or request.max_cost_usd or batch.has_open_ports or needs_key):
+        return None, request.judge != "never"
     change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
     try:
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
     except DefinitionError:  # the row of each commit says so
-        return request.max_cost_usd, request.judge
+        return request.max_cost_usd, request.judge != "never"
     rubrics = rubrics_for(gate, change, request.rubrics)
-    if request.open_ports:
+    if batch.has_open_ports:
         refuse_code(gate, rubrics)
-    return gate.file.budget.max_cost_usd, request.judge and gate.may_ask(request.rubrics)
+    return gate.file.budget.max_cost_usd, request.judge != "never" and gate.may_ask(request.rubrics)
 
 
 def _review(

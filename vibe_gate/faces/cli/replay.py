@@ -8,8 +8,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from msgspec.structs import replace
-
+from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import RunEntry, is_run_id
@@ -47,13 +46,16 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if repository is None:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
         request = _request(args, repository, environ)
-        gate = _checked_gate(repository, request)
+        judge_model = args.judge or ""
+        digest = replay_batch(repository, request, judge_model, environ)
+        trial = ReplayTrial(Batch(digest, has_open_ports(args.cluster)), judge_model)
+        gate = _checked_gate(repository, request, trial)
         team = TeamRuns(environ, runs.root) if args.store else None
         chosen = [one for one in _chosen(args, team or runs, repository) if args.shard.has(one.run_id)]
         if team:
             team.bundles.fetch(one for one in chosen if not (runs.root / one.bundle).is_dir())
         has_key = request.wire == "replay" or find_upstream(environ) is not None
-        plan = planned(repository, runs.bundles, chosen, request, has_key=has_key)
+        plan = planned(repository, runs.bundles, chosen, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
         rows |= {row.run_id: row for row in _missing(plan) if args.table}
         if not args.table:
@@ -61,33 +63,30 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             if has_key and request.wire != "replay" and asks:
                 _tell_most(len(plan.tasks), gate.file.budget.max_cost_usd, args.max_cost_usd)
             _replay(args, repository, request, plan, gate.file.budget.max_cost_usd, rows, environ, asks=asks)
-    return _shown(args, [rows[one.run_id] for one in chosen], request.batch)
+    return _shown(args, [rows[one.run_id] for one in chosen], digest)
 
 
 def _request(args: argparse.Namespace, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
-    """The request of every replay: the definitions as an id, which no ref moves meanwhile, and the batch."""
+    """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
     named = args.definitions
     wire, cassette = wire_of(args, environ)
-    asked = ReviewRequest(
+    return ReviewRequest(
         Selection("range"),
         rubrics=tuple(dict.fromkeys(args.rubric)),
         definitions=named if named == WORKTREE else repository.resolve(named),
-        model=args.judge or "",
         wire=wire,
         cassette=cassette and cassette.absolute(),
         alone=True,
-        open_ports=has_open_ports(args.cluster),
     )
-    return replace(asked, batch=replay_batch(repository, asked, environ))
 
 
-def _checked_gate(repository: Repository, request: ReviewRequest) -> Gate:
+def _checked_gate(repository: Repository, request: ReviewRequest, trial: ReplayTrial) -> Gate:
     """The gate of a change of nothing; a wrong --rubric, and definitions that do not parse, are errors."""
     tree = repository.tree_of(repository.head())
     nothing = repository.between(tree, tree)
     gate = gate_for(repository, nothing, base=None, definitions=request.definitions)
     rubrics = rubrics_for(gate, nothing, request.rubrics)
-    if request.open_ports:
+    if trial.batch.has_open_ports:
         refuse_code(gate, rubrics)
     return gate
 

@@ -94,14 +94,13 @@ def request_of(args: argparse.Namespace, environ: Mapping[str, str]) -> ReviewRe
     return ReviewRequest(
         selection=selected(revision, args.staged, args.commit, spelling),
         rubrics=tuple(dict.fromkeys(rubrics)),
-        judge=not args.no_judge,
+        judge="never" if args.no_judge else "if checks pass",
         base=args.base or base_of_pull_request(environ),
         definitions=args.definitions,
         max_cost_usd=args.max_cost_usd,
         deadline_s=args.deadline,
         wire=wire,
         cassette=cassette,
-        strict=args.strict,
         force=args.force,
     )
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
+from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Selection
@@ -76,22 +77,19 @@ def review_change(
     hook: Hook,
     selection: Selection,
     message: str = "",
-    why_not_needed: Callable[[], str] | None = None,
+    find_reviews: Callable[[], str] | None = None,
     *,
     reported: bool | None = None,
 ) -> Effect:
     """Review one change, report the result, and record that this hook saw it.
 
-    `why_not_needed` is called just before a judge would be asked: why none has to be, or "". `reported`: whether the
+    `find_reviews` as of HookMode. `reported`: whether the
     hook before reported a judge's answers, None if there was none; the same pass is then not reported again.
     """
     request = ReviewRequest(
         selection,
-        stage=hook.stage,
-        strict=hook.strict,
-        message=message,
-        why_not_needed=why_not_needed,
         alone=True,
+        mode=HookMode(hook.stage, message, find_reviews),
     )
     with open_repository(hook.start, hook.environ) as repository:
         with suppress(OSError):  # what it says of the tree may not be so after this review
@@ -261,7 +259,7 @@ def push(hook: Hook) -> int:
                 wanted[Selection("range", base, commit, *others[:1])] = commits
         if older:
             hook.say(f"vibe-gate: {counted(len(older), 'commit')} older than the gate here: not reviewed.")
-    codes = [review_change(hook, one, why_not_needed=partial(_one_by_one, hook, one)).code for one in wanted]
+    codes = [review_change(hook, one, find_reviews=partial(_one_by_one, hook, one)).code for one in wanted]
     worst = max(codes, key=lambda code: _GRAVITY.get(code, 2), default=PASS)
     if worst == PASS and wanted:
         share_prompts(hook, wanted, url)

@@ -1,0 +1,180 @@
+"""How a review is carried out: one value, which says what follows from it.
+
+| mode | asks a model | whose verdict it is |
+| --- | --- | --- |
+| `LiveMode` | what no earlier review answered | the change's |
+| `HookMode` | as `[hooks.STAGE]` of gate.toml says | the change's, before git goes on |
+| `LookMode`, `DraftMode` | nothing: known answers count | the pull request's, for now |
+| `ReplayMode` | what no earlier review answered | nobody's: another rubric, or another model, on trial |
+| `CalibrationMode` | what no earlier review answered | nobody's: the judge itself on trial |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from msgspec import Struct
+
+from vibe_gate.domain.gate import Gate, HookName, HookRule
+from vibe_gate.domain.verdict import DRAFT, NOT_NOW
+
+
+class Batch(Struct, frozen=True):
+    """Many reviews that one command makes; it finds again what it has made."""
+
+    digest: str
+    """The sha-256 of what all of them are asked; stands in each one's run.json."""
+
+    has_open_ports: bool = False
+    """Whether code that runs in a review reaches ports of Dask's without TLS: a gate that runs code of the change is
+    refused then."""
+
+
+class Mode(Struct, frozen=True):
+    """How a review is carried out. What stands here holds of every mode that says nothing else."""
+
+    why_nothing_new: ClassVar[str] = ""
+    """The reason that a question gets which no earlier review answered; "" if a model is asked."""
+
+    counts: ClassVar[bool] = True
+    """Whether the verdict is one about the change: it gets a receipt, and goes to the store that a team shares."""
+
+    tries_judge: ClassVar[bool] = False
+    """Whether the judge is on trial: what is known of it, and what only this clone knows, has no effect."""
+
+    @property
+    def batch(self) -> Batch | None:
+        """What it is one of; None of a review on its own."""
+        return None
+
+    @property
+    def replay_of(self) -> str:
+        """The id of the run whose change is judged again, or ""."""
+        return ""
+
+    @property
+    def judge_model(self) -> str:
+        """Takes the place of every model that the gate names for judges; "" leaves the gate's."""
+        return ""
+
+    @property
+    def runs_commands(self) -> bool:
+        """Whether the definitions may have anything run here; else rubrics with a command are left out, and no fail
+        brings a test."""
+        return True
+
+    @property
+    def pending_message(self) -> str | None:
+        """What the commit will say that git is about to make; None if none is being made."""
+        return None
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What run.json says of it."""
+        fields = {}
+        if self.batch is not None:
+            fields["batch"] = self.batch.digest
+        if self.replay_of:
+            fields["replay_of"] = self.replay_of
+        return fields
+
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
+        """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
+        return ""
+
+    def why_not_needed(self) -> str:
+        """Asked just before a judge would be: why none has to be, or ""."""
+        return ""
+
+
+class LiveMode(Mode, frozen=True):
+    """A verdict about the change, for whoever asked: in a terminal, a script, a test, a job of CI."""
+
+    batch: Batch | None = None
+
+
+class HookMode(Mode, frozen=True):
+    """A verdict about the change at a git hook."""
+
+    stage: HookName
+
+    message: str = ""
+    """What the commit will say."""
+
+    find_reviews: Callable[[], str] | None = None
+    """Says why no judge has to be asked, as other reviews cover the change; "" if they do not."""
+
+    @property
+    def pending_message(self) -> str | None:
+        """The commit's message, "" as long as git has none."""
+        return self.message
+
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
+        """As the gate's rule for the hook says."""
+        judge = gate.file.hooks.get(self.stage, HookRule()).judge
+        if judge == "never":
+            return f'not asked ([hooks.{self.stage}] judge = "never")'
+        if judge == "agent-authored" and not by_agent:
+            return "not asked: no sign of an AI agent"
+        return ""
+
+    def why_not_needed(self) -> str:
+        """As other reviews of the same commits say."""
+        return self.find_reviews() if self.find_reviews else ""
+
+
+class LookMode(Mode, frozen=True):
+    """A look at a pull request because somebody reviewed it: an approval counts at once, and nothing is paid."""
+
+    why_nothing_new: ClassVar[str] = NOT_NOW
+
+
+class DraftMode(Mode, frozen=True):
+    """A look at a pull request that is still a draft."""
+
+    why_nothing_new: ClassVar[str] = DRAFT
+
+
+class ReplayTrial(Struct, frozen=True):
+    """What replays of stored runs try."""
+
+    batch: Batch
+
+    judge_model: str = ""
+    """Asked in place of every model that the gate names for judges; "" leaves the gate's."""
+
+    runs_commands: bool = True
+    """As of Mode."""
+
+
+class ReplayMode(Mode, frozen=True):
+    """The change of a stored run judged again, by other rubrics or another model."""
+
+    counts: ClassVar[bool] = False
+
+    replay_of: str
+
+    trial: ReplayTrial
+
+    @property
+    def batch(self) -> Batch:
+        """That of all replays of the command."""
+        return self.trial.batch
+
+    @property
+    def judge_model(self) -> str:
+        """The one on trial."""
+        return self.trial.judge_model
+
+    @property
+    def runs_commands(self) -> bool:
+        """As the trial says."""
+        return self.trial.runs_commands
+
+
+class CalibrationMode(Mode, frozen=True):
+    """A labelled case, whose outcome people know."""
+
+    counts: ClassVar[bool] = False
+    tries_judge: ClassVar[bool] = True
