@@ -32,6 +32,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -268,7 +269,8 @@ class LoopbackGitHub(Operations):
                 return _reply(self._graph(login, token, body))
             if not parts.path.startswith(f"{self._base}/"):
                 raise Refused(404, "Not Found")
-            return self._described(login, method, path, query, body)
+            reply = self._described(login, method, path, query, body)
+            return _in_full(reply) if "full" in headers.get("Accept", "") else reply
         except Refused as refused:
             return _reply(Answer(refused.status, refused.body(), headers=refused.headers))
 
@@ -380,6 +382,14 @@ def _reply(answer: Answer) -> Reply:
     headers = {"Content-Type": "application/json; charset=utf-8", "X-RateLimit-Limit": "5000",
                "X-RateLimit-Remaining": "4999", "X-RateLimit-Reset": "1900000000", **answer.headers}  # fmt: skip
     return Reply(answer.status, headers, b"" if answer.body is None else json.dumps(answer.body).encode())
+
+
+def _in_full(reply: Reply) -> Reply:
+    """The reply with the texts that GitHub adds to a comment or a review for `vnd.github.v3.full+json`."""
+    answer = json.loads(reply.body or b"null")
+    if isinstance(answer, dict) and "author_association" in answer and "base" not in answer:
+        answer |= {"body_text": answer["body"], "body_html": f"<p>{escape(answer['body'])}</p>"}
+    return Reply(reply.status, reply.headers, b"" if answer is None else json.dumps(answer).encode())
 
 
 def _handler(github: LoopbackGitHub) -> type[BaseHTTPRequestHandler]:

@@ -36,24 +36,22 @@ class CheckAnnotation(Struct, frozen=True):
 
 
 class CheckRun(Struct, frozen=True):
-    """A completed check run: a title of one line, `summary` and `text` in Markdown below 65,536 characters.
-
-    `record` is for later runs alone (GitHub's `external_id`).
-    """
+    """A completed check run."""
 
     title: str
+    """One line."""
     summary: str
+    """Markdown below 65,536 characters."""
     text: str
+    """Markdown below 65,536 characters."""
     conclusion: Conclusion
     annotations: tuple[CheckAnnotation, ...] = ()
     record: str = ""
+    """For later runs alone (GitHub's `external_id`)."""
 
 
 class LineComment(Struct, frozen=True):
-    """A comment at a line, or at the lines `start_line`..`line` of one hunk.
-
-    `fingerprint` is that of its finding and stays here.
-    """
+    """A comment at a line, or at the lines `start_line`..`line` of one hunk."""
 
     path: str
     body: str
@@ -61,10 +59,11 @@ class LineComment(Struct, frozen=True):
     side: DiffSide
     start_line: int | None = None
     fingerprint: str = ""
+    """That of its finding; it is not sent."""
 
     def json(self) -> Json:
         """As a review takes it."""
-        sent: Json = {"path": self.path, "body": self.body, "line": self.line, "side": self.side}
-        if self.start_line in (None, self.line):
-            return sent
-        return sent | {"start_line": self.start_line, "start_side": self.side}
+        payload: Json = {"path": self.path, "body": self.body, "line": self.line, "side": self.side}
+        if self.start_line not in (None, self.line):
+            payload |= {"start_line": self.start_line, "start_side": self.side}
+        return payload

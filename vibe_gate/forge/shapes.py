@@ -1,17 +1,20 @@
 """GitHub's JSON, parsed at the door: what is missing or of another type is a ForgeError, never a KeyError.
 
-And which reviews approve of a commit: GitHub's own rule for a reviewer's last word, and ours for whose counts.
+And which reviews approve of a commit: GitHub's rule for a reviewer's last review, and ours for whose count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from vibe_gate.errors import ForgeError
+
+if TYPE_CHECKING:
+    from github3.repos.commit import ShortCommit
 
 Json = Any
 
@@ -21,21 +24,23 @@ BOT = "[bot]"
 THUMBS = ("+1", "-1")
 """Up and down, as GitHub names these reactions."""
 
-_LAST_WORDS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
-"""A comment or a review that is not sent yet leaves an earlier word as it was."""
+_DECIDING = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
+"""A comment, or a review that is not sent yet, leaves an earlier review as it was."""
 
 
 class Pull(Struct, frozen=True):
-    """A pull request. `author` is "" if the account is gone; `origin` is the head's repository, "" if that is gone."""
+    """A pull request."""
 
     number: int
     state: str
     author: str
+    """Its login; "" if the account is gone."""
     base_sha: str
     base_ref: str
     head_ref: str
     head_sha: str
     origin: str
+    """The head's repository, "owner/name"; "" if that is gone."""
     draft: bool
 
 
@@ -48,29 +53,31 @@ class Issue(Struct, frozen=True):
 
 
 class PullCommit(Struct, frozen=True):
-    """A commit of a pull request. `people`: each address in it, and the login that GitHub knows it by, "" for none."""
+    """A commit of a pull request."""
 
     commit: str
     people: tuple[tuple[str, str], ...]
+    """Each address in it, and the login that GitHub knows it by, "" for none."""
 
 
 class Comment(Struct, frozen=True):
-    """A comment, of the conversation or at a line. `ours`: written by the account that the token belongs to.
-
-    `person`: by no app, and by no app in a person's name. `account` is 0 if it is gone. Times as GitHub writes them.
-    `thumbs`: reactions of people and apps that are a thumb, up or down.
-    """
+    """A comment, of the conversation or at a line."""
 
     id: int
     author: str
     ours: bool
+    """Written by the account that the token belongs to."""
     body: str
     url: str
     account: int
+    """0 if it is gone."""
     person: bool
+    """By no app, and by no app in a person's name."""
     created: str
+    """As GitHub writes times."""
     updated: str
     thumbs: int = 0
+    """Reactions of people and apps that are a thumb, up or down."""
 
     @property
     def created_at(self) -> datetime:
@@ -79,47 +86,59 @@ class Comment(Struct, frozen=True):
 
 
 class Thumb(Struct, frozen=True):
-    """A thumb, up or down, at a comment. `person`: no app's; `account` is 0 if it is gone."""
+    """A thumb, up or down, at a comment."""
 
     login: str
     account: int
+    """0 if it is gone."""
     person: bool
+    """No app's."""
     up: bool
     created_at: datetime
 
 
 class ActionsRun(Struct, frozen=True):
-    """A run of a workflow: the event that it is about, its commit, whether it has ended; `succeeded`: every job did.
-
-    `path` is that of the workflow's file in the repository.
-    """
+    """A run of a workflow."""
 
     event: str
+    """What it is about, as "pull_request"."""
     head_sha: str
     completed: bool
     succeeded: bool
+    """Every job did."""
     path: str
+    """That of the workflow's file in the repository."""
 
 
 class CheckRecord(Struct, frozen=True):
-    """A check run and what it keeps for later runs (`CheckRun.record`); `conclusion` is "" while it is in progress."""
+    """A check run and what it keeps for later runs (`CheckRun.record`)."""
 
     id: int
     url: str
     record: str
     conclusion: str
+    """"" while it is in progress."""
 
 
 class PullReview(Struct, frozen=True):
-    """A review as it stands. `person`: no app, no organisation."""
+    """A review as it stands."""
 
     id: int
     login: str
     account: int
     person: bool
+    """No app, no organisation."""
     state: str
     commit: str
     submitted_at: str
+
+
+class Approval(Struct, frozen=True):
+    """An approving review, also a dismissed one."""
+
+    login: str
+    flaw: str = ""
+    """Why it does not count, in a few words; "" if it does."""
 
 
 def at(value: Json, *keys: str) -> Json:
@@ -131,24 +150,24 @@ def at(value: Json, *keys: str) -> Json:
 
 def text_at(value: Json, *keys: str) -> str:
     """Text below the keys. ForgeError."""
-    found = at(value, *keys)
-    if not isinstance(found, str):
-        raise _odd(keys)
-    return found
+    text = at(value, *keys)
+    if not isinstance(text, str):
+        raise _unfit(keys)
+    return text
 
 
 def number_at(value: Json, *keys: str) -> int:
     """A number below the keys. ForgeError."""
-    found = at(value, *keys)
-    if type(found) is not int:
-        raise _odd(keys)
-    return found
+    number = at(value, *keys)
+    if type(number) is not int:
+        raise _unfit(keys)
+    return number
 
 
 def list_of(value: Json) -> list[Json]:
     """The value, a list. ForgeError."""
     if not isinstance(value, list):
-        raise _odd(("list",))
+        raise _unfit(("list",))
     return value
 
 
@@ -157,21 +176,21 @@ def moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
-        raise _odd(("time",)) from None
+        raise _unfit(("time",)) from None
 
 
 def text_or_empty(value: Json, *keys: str) -> str:
     """Text below the keys; "" if there is none."""
-    found = at(value, *keys)
-    return found if isinstance(found, str) else ""
+    text = at(value, *keys)
+    return text if isinstance(text, str) else ""
 
 
-def _odd(keys: tuple[str, ...]) -> ForgeError:
+def _unfit(keys: tuple[str, ...]) -> ForgeError:
     return ForgeError(f"GitHub's answer has no {'.'.join(keys)} as it should.")
 
 
 def issue_of(value: Json) -> Issue:
-    """An issue; one may have no text."""
+    """An issue; it may have no text."""
     return Issue(number_at(value, "number"), text_at(value, "title"), text_or_empty(value, "body"))
 
 
@@ -190,22 +209,23 @@ def pull_of(value: Json) -> Pull:
     )
 
 
-def pull_commit_of(value: Json) -> PullCommit:
+def pull_commit_of(commit: ShortCommit) -> PullCommit:
     """A commit in the list of a pull request's."""
-    people = tuple(
-        (text_or_empty(value, "commit", who, "email"), text_or_empty(value, who, "login"))
-        for who in ("author", "committer")
+    author, committer = commit.author, commit.committer
+    people = (
+        (text_or_empty(commit.commit.author, "email"), author.login if author else ""),
+        (text_or_empty(commit.commit.committer, "email"), committer.login if committer else ""),
     )
-    return PullCommit(text_at(value, "sha"), people)
+    return PullCommit(commit.sha, people)
 
 
-def comment_of(value: Json, own: str) -> Comment:
-    """A comment; `own` is our login, "" if it is not known."""
+def comment_of(value: Json, our_login: str) -> Comment:
+    """A comment; `our_login` is "" if it is not known."""
     author = text_or_empty(value, "user", "login")
     return Comment(
         id=number_at(value, "id"),
         author=author,
-        ours=same_login(author, own),
+        ours=same_login(author, our_login),
         body=text_or_empty(value, "body"),
         url=text_at(value, "html_url"),
         account=number_at(value, "user", "id") if author else 0,
@@ -232,32 +252,44 @@ def run_of(value: Json) -> ActionsRun:
     """A run of a workflow."""
     completed = at(value, "status") == "completed"
     return ActionsRun(
-        text_at(value, "event"),
-        text_at(value, "head_sha"),
-        completed,
-        completed and at(value, "conclusion") == "success",
-        text_or_empty(value, "path").partition("@")[0],
+        event=text_at(value, "event"),
+        head_sha=text_at(value, "head_sha"),
+        completed=completed,
+        succeeded=completed and at(value, "conclusion") == "success",
+        path=text_or_empty(value, "path").partition("@")[0],
     )
 
 
 def check_record_of(value: Json) -> CheckRecord:
     """A check run."""
-    texts = (text_or_empty(value, name) for name in ("html_url", "external_id", "conclusion"))
-    return CheckRecord(number_at(value, "id"), *texts)
+    return CheckRecord(
+        id=number_at(value, "id"),
+        url=text_or_empty(value, "html_url"),
+        record=text_or_empty(value, "external_id"),
+        conclusion=text_or_empty(value, "conclusion"),
+    )
 
 
-def same_login(one: str, other: str) -> bool:
+def same_login(login: str, other: str) -> bool:
     """Whether two logins are the same account's: GitHub ignores case. "" is nobody's."""
-    return bool(one) and one.lower() == other.lower()
+    return bool(login) and login.lower() == other.lower()
 
 
 # Reviews
 
 
-def last_words(listed: Iterable[Json]) -> list[PullReview]:
-    """The last review of each account that approves, asks for changes or was dismissed. A login can change hands."""
-    with_account = (each for each in listed if isinstance(at(each, "user"), dict))  # an account that is gone: no word
-    reviews = [review for review in map(_review_of, with_account) if review.state in _LAST_WORDS]
+def last_reviews(answers: Iterable[Json]) -> list[PullReview]:
+    """The last review of each account that approves, asks for changes or was dismissed.
+
+    Accounts are told apart by number: a login can change hands. A review whose account is gone is left out.
+    """
+    reviews = []
+    for answer in answers:
+        if not isinstance(at(answer, "user"), dict):
+            continue
+        review = _review_of(answer)
+        if review.state in _DECIDING:
+            reviews.append(review)
     reviews.sort(key=lambda review: (review.submitted_at, review.id))
     last = {review.account: review for review in reviews}
     return list(last.values())
@@ -275,20 +307,18 @@ def _review_of(value: Json) -> PullReview:
     )
 
 
-class Approval(Struct, frozen=True):
-    """An approving review, also a dismissed one. `flaw`: why it does not count, in a few words; "" if it does."""
-
-    login: str
-    flaw: str = ""
-
-
 def flaw(review: PullReview, head_sha: str, logins: Mapping[str, str], accounts: Mapping[int, str]) -> str:
-    """Why a review cannot approve of exactly this commit; "" if it can. `logins`, `accounts`: the authors' parts."""
+    """Why a review cannot approve of exactly this commit; "" if it can.
+
+    `logins` and `accounts` are the authors' parts.
+    """
     if review.state == "DISMISSED":
         return "dismissed"
-    parts = [part for login, part in logins.items() if same_login(review.login, login)]
-    if part := accounts.get(review.account) or next(iter(parts), ""):
+    if part := accounts.get(review.account):
         return part
+    for login, part in logins.items():
+        if same_login(review.login, login):
+            return part
     if not review.person:
         return "an app's"
     if review.commit == head_sha != "":
