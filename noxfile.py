@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -15,7 +16,14 @@ nox.options.reuse_existing_virtualenvs = True
 def tests(session: nox.Session) -> None:
     """The whole test suite: real git, the real CLI against a scripted model, loopback only."""
     session.install(".[test]")
-    session.run("pytest", "-n", "3", *session.posargs)
+    session.run("pytest", "-n", str(min(8, 2 * (os.cpu_count() or 1))), "--dist", "worksteal", *session.posargs)
+
+
+@nox.session(python=["3.11", "3.12", "3.13"])
+def versions(session: nox.Session) -> None:
+    """On each supported version of Python what can differ by version."""
+    session.install(".[test]")
+    session.run("pytest", "-m", "every_python", *session.posargs)
 
 
 @nox.session

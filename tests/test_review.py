@@ -90,6 +90,7 @@ def change(walk: Walk, path: str = "src/load.py", text: str = SWALLOWS) -> Walk:
     return walk
 
 
+@pytest.mark.every_python
 @pytest.mark.usefixtures("real_cli")
 def test_a_good_change_passes(walk):
     heard: list[tuple[str, int, float]] = []
@@ -101,6 +102,7 @@ def test_a_good_change_passes(walk):
     assert [vote.changes for one in summary.rubrics[0].criteria for vote in one.votes] == [CHANGES] * 2
 
 
+@pytest.mark.every_python
 def test_a_fail_with_evidence_fails_and_points_at_its_lines(walk):
     summary = judged(walk, FAILS)
     assert (summary.outcome, summary.exit_code) == ("fail", 1)

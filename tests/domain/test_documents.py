@@ -32,6 +32,8 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.tables import read_table
 from vibe_gate.gate.loading import built_in_rubrics
 
+pytestmark = pytest.mark.every_python
+
 
 class Part(Struct, frozen=True, kw_only=True):
     """A part."""

@@ -99,13 +99,23 @@ def test_with_json_an_error_is_exactly_one_document(tmp_path, environ):
     assert "use one of them" in document["error"]["message"]
 
 
-@pytest.mark.parametrize("command", (*COMMANDS, *dispatch.MACHINE_COMMANDS))
-def test_every_command_has_help_of_its_own(tmp_path, environ, command):
+@pytest.mark.every_python
+def test_every_command_has_help_of_its_own(capsys, monkeypatch, subtests):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for command in (*COMMANDS, *dispatch.MACHINE_COMMANDS):
+        with subtests.test(command=command):
+            assert dispatch.run([command, "--help"]) == 0
+            text = capsys.readouterr().out
+            assert text.startswith(f"usage: vibe-gate {command}")
+            assert max(map(len, text.splitlines())) <= 80
+            assert (dispatch.command(command).examples or "") in text  # none is broken into two lines
+
+
+@pytest.mark.parametrize("command", ["review", "verify"])
+def test_the_program_prints_a_commands_help(tmp_path, environ, command):
     done = vibe_gate(command, "--help", cwd=tmp_path, environ=environ)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: vibe-gate {command}")
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert (dispatch.command(command).examples or "") in done.stdout  # none is broken into two lines
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from program import git
 from vibe_gate.faces.cli.demo import make_demo
 
 
+@pytest.mark.every_python
 @pytest.mark.slow
 def test_the_demo_reviews_an_ordinary_repository_with_fixed_ids_and_says_that_it_is_a_recording(tmp_path, environ):
     done = vibe_gate("demo", cwd=tmp_path, environ=environ | {"TMPDIR": str(tmp_path)})

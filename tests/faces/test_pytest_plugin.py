@@ -200,6 +200,7 @@ def quick(quick_agents: None, environ: dict[str, str], monkeypatch: pytest.Monke
     monkeypatch.setenv("PYTHONPATH", str(sdk_alone.SITE))
 
 
+@pytest.mark.every_python
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_suite_gives_the_same_live_and_replayed_without_a_model(project, monkeypatch, quick):

@@ -32,6 +32,8 @@ from vibe_gate.gate.loading import mistakes as mistakes_of
 from vibe_gate.gate.source import DefinitionTree
 from vibe_gate.gate.toml_lines import line_of
 
+pytestmark = pytest.mark.every_python
+
 ROOT = Path(__file__).parents[2]
 CASES = sorted(path.name for path in (ROOT / "tests/gates").iterdir())
 RUBRIC = 'schema = 1\nid = "quality"\n[[criterion]]\nid = "a"\nkind = "judge"\nquestion = "Is it?"\n'

@@ -35,6 +35,8 @@ from vibe_gate.judging.surroundings import Surroundings
 from vibe_gate.judging.votes import FALLBACK_AFTER_S, NewVotes, VoteContext, cast_votes, node_id
 from vibe_gate.secrets import Redactor
 
+pytestmark = pytest.mark.every_python
+
 ERRORS, NAMES = "errors-not-swallowed", "names-are-clear"
 CHANGE = change(file_change("src/load.py", GOOD.encode(), SWALLOWS.encode()))
 TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"

@@ -127,6 +127,7 @@ def test_gate_stages_run_in_order_and_the_last_ones_decide(repo):
     assert rounds(repo, done.json) == ["first fail 1 finding", "second fail 0 new, 1 still open, 0 fixed"]
 
 
+@pytest.mark.every_python
 @pytest.mark.usefixtures("real_cli")
 def test_one_agent_writes_in_a_clone_and_its_patch_applies(repo):
     before = repo.state()
@@ -370,6 +371,7 @@ async def steps(wf):
 """
 
 
+@pytest.mark.every_python
 @pytest.mark.slow
 def test_python_stages_run_side_by_side_and_give_their_results(repo):
     with answering(says("Fine."), says("Fine."), *writes("src/load.py", FIXED)) as model:
