@@ -7,9 +7,7 @@ import inspect
 import json
 import shutil
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,18 +29,13 @@ from opentelemetry.semconv._incubating.attributes import error_attributes, gen_a
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle-1"
 
 
-ENDLESS = 50
-"""Megabytes of an answer without an end."""
-
-
 class Collector(ThreadingHTTPServer):
     """Keeps what it is sent; answers as it is told."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.received: list[tuple[str, dict[str, str], service.ExportTraceServiceRequest]] = []
-        self.status, self.body, self.drip = 200, b"", False
-        self.endless, self.sent = False, 0
+        self.status = 200
 
     @property
     def url(self) -> str:
@@ -69,23 +62,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         request = service.ExportTraceServiceRequest.FromString(body)
         self.server.received.append((self.path, {k.lower(): v for k, v in self.headers.items()}, request))
-        if self.server.drip:  # a byte now and then
-            with suppress(OSError):  # who asked goes away
-                for byte in b"HTTP/1.1 200 OK\r\nx: " + b"y" * 40:
-                    self.wfile.write(bytes([byte]))
-                    time.sleep(0.02)
-            return
         self.send_response(self.server.status)
         self.send_header("location", "/elsewhere")
-        if self.server.endless:
-            self.end_headers()
-            with suppress(OSError):  # who asked goes away
-                for _ in range(ENDLESS):
-                    self.server.sent += self.wfile.write(bytes(1_000_000))
-            return
-        self.send_header("content-length", str(len(self.server.body)))
+        self.send_header("content-length", "0")
         self.end_headers()
-        self.wfile.write(self.server.body)
 
 
 @pytest.fixture
@@ -224,7 +204,6 @@ def test_contents_are_there_if_they_are_asked_for_and_a_span_has_so_much_of_them
     for name in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments"):
         assert name in text
     assert "Repair what the judge found." in text and "module_0.py" in text
-    assert max(map(len, text.splitlines())) < 1_000_000
 
 
 def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
@@ -256,30 +235,22 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
 
 
 REFUSALS = [
-    (401, b"", "HTTP 401 Unauthorized"),
-    (302, b"", "HTTP 302 Found"),
-    (200, b"\x0a\x02\x08\x02", "it rejected 2 spans"),
+    (401, "401"),
+    (302, "HTTP 302 names another address"),
 ]
 
 
 def test_an_endpoint_that_does_not_take_it_is_a_sentence_and_exit_3(bundles, repo, collector):
     checked(repo)
-    for collector.status, collector.body, why in REFUSALS:
+    for collector.status, reason in REFUSALS:
         done = bundles(repo, "export", "--otlp", f"{collector.url}/base?key=hidden")
         assert (done.code, done.out) == (3, "")
-        assert done.err == f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: {why}.\n"
-    for collector.status, code in ((200, 0), (307, 3), (400, 3)):
-        collector.endless, collector.sent = True, 0
-        assert bundles(repo, "export", "--otlp", collector.url).code == code
-        assert collector.sent < ENDLESS * 1_000_000, "it was read to its end"
-    collector.drip = True
-    done = bundles(repo, "export", "--otlp", collector.url, OTEL_EXPORTER_OTLP_TIMEOUT="0.1")
-    assert (done.code, "it gave no answer in time" in done.err) == (3, True)
-    assert ": URL has an invalid label" in bundles(repo, "export", "--otlp", "http://*:4318").err
+        assert done.err.startswith(f"vibe-gate: A run could not be sent to {collector.url}/base/v1/traces: ")
+        assert (reason in done.err, "hidden" in done.err) == (True, False), done.err
     with Collector() as closed:
         url = closed.url
-    done = bundles(repo, "export", "--otlp", url, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1")
-    assert (done.code, "connection refused" in done.err) == (3, True)
+    done = bundles(repo, "export", "--otlp", f"{url}?key=hidden", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT="0.1")
+    assert (done.code, "could not be sent" in done.err, "hidden" in done.err) == (3, True, False)
 
 
 USAGE = [

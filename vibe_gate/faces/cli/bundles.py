@@ -355,7 +355,7 @@ def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if as_traces:
             from vibe_gate.faces.cli.otlp import export_traces
 
-            return export_traces(args, runs, chosen, environ)
+            return export_traces(args, runs, chosen)
         output = args.output or ARCHIVE
         size = runs.bundles.export(chosen, Path(output))
     target = paths.quote(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vibe_gate.domain import paths
@@ -23,9 +23,7 @@ _IS_ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:[^/@]*@)?[A-Za-z0-
 """A URL, one without its scheme, or the host and port of one."""
 
 
-def export_traces(
-    args: argparse.Namespace, runs: StoredRuns, chosen: Sequence[RunEntry], environ: Mapping[str, str]
-) -> int:
+def export_traces(args: argparse.Namespace, runs: StoredRuns, chosen: Sequence[RunEntry]) -> int:
     """Write or send the traces of runs. UsageError: the extra is not installed, a run is being written."""
     try:
         from vibe_gate import telemetry
@@ -33,18 +31,22 @@ def export_traces(
         raise UsageError("--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'") from error
     if not args.otlp:
         raise UsageError("--otlp needs a FILE or a URL.")
-    to_file = not _IS_ADDRESS(args.otlp)
-    url = "" if to_file else telemetry.endpoint_of(args.otlp)
+    is_file = not _IS_ADDRESS(args.otlp)
+    url = "" if is_file else telemetry.traces_endpoint(args.otlp)
     for run in chosen:
         if run.state == "running":
             raise UsageError(f"Run {run.run_id} is still running; export it when it has ended.")
     if isinstance(runs, TeamRuns):
         runs.bundles.fetch(chosen)
     traces = _traces(runs, chosen, args.contents)
-    done, spans = telemetry.write(traces, Path(args.otlp)) if to_file else telemetry.send(traces, url, environ)
-    target = {"file": paths.quote(args.otlp)} if to_file else {"url": telemetry.shown_url(url)}
-    document = {**target, "runs": done, "spans": spans}
-    text = f"{next(iter(target.values()))}: {counted(done, 'run')}, {counted(spans, 'span')}."
+    if is_file:
+        counts = telemetry.write_traces(traces, Path(args.otlp))
+        target = {"file": paths.quote(args.otlp)}
+    else:
+        counts = telemetry.send_traces(traces, url)
+        target = {"url": telemetry.url_without_query(url)}
+    document = {**target, "runs": counts[0], "spans": counts[1]}
+    text = f"{next(iter(target.values()))}: {counted(counts[0], 'run')}, {counted(counts[1], 'span')}."
     return emit_result(args, document, [text])
 
 
