@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from answers import HANDLER, answers, fails, passes, said
 from domain.changes import change, file_change, read
 from msgspec.structs import replace
 from repos import GOOD, SWALLOWS
+from scripted_model import NONCE, TURN, EventLog, Script, ScriptedModel, answered, ended
 from text_tree import text_tree
 
 from vibe_gate.agent import Turn, TurnEnd
@@ -26,7 +27,6 @@ from vibe_gate.domain.document import read as read_document
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.domain.summary import AgentAuthored, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
-from vibe_gate.domain.wire import Ending
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.gate.prompts import requests_text
 from vibe_gate.judging import brief
@@ -41,46 +41,11 @@ ERRORS, NAMES = "errors-not-swallowed", "names-are-clear"
 CHANGE = change(file_change("src/load.py", GOOD.encode(), SWALLOWS.encode()))
 TOKEN = "gh" + "p_" + "Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
 MODEL = "model-a"
-NONCE = "0" * 32
-
-Script = TurnEnd | list[TurnEnd] | Callable[[Turn], TurnEnd]
-"""How conversations end: all alike, in the order in which they begin, or as it depends on what is asked."""
 
 
 def rubric_of(criteria: Iterable[str] = (ERRORS, NAMES), **keys: object) -> Rubric:
     listed = [{"id": name, "kind": "judge", "question": f"Is {name} so?", "must": True} for name in criteria]
     return read_document(Rubric, {"schema": 1, "id": "quality", "criterion": listed} | keys)
-
-
-def answered(answer: dict[str, Any], **values: Any) -> TurnEnd:
-    return TurnEnd(Ending("answered", answer, "", **values), "nodes/judge-quality/turn-001")
-
-
-def ended(status: str, detail: str = "as it was seen", **values: Any) -> TurnEnd:
-    return TurnEnd(Ending(status, None, detail, **values), "nodes/judge-quality/turn-001")
-
-
-class ScriptedModel:
-    """The way to a model whose conversations end as the script says."""
-
-    def __init__(self, script: Script) -> None:
-        self.slots = asyncio.Semaphore(4)
-        self.unavailable: dict[str, str] = {}
-        self.replacements: set[tuple[str, str]] = set()
-        self.nonce, self.limit_usd = NONCE, 0.25
-        self.turns: list[Turn] = []
-        self._script = script
-
-    async def hold(self, turn: Turn) -> TurnEnd:
-        number = len(self.turns)
-        self.turns.append(turn)
-        await asyncio.sleep(0)  # conversations of one round are held side by side
-        if isinstance(self._script, list):
-            return self._script[number]
-        return self._script if isinstance(self._script, TurnEnd) else self._script(turn)
-
-    def why_unanswered(self, end: TurnEnd) -> str:
-        return f"why: {end.ending.detail}"
 
 
 class Voting:
@@ -92,19 +57,15 @@ class Voting:
         parts, unshown = brief.parts(CHANGE, self.rubric, {}, claims, ())
         around = Surroundings({}, {}, False, {})
         self.brief = RubricBrief(question, CHANGE, around, parts, unshown, "about", "")
-        self.events: list[tuple[Any, ...]] = []
+        self.record = EventLog()
         gate = built_in_gate(text_tree({}))
         self.facts = Facts(CHANGE, gate, (self.rubric,), claims, AgentAuthored())
         self.prover: Any = None
 
-    def event(self, type: str, node_id: str = "", **data: Any) -> None:
-        """Note an event of the run."""
-        self.events.append((type, node_id, data))
-
     def ask(self, script: Script, cast: dict[int, CastVote] | None = None) -> NewVotes:
         """The votes of one run; `cast`: those of earlier runs."""
         self.model = ScriptedModel(script)
-        run: Any = SimpleNamespace(record=self, redactor=Redactor({}))
+        run: Any = SimpleNamespace(record=self.record, redactor=Redactor({}))
         context = VoteContext(self.facts, run, self.model, read, Path("/run"), self.prover)
         return asyncio.run(cast_votes(self.brief, cast or {}, context))
 
@@ -141,7 +102,7 @@ def test_a_conversation_is_told_what_the_run_allows_it() -> None:
 def test_each_question_is_a_node_behind_the_checks() -> None:
     voting = Voting()
     voting.ask(PASSES)
-    assert voting.events == [
+    assert voting.record.events == [
         ("node.added", "judge-quality", {"kind": "judge", "digest": voting.rubric.digest}),
         ("edge.added", "", {"from": "checks", "to": "judge-quality"}),
     ]
@@ -171,7 +132,7 @@ def test_one_answer_is_one_vote_with_the_model_and_the_turn_that_gave_it() -> No
     new = Voting().ask(FAILS)
     assert outcomes(new) == {ERRORS: ["fail"], NAMES: ["pass"]}
     (fail,) = new.votes.by_criterion[ERRORS]
-    assert (fail.model, fail.turn, fail.said) == (MODEL, "nodes/judge-quality/turn-001", "fail")
+    assert (fail.model, fail.turn, fail.said) == (MODEL, TURN, "fail")
     assert [(line.path, line.line, line.standing) for line in fail.evidence] == [("src/load.py", 4, "holds")]
     assert (fail.reason, fail.counterexample) == ("The error is dropped.", "a missing file -> load returns None")
     (passed,) = new.votes.by_criterion[NAMES]
@@ -262,7 +223,7 @@ def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(status: str, outc
     new = voting.ask(ended(status))
     assert set(outcomes(new)[ERRORS]) == {outcome}
     vote = new.votes.by_criterion[ERRORS][0]
-    assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", "nodes/judge-quality/turn-001")
+    assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", TURN)
     assert new.votes.stopped == ("why: as it was seen" if stops else "")
     assert [item.reason for item in new.votes.unreviewed] == ["why: as it was seen"]
     assert [item.path for item in new.votes.unreviewed] == ["src/load.py"]
@@ -369,7 +330,7 @@ def test_one_criterion_that_does_not_fit_costs_that_vote_alone() -> None:
     new = Voting().ask(answered(answers(said(ERRORS, "perhaps"), said(NAMES))))
     assert outcomes(new) == {ERRORS: ["abstain"], NAMES: ["pass"]}
     vote = new.votes.by_criterion[ERRORS][0]
-    assert (vote.said, vote.turn) == (None, "nodes/judge-quality/turn-001")
+    assert (vote.said, vote.turn) == (None, TURN)
     assert vote.reason.startswith("The model's answer does not fit its form.")
     assert new.votes.unreviewed == ()
 
