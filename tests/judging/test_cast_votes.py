@@ -30,7 +30,9 @@ from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.gate.prompts import requests_text
 from vibe_gate.judging import brief
-from vibe_gate.judging.questions import CastVote, RubricBrief, RubricQuestion
+from vibe_gate.judging.cast_vote import CastVote
+from vibe_gate.judging.questions import RubricQuestion
+from vibe_gate.judging.rubric_brief import RubricBrief
 from vibe_gate.judging.surroundings import Surroundings
 from vibe_gate.judging.votes import FALLBACK_AFTER_S, NewVotes, VoteContext, cast_votes, node_id
 from vibe_gate.secrets import Redactor
@@ -53,10 +55,10 @@ class Voting:
 
     def __init__(self, *rubric_args: Any, claims: tuple[Claim, ...] = (), models: tuple[str, ...] = (MODEL,), **keys):
         self.rubric = rubric_of(*rubric_args, **keys)
-        question = RubricQuestion(self.rubric, claims, models, ("1" * 40, "2" * 40), "")
+        question = RubricQuestion(self.rubric, claims, models, ("1" * 40, "2" * 40), (), {})
         parts, unshown = brief.parts(CHANGE, self.rubric, {}, claims, ())
         around = Surroundings({}, {}, False, {})
-        self.brief = RubricBrief(question, CHANGE, around, parts, unshown, "about", "")
+        self.brief = RubricBrief(question, CHANGE, around, parts, unshown, "about")
         self.record = EventLog()
         gate = built_in_gate(text_tree({}))
         self.facts = Facts(CHANGE, gate, (self.rubric,), claims, AgentAuthored())

@@ -9,7 +9,8 @@ import pytest
 from vibe_gate.domain.document import plain, read
 from vibe_gate.domain.rubric import Claim
 from vibe_gate.judging.brief import TEMPLATE_VERSION
-from vibe_gate.judging.questions import CastVote, question_key
+from vibe_gate.judging.cast_vote import CastVote
+from vibe_gate.judging.questions import question_key
 
 ASKED = {
     "about": ("a" * 40, "b" * 40),

@@ -20,8 +20,8 @@ from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Outcome, Vote
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
 from vibe_gate.judging.answers import Answers, blocking_check, without_asking
+from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.findings import fingerprinted
-from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import queries
 

@@ -20,7 +20,7 @@ from wire import answer, answering
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Vote
-from vibe_gate.judging.questions import CastVote, counted, settled
+from vibe_gate.judging.cast_vote import CastVote, count_votes, settle_question
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
 
@@ -190,8 +190,8 @@ def vote(**outcomes: str) -> CastVote:
 
 def test_votes_count_in_the_order_of_their_numbers_until_they_settle_the_outcome():
     kept = {1: vote(a="fail", b="pass"), 2: vote(a="pass", b="pass"), 4: vote(a="fail")}
-    outcomes = {name: [one.outcome for one in votes] for name, votes in counted(("a", "b"), 3, kept).items()}
+    outcomes = {name: [one.outcome for one in votes] for name, votes in count_votes(("a", "b"), 3, kept).items()}
     assert outcomes == {"a": ["fail", "pass"], "b": ["pass", "pass"]}
-    assert settled(("a", "b"), 3, kept) is None
-    assert settled(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}
-    assert settled((), 1, kept) is None
+    assert settle_question(("a", "b"), 3, kept) is None
+    assert settle_question(("a", "b"), 1, kept).by_criterion.keys() == {"a", "b"}
+    assert settle_question((), 1, kept) is None

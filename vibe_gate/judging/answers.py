@@ -19,43 +19,66 @@ from vibe_gate.judging.decide import spares
 from vibe_gate.judging.findings import fingerprinted, ordered
 
 if TYPE_CHECKING:
-    from vibe_gate.judging.questions import RubricVotes
+    from vibe_gate.judging.cast_vote import RubricVotes
 
 
 class Answers(Struct, frozen=True):
-    """What the judges answered, or why none was asked: then nothing of theirs has been loaded.
-
-    `by_rubric`: by rubric id, the votes on each question that was asked about it. Of these rubrics, `cached` had a
-    question answered by an earlier run, `asked` one by this run. `silence` says why no judge was asked, and `chosen`
-    that this is what the user wanted. `intact`: the exported tree is still what it was. `questions` are the keys of
-    what was answered for good in this run, all of it. `reused` are the scores of rubrics whose pass was taken from a
-    receipt: `silence` then says whose.
-    """
+    """What the judges answered, or why none was asked: then nothing of theirs has been loaded."""
 
     by_rubric: Mapping[str, tuple[RubricVotes, ...]] = MappingProxyType({})
+    """By rubric id, the votes on each question that was asked about it."""
+
     cost: Cost = Cost()
+
     cached: frozenset[str] = frozenset()
+    """Of these rubrics, those with a question that an earlier run answered, wholly or in part."""
+
     asked: frozenset[str] = frozenset()
+    """Of these rubrics, those with a question that this run answered."""
+
     notes: tuple[str, ...] = ()
+    """Sentences for people."""
+
     silence: str = ""
+    """Why no judge was asked, or "" if one was."""
+
     chosen: bool = False
+    """Whether this is what the user wanted."""
+
     intact: bool = True
-    questions: Mapping[str, str] = MappingProxyType({})
+    """Whether the exported trees are still what they were."""
+
+    keys: Mapping[str, str] = MappingProxyType({})
+    """By rubric id, the key of its question, as far as a receipt may name it; {} if the answers are not kept."""
+
     reused: Mapping[str, float] = MappingProxyType({})
+    """By rubric id, the score of a pass that was taken from a receipt: `silence` then says whose."""
 
     @property
     def answered_now(self) -> list[str]:
         """The rubrics that were asked in this run, wholly, and answered for good."""
-        return [name for name in self.asked - self.cached if all(one.is_final for one in self.by_rubric[name])]
+        rubric_ids = []
+        for rubric_id in self.asked - self.cached:
+            if all(votes.is_final for votes in self.by_rubric[rubric_id]):
+                rubric_ids.append(rubric_id)
+        return rubric_ids
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """By rubric that was answered for good in this run, the key that the receipt names."""
+        return {rubric_id: self.keys[rubric_id] for rubric_id in self.answered_now if rubric_id in self.keys}
 
     @property
     def cache(self) -> CacheUse:
         """Criteria that an earlier run answered, in part or all, and criteria about which something was asked."""
-        sizes = {name: max(len(one.by_criterion) for one in votes) for name, votes in self.by_rubric.items()}
         return CacheUse(
-            hits=sum(sizes[name] for name in self.cached),
-            misses=sum(sizes[name] for name in self.asked),
+            hits=sum(self._criteria_of(rubric_id) for rubric_id in self.cached),
+            misses=sum(self._criteria_of(rubric_id) for rubric_id in self.asked),
         )
+
+    def _criteria_of(self, rubric_id: str) -> int:
+        """How many criteria of the rubric were asked about."""
+        return max(len(votes.by_criterion) for votes in self.by_rubric[rubric_id])
 
 
 def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, waivers: Waivers) -> Answers | None:

@@ -17,8 +17,9 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.summary import Cost
 from vibe_gate.git import Export, Repository
+from vibe_gate.judging.cast_vote import CastVote, RubricVotes
 from vibe_gate.judging.proving import Prover
-from vibe_gate.judging.questions import CastVote, RubricBrief, RubricVotes
+from vibe_gate.judging.rubric_brief import RubricBrief
 from vibe_gate.judging.votes import TREES, VoteContext, cast_votes, together
 
 

@@ -23,8 +23,8 @@ from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
 TEMPLATE_VERSION = 6
-"""Part of the key that answers are kept under (`questions.vote_key`): raise it whenever the words below change, so
-that no answer to the old words is taken for one to the new."""
+"""Part of the key that answers are kept under: raise it whenever the words below change, so that no answer to the old
+words is taken for one to the new."""
 
 MAX_PART = 120_000
 """Characters of changed lines in one conversation: about 40,000 tokens, a fifth of the usual context window."""

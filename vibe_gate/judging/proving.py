@@ -23,8 +23,8 @@ from vibe_gate.git import Repository, Tree
 from vibe_gate.judging import counterexample
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
+from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
-from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.sandbox import CommandLimits, CommandResult, run_command, wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"

@@ -31,10 +31,11 @@ from vibe_gate.git import Repository, Tree
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.asking import export_trees
 from vibe_gate.judging.brief import QuotedLine
+from vibe_gate.judging.cast_vote import RubricVotes
+from vibe_gate.judging.claiming import claim_questions
 from vibe_gate.judging.decide import OpenFail
 from vibe_gate.judging.evidence import MIN_RELOCATED, quote_in_tree
-from vibe_gate.judging.judge import claimed
-from vibe_gate.judging.questions import TOOLS, RubricVotes
+from vibe_gate.judging.questions import TOOLS
 from vibe_gate.judging.second_look_brief import (
     LOOK_PROMPT,
     look_key,
@@ -92,7 +93,7 @@ async def look_again(
     missing = _without(questions, known)
     if not missing or request.mode.why_nothing_new or not model.can_answer:
         return _with_looks(answers, questions, known)
-    async with claimed([each.key for each in missing] if kept.reads else [], run, tell):
+    async with claim_questions([each.key for each in missing] if kept.reads else [], run, tell):
         known |= kept.known(missing)  # what another review was answered meanwhile
         if not (missing := _without(missing, known)):
             return _with_looks(answers, questions, known)

@@ -32,11 +32,13 @@ from vibe_gate.domain.wire import EndKind, end_kind
 from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
+from vibe_gate.judging.cast_vote import CastVote, RubricVotes, count_votes
 from vibe_gate.judging.evidence import quote_in_change
 from vibe_gate.judging.proving import Prover
-from vibe_gate.judging.questions import TOOLS, CastVote, RubricBrief, RubricVotes, counted
+from vibe_gate.judging.questions import TOOLS
 from vibe_gate.judging.reading import Reading, reading_of, sent_back
 from vibe_gate.judging.repeats import without_repeats
+from vibe_gate.judging.rubric_brief import RubricBrief
 from vibe_gate.judging.vote_counting import check_vote, combine, settle
 
 T = TypeVar("T")
@@ -97,14 +99,14 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
         rounds = [_ask_all(shown, number, names, nodes, context) for number, names in wanted.items()]
         for (number, names), replies in zip(wanted.items(), await together(rounds), strict=True):
             vote = _cast(names, replies, shown)
-            new[number] = new[number].joined(vote) if number in new else vote
-            cast[number] = cast[number].joined(vote) if number in cast else vote
+            new[number] = new[number].join(vote) if number in new else vote
+            cast[number] = cast[number].join(vote) if number in cast else vote
             _note_answered(unanswered, replies)
             limits = (reply.detail for reply in replies if reply.kind in _STOPPING)
             stopped = stopped or next(limits, "")
     missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
     votes = RubricVotes(
-        by_criterion=counted(asked, rubric.votes, cast),
+        by_criterion=count_votes(asked, rubric.votes, cast),
         stopped=stopped,
         unreviewed=tuple(dict.fromkeys((*shown.unshown, *missing))),
         is_kept=bool(kept),
@@ -118,7 +120,7 @@ def _wanted(asked: Iterable[str], planned: int, cast: Mapping[int, CastVote]) ->
     Fewer votes than more than half settle nothing, so that many are cast side by side, then one at a time.
     """
     wanted: dict[int, set[str]] = {}
-    for name, votes in counted(asked, planned, cast).items():
+    for name, votes in count_votes(asked, planned, cast).items():
         if settle(votes, planned) is None:
             first = len(votes) + 1
             for number in range(first, max(first, planned // 2 + 1) + 1):

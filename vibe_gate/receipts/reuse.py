@@ -13,7 +13,7 @@ from vibe_gate.context.world import RunContext
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.questions import keys_of, questions_of
+from vibe_gate.judging.questions import keys_by_rubric, questions_of
 from vibe_gate.receipts.find import ReceiptFinder, allowed_signers
 from vibe_gate.receipts.status import Requirements, assess, identity_of, match_of
 
@@ -55,5 +55,5 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
 
 
 def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:
-    wanted = keys_of(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
+    wanted = keys_by_rubric(questions_of(facts, model, receipt.versions.get("claude-agent-sdk")))
     return all(receipt.questions.get(rubric) == key for rubric, key in wanted.items())

@@ -32,7 +32,8 @@ from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake
 from vibe_gate.gateway import Mode
 from vibe_gate.git import Repository, Tree, open_repository
-from vibe_gate.judging.questions import briefs_of, questions_of
+from vibe_gate.judging.questions import questions_of
+from vibe_gate.judging.rubric_brief import briefs_of
 from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
 from vibe_gate.run.shard import WHOLE, Shard

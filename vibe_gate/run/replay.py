@@ -38,7 +38,8 @@ from vibe_gate.errors import GateError, StorageError, UsageError
 from vibe_gate.gate.chosen import rubrics_for
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import Repository
-from vibe_gate.judging.questions import TOOLS, CastVote, RubricQuestion, questions_of
+from vibe_gate.judging.cast_vote import CastVote
+from vibe_gate.judging.questions import TOOLS, RubricQuestion, questions_of
 from vibe_gate.judging.second_look_brief import look_key, look_prompt
 from vibe_gate.judging.vote_counting import by_lines
 from vibe_gate.run.batch import SOON_USED_UP
@@ -351,7 +352,7 @@ def _votes(
             model=model,
             unreviewed=tuple(one for one in stored.summary.unreviewed if question.rubric.id in one.rubrics),
         )
-        yield keys[model], plain(vote.kept_in(stored.entry.bundle))
+        yield keys[model], plain(vote.keep_for_later(stored.entry.bundle))
 
 
 def _looks(question: RubricQuestion, judged: Mapping[str, Sequence[Vote]]) -> Iterator[tuple[str, dict[str, Any]]]:
