@@ -30,8 +30,8 @@ from vibe_gate.domain.verdict import CheckedEvidence, SecondLook, Vote
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.judging.answers import Answers
+from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.decide import OpenFail
-from vibe_gate.judging.questions import RubricVotes
 from vibe_gate.judging.second_look import check_refutation, look_again, look_questions
 from vibe_gate.judging.second_look_brief import LOOK_PROMPT, look_objection, look_schema
 from vibe_gate.secrets import Redactor
