@@ -243,7 +243,7 @@ def told() -> Iterator[tuple[str, str]]:
         for span in _SPAN.findall(_FENCE.sub("", _WRITTEN.sub("", page.read_text()))):
             yield page.name, span.replace("\n", " ")
     for name in COMMANDS:
-        for line in re.findall(r"^  vibe-gate (.*?)(?:  |$)", dispatch.command(name).examples or "", re.MULTILINE):
+        for line in re.findall(r"^  vibe-gate (.*?)(?:  |$)", dispatch.find_command(name).examples or "", re.MULTILINE):
             yield f"{name} --help", line
 
 
@@ -252,7 +252,7 @@ def test_every_command_that_is_told_of_is_there_with_its_options():
         name, *words = shlex.split(command, posix=False)
         if not name.isalpha() or not name.islower():
             continue
-        parser = parser_of(name, dispatch.command(name))
+        parser = parser_of(name, dispatch.find_command(name))
         options = set(parser._option_string_actions)
         for action in parser._actions:
             for each, one in action.choices.items() if isinstance(action.choices, dict) else ():

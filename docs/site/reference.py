@@ -98,7 +98,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """The parser of a command, or those of its subcommands."""
-    parser = parser_of(name, dispatch.command(name))
+    parser = parser_of(name, dispatch.find_command(name))
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not groups:
         yield name, parser
@@ -107,7 +107,7 @@ def _parsers(name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
 
 
 def _commands() -> str:
-    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.command(name).summary) for name in COMMANDS)
+    rows = ((f"[`{name}`](#vibe-gate-{name})", dispatch.find_command(name).summary) for name in COMMANDS)
     return _table(("command", "what it does"), rows)
 
 

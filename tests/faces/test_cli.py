@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
-from vibe_gate.faces.cli.request import request_of
+from vibe_gate.faces.cli.review import REVIEW, review_request
 from vibe_gate.version import __version__
 
 
@@ -108,7 +107,7 @@ def test_every_command_has_help_of_its_own(capsys, monkeypatch, subtests):
             text = capsys.readouterr().out
             assert text.startswith(f"usage: vibe-gate {command}")
             assert max(map(len, text.splitlines())) <= 80
-            assert (dispatch.command(command).examples or "") in text  # none is broken into two lines
+            assert (dispatch.find_command(command).examples or "") in text  # none is broken into two lines
 
 
 @pytest.mark.parametrize("command", ["review", "verify"])
@@ -170,10 +169,10 @@ def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_p
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def explode(args, environ):
-    if args.how == "interrupt":
+def explode(how, environ):
+    if how == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)
-    if args.how == "terminate":
+    if how == "terminate":
         os.kill(os.getpid(), signal.SIGTERM)
     raise KeyError("a bug with \x1b[31m in it")
 
@@ -182,7 +181,7 @@ def explode(args, environ):
 def exploding():
     """Run a command that breaks, and restore the process' signals afterwards."""
     before = signal.getsignal(signal.SIGTERM)
-    broken = Command("x", (argument("how"),), explode)
+    broken = Command("x", (argument("how"),), lambda args: args.how, explode)
     yield lambda how: dispatch.run(["explode", how], lambda name: broken)
     signal.signal(signal.SIGTERM, before)
 
@@ -205,12 +204,9 @@ def test_a_bug_is_one_line_with_its_traceback_only_when_asked(exploding, capsys,
     assert "Traceback" in capsys.readouterr().err
 
 
-def arguments(*argv: str) -> argparse.Namespace:
-    return parser("review", dispatch.command("review")).parse_args(argv)
-
-
 def request(*argv: str, **environ: str):
-    return request_of(arguments(*argv), environ)
+    arguments = REVIEW.parse(parser("review", REVIEW).parse_args(argv))
+    return review_request(arguments, environ)
 
 
 @pytest.mark.parametrize(

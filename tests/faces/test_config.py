@@ -146,6 +146,39 @@ def test_check_warns_of_a_command_whose_program_is_missing(repo, environ, comman
     assert ("is not installed here" in done.stderr, expected in done.stderr) == (bool(missing),) * 2
 
 
+@pytest.fixture
+def demanding(repo: Path) -> Path:
+    """A gate in which a check must pass whose program is not installed here."""
+    rubric = put(repo, "right") / ".vibe-gate/rubrics/quality.toml"
+    criterion = '[[criterion]]\nid = "lint"\nkind = "check"\ncommand = ["ruffx", "check"]\nmust = true\n'
+    rubric.write_text(f"{rubric.read_text()}{criterion}")
+    return repo
+
+
+def test_a_program_that_a_must_check_lacks_is_a_mistake_that_says_what_to_do(demanding, environ) -> None:
+    done = vibe_gate("config", "check", cwd=demanding, environ=environ)
+    sentence = (
+        'criterion[1].command (id "lint"): "ruffx" is not installed here; the check will be an error, and so every '
+        "review here, as it must pass; install it, or drop `must`; if only CI has it, check with "
+        "`vibe-gate config check --without ruffx`"
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+def test_a_program_that_only_ci_has_may_be_named(demanding, environ) -> None:
+    done = vibe_gate("config", "check", "--without", "ruffx", cwd=demanding, environ=environ)
+    assert (done.returncode, done.stdout[:3]) == (0, "ok:")
+    assert "warning: .vibe-gate/rubrics/quality.toml" in done.stderr
+
+
+def test_a_named_program_excuses_no_other_one(demanding, environ) -> None:
+    done = vibe_gate("config", "check", "--without", "mypyx", "--json", cwd=demanding, environ=environ)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["exit_code"]) == (2, 2)
+    assert [mistake["key"] for mistake in document["mistakes"]] == ["criterion[1].command"]
+
+
 def test_schema_prints_a_json_schema_that_the_starters_fit(repo: Path, environ: dict[str, str]) -> None:
     for name, starter in (("gate", "gate.toml"), ("rubric", "rubrics/general.toml")):
         schema = json.loads(vibe_gate("config", "schema", name, cwd=repo, environ=environ).stdout)

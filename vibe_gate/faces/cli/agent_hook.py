@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
+
 from vibe_gate.faces.agent_hook import capture, guard
 from vibe_gate.faces.cli.command import Command, argument
 
 # No choices: with exit code 2 for an agent that this version does not know, the agent could not go on.
 AGENT = argument("agent", metavar="AGENT", nargs="?", default="", help="gemini or codex; default: Claude Code")
 
+
+def _parse(args: argparse.Namespace) -> str:
+    """The name of the agent; "" for Claude Code."""
+    return str(args.agent)
+
+
 CAPTURE = Command(
     "For machines: Keep the hook event of an agent that comes on stdin. Says nothing, always exits 0.",
     (AGENT,),
-    lambda args, environ: capture.main(args.agent),
+    _parse,
+    lambda agent, environ: capture.main(agent),
 )
 
 GUARD = Command(
     "For machines: Refuse, before a tool of an agent runs, what would go around the gate. Always exits 0.",
     (AGENT,),
-    lambda args, environ: guard.main(args.agent),
+    _parse,
+    lambda agent, environ: guard.main(agent),
 )

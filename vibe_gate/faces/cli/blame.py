@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
@@ -24,28 +26,45 @@ from vibe_gate.store import captured, captures
 _LINES = re.compile(r"(?s)(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    file, lines = _wanted(args.file)
+class BlameArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate blame`."""
+
+    file: str
+    """As it was typed, from the current folder."""
+    lines: range
+    """The numbers of lines; none: all."""
+    revision: str
+    """A commit, or `WORKING_TREE`."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> BlameArguments:
+    file, lines = _file_and_lines(args.file)
+    return BlameArguments(file, lines, args.rev, args.json)
+
+
+def _run(arguments: BlameArguments, environ: Mapping[str, str]) -> int:
+    revision = arguments.revision
     with open_repository(Path.cwd(), environ) as repository:
-        path = _path(repository, file)
+        path = _path(repository, arguments.file)
         with world_around(repository, environ, now).state as state:
             unread = catch_up(repository, world_around(repository, environ, now, state))
         roots = repository.capture_roots()
-        origins = line_origins(repository, roots, args.rev, path, lines)
+        origins = line_origins(repository, roots, revision, path, arguments.lines)
         commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}
         authors = {commit: repository.commit(commit).author for commit in commits}
     if unread:
         complain(f"note: {safe(unread)}")
     if not any(origin.source for origin in origins) and not captured.any_in(roots):
         complain(f"note: {blame.UNCAPTURED}")
-    if args.json:
-        return emit_result(args, blame.document(path, args.rev, origins), ())
-    shown = blame.text(path, args.rev, origins, authors, captures.session_title)
-    emit(coloured(shown, 80, environ) if takes_colour(environ) else shown.plain)
+    if arguments.as_json:
+        return emit_result(blame.document(path, revision, origins), (), as_json=True)
+    text = blame.text(path, revision, origins, authors, captures.session_title)
+    emit(coloured(text, 80, environ) if takes_colour(environ) else text.plain)
     return PASS
 
 
-def _wanted(text: str) -> tuple[str, range]:
+def _file_and_lines(text: str) -> tuple[str, range]:
     """The file, and the numbers of lines (none: all of it)."""
     match = None if os.path.lexists(text) else _LINES.match(text)
     if match is None:
@@ -84,6 +103,7 @@ BLAME = Command(
         ),
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
@@ -32,10 +32,18 @@ from vibe_gate.errors import (
     StorageError,
     UsageError,
 )
-from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
+from vibe_gate.faces.cli.command import (
+    JSON,
+    Command,
+    argument,
+    group,
+    parse_json,
+    whole_number,
+)
+from vibe_gate.faces.cli.lazy_arguments import TraceTarget
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
-from vibe_gate.faces.cli.team import push, runs_of
+from vibe_gate.faces.cli.team import PushedRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
@@ -43,19 +51,46 @@ from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narr
 from vibe_gate.store import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
-_FILTERS = ("outcome", "rubric", "author", "path", "since")
 
 
-def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class ListArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles list`."""
+
+    conditions: Wanted
+    """What a listed run must be."""
+    limit: int | None
+    """At most so many, the newest; None: all."""
+    store: bool
+    """Whether the runs of the shared store are meant."""
+    as_json: bool
+
+
+def _parse_list(args: argparse.Namespace) -> ListArguments:
     if args.failed and args.outcome:
         raise UsageError("--failed is --outcome fail; give one of them.")
-    wanted = Wanted(**{name: getattr(args, name) for name in _FILTERS if getattr(args, name) is not None})  # type: ignore[typeddict-item]
-    if args.failed:
-        wanted["outcome"] = "fail"
-    with runs_of(args, environ) as stored:
-        runs = stored.bundles.find(args.limit, **wanted)
-    if args.json or not runs:
-        return emit_result(args, {"bundles": list(map(document, runs))}, [NO_MATCHES if wanted else NO_RUNS])
+    conditions = Wanted()
+    outcome = "fail" if args.failed else args.outcome
+    if outcome is not None:
+        conditions["outcome"] = outcome
+    if args.rubric is not None:
+        conditions["rubric"] = args.rubric
+    if args.author is not None:
+        conditions["author"] = args.author
+    if args.path is not None:
+        conditions["path"] = args.path
+    if args.since is not None:
+        conditions["since"] = args.since
+    return ListArguments(conditions, args.limit, args.store, args.json)
+
+
+def _list(arguments: ListArguments, environ: Mapping[str, str]) -> int:
+    conditions = arguments.conditions
+    with runs_of(environ, in_store=arguments.store) as stored:
+        runs = stored.bundles.find(arguments.limit, **conditions)
+    if arguments.as_json or not runs:
+        listing = {"bundles": [document(run) for run in runs]}
+        lines = [NO_MATCHES if conditions else NO_RUNS]
+        return emit_result(listing, lines, as_json=arguments.as_json)
     rows = table(runs, now(), titles_of(runs), is_screen=is_terminal())
     if is_terminal():
         _emit_table(rows, runs, environ)
@@ -71,11 +106,11 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ
     from vibe_gate.faces.cli.screen import coloured
 
     width = shutil.get_terminal_size().columns
-    heads, *told = narrowed(rows, width)
+    heads, *narrow_rows = narrowed(rows, width)
     lines = [Text("  ".join(heads), "bold")]
-    for age, outcome, *rest in told:
+    for age, outcome, *columns in narrow_rows:
         word = outcome.rstrip()
-        after = "  ".join((outcome[len(word) :], *rest))
+        after = "  ".join((outcome[len(word) :], *columns))
         lines.append(Text.assemble(f"{age}  ", (word, STYLES.get(word, "")), after))
     for line in lines:
         line.rstrip()
@@ -111,21 +146,43 @@ def _of_commits(runs: Sequence[RunEntry], *columns: str) -> dict[str, list[str]]
     return by_commit | commit_columns(Path.cwd(), os.environ, ("tree-%T", *columns))
 
 
-def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    with runs_of(args, environ) as stored:
-        runs, meant = stored.opened(args.run)
+class ShowArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles show`."""
+
+    reference: str | None
+    """The run; None: the newest."""
+    log_node: str | None
+    """The node whose transcript is shown; "": of all nodes; None: the verdict instead."""
+    store: bool
+    """Whether a run of the shared store is meant."""
+    as_json: bool
+
+
+def _parse_show(args: argparse.Namespace) -> ShowArguments:
+    return ShowArguments(args.run, args.log, args.store, args.json)
+
+
+def _show(arguments: ShowArguments, environ: Mapping[str, str]) -> int:
+    reference = arguments.reference
+    with runs_of(environ, in_store=arguments.store) as stored:
+        runs, meant = stored.opened(reference)
         result, summary = _read(runs, meant)
-        if args.log is not None:
-            return _show_log(result, args.log)
-        kept = runs.bundles.is_kept(meant.entry)
-        if args.json or summary is None:
-            return emit_result(args, _document(meant, result.state, kept, summary), _unsealed(meant, result, kept))
+        if arguments.log_node is not None:
+            return _show_log(result, arguments.log_node)
+        is_kept = runs.bundles.is_kept(meant.entry)
+        if arguments.as_json or summary is None:
+            rows = _document(meant, result.state, is_kept, summary)
+            lines = _unsealed(meant, result, is_kept)
+            return emit_result(rows, lines, as_json=arguments.as_json)
         from vibe_gate.faces.cli.screen import screen
         from vibe_gate.run.review import Review
 
-        made = result.bundle_dir / "made.patch"
-        then = f"git apply {os.path.relpath(made)}" if made.is_file() and not args.store else ""
-        emit(screen(Review(_as_committed(runs, summary, args.run), _notes(meant, kept)), environ, then) + "\n")
+        patch = result.bundle_dir / "made.patch"
+        can_apply = patch.is_file() and not arguments.store
+        next_command = f"git apply {os.path.relpath(patch)}" if can_apply else ""
+        shown_summary = _as_committed(runs, summary, reference)
+        review = Review(shown_summary, _notes(meant, is_kept))
+        emit(screen(review, environ, next_command) + "\n")
         return PASS
 
 
@@ -141,14 +198,13 @@ def _as_committed(runs: StoredRuns, summary: Summary, reference: str | None) -> 
     return summary
 
 
-def _show_log(result: RunResult, node: str) -> int:
+def _show_log(result: RunResult, node_id: str) -> int:
     """Print the transcript of the run's agents and judges, or of one node."""
-    known = [one.id for one in result.graph().nodes if one.turns]
-    if node and node not in known:
-        raise UsageError(
-            f"'{safe(node)}' is not a node with turns (there are: {', '.join(map(safe, known)) or 'none'})."
-        )
-    emit_lines(*result.log(node).splitlines() or ["No agent and no judge was asked."])
+    node_ids = [node.id for node in result.graph().nodes if node.turns]
+    if node_id and node_id not in node_ids:
+        names = ", ".join(map(safe, node_ids)) or "none"
+        raise UsageError(f"'{safe(node_id)}' is not a node with turns (there are: {names}).")
+    emit_lines(*result.log(node_id).splitlines() or ["No agent and no judge was asked."])
     return PASS
 
 
@@ -186,9 +242,9 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     return text
 
 
-def _du(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _du(as_json: bool, environ: Mapping[str, str]) -> int:
     used = StoredRuns(environ).bundles.usage()
-    return emit_result(args, to_builtins(used), _sizes(used))
+    return emit_result(to_builtins(used), _sizes(used), as_json=as_json)
 
 
 def _sizes(used: StoreUsage) -> list[str]:
@@ -207,16 +263,49 @@ ARCHIVE = "bundles.tar.gz"
 MARKS = {"corrupt": "✗", "foreign": "✗", "untidy": "!", "incomplete": "·", "running": "·"}
 
 
-_RUNS_ARGUMENTS = (argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"), JSON)
+_RUNS_ARGUMENTS = (
+    argument("runs", nargs="*", metavar="RUN", help=f"{RUN_HELP} (default: all runs)"),
+    JSON,
+)
 
 
-def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    with runs_of(args, environ) as runs:
-        checked = runs.bundles.verify(runs.entries(args.runs))
+class RunsArguments(Struct, frozen=True):
+    """The arguments of subcommands about several runs of this clone."""
+
+    references: tuple[str, ...]
+    """The runs; none: all."""
+    as_json: bool
+
+
+def _parse_runs(args: argparse.Namespace) -> RunsArguments:
+    return RunsArguments(tuple(args.runs), args.json)
+
+
+class VerifyRunsArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles verify`."""
+
+    references: tuple[str, ...]
+    """The runs; none: all."""
+    store: bool
+    """Whether the runs of the shared store are meant."""
+    as_json: bool
+
+
+def _parse_verify(args: argparse.Namespace) -> VerifyRunsArguments:
+    return VerifyRunsArguments(tuple(args.runs), args.store, args.json)
+
+
+def _verify(arguments: VerifyRunsArguments, environ: Mapping[str, str]) -> int:
+    with runs_of(environ, in_store=arguments.store) as runs:
+        checked = runs.bundles.verify(runs.entries(arguments.references))
     exit_code = PASS if checked.is_sound else INTEGRITY
-    document = {"exit_code": exit_code, **_checked(checked)}
-    lines = _shared_lines(checked) if args.store else [*map(_line, checked.problems), *_conclusion(checked)]
-    return emit_result(args, document, lines, exit_code)
+    rows = {"exit_code": exit_code, **_checked(checked)}
+    lines = _shared_lines(checked) if arguments.store else _checked_lines(checked)
+    return emit_result(rows, lines, exit_code, as_json=arguments.as_json)
+
+
+def _checked_lines(checked: Verified) -> list[str]:
+    return [*map(_line, checked.problems), *_conclusion(checked)]
 
 
 def _shared_lines(checked: Verified) -> list[str]:
@@ -261,17 +350,17 @@ def _conclusion(checked: Verified) -> list[str]:
     return [whole, "`vibe-gate bundles repair` repairs what it can and moves the rest aside; it deletes nothing."]
 
 
-def _repair(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _repair(arguments: RunsArguments, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    done = runs.bundles.repair(runs.entries(args.runs))
-    exit_code = PASS if done.left.is_sound else INTEGRITY
-    document = {
+    repaired = runs.bundles.repair(runs.entries(arguments.references))
+    exit_code = PASS if repaired.left.is_sound else INTEGRITY
+    rows = {
         "exit_code": exit_code,
-        "mended": [{**_as_json(mended.problem), "done": mended.done} for mended in done.mended],
-        "quarantine": _quarantine(done) or None,
-        "left": _checked(done.left),
+        "mended": [{**_as_json(mended.problem), "done": mended.done} for mended in repaired.mended],
+        "quarantine": _quarantine(repaired) or None,
+        "left": _checked(repaired.left),
     }
-    return emit_result(args, document, _repaired(done), exit_code)
+    return emit_result(rows, _repaired(repaired), exit_code, as_json=arguments.as_json)
 
 
 def _quarantine(done: Repaired) -> str:
@@ -287,31 +376,61 @@ def _repaired(done: Repaired) -> list[str]:
     return lines or ["Nothing to repair."]
 
 
-def _keep(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class KeepArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles keep`."""
+
+    reference: str
+    off: bool
+    """Whether the run is not protected any more."""
+
+
+def _parse_keep(args: argparse.Namespace) -> KeepArguments:
+    return KeepArguments(args.run, args.off)
+
+
+def _keep(arguments: KeepArguments, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    meant = runs.named(args.run)
-    runs.bundles.keep(meant.entry, off=args.off)
-    emit(f"{meant.entry.run_id} is {'no longer kept' if args.off else 'kept'} (matched by {meant.matched}).\n")
-    if args.off and runs.bundles.is_kept(meant.entry):
+    meant = runs.named(arguments.reference)
+    runs.bundles.keep(meant.entry, off=arguments.off)
+    state = "no longer kept" if arguments.off else "kept"
+    emit(f"{meant.entry.run_id} is {state} (matched by {meant.matched}).\n")
+    if arguments.off and runs.bundles.is_kept(meant.entry):
         complain(f"note: a .vibe-keep beside it keeps every run of {meant.entry.key}.")
     return PASS
 
 
-def _clean(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class CleanArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles clean`."""
+
+    dry_run: bool
+    """Only say what would be deleted."""
+    store: bool
+    """Whether the runs of the shared store are meant."""
+    as_json: bool
+
+
+def _parse_clean(args: argparse.Namespace) -> CleanArguments:
+    return CleanArguments(args.dry_run, args.store, args.json)
+
+
+def _clean(arguments: CleanArguments, environ: Mapping[str, str]) -> int:
     """Delete runs by [retention], and with them the workspaces of runs that died."""
-    gone = list[str]()
-    with runs_of(args, environ) as runs, runs.repository() as repository:
+    dry_run = arguments.dry_run
+    workspaces: list[str] = []
+    with runs_of(environ, in_store=arguments.store) as runs, runs.repository() as repository:
         rules = Retention() if repository is None else _retention(repository)
-        done = runs.bundles.clean(rules, args.dry_run)
-        if repository is not None and not args.store:
+        cleaned = runs.bundles.clean(rules, dry_run)
+        if repository is not None and not arguments.store:
             age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
-            gone = repository.remove_old_workspaces(now() - age, dry_run=args.dry_run)
-    text = [f"workspace {name} {'would be ' if args.dry_run else ''}deleted" for name in gone]
-    document = {"dry_run": args.dry_run, **to_builtins(done), "workspaces": gone}
-    emit_result(args, document, [*text, *_cleaned(done, args.dry_run)])
-    for error in () if args.json else done.errors:
-        complain(f"vibe-gate: {safe(error)}")
-    return INCONCLUSIVE if done.errors else PASS
+            workspaces = repository.remove_old_workspaces(now() - age, dry_run=dry_run)
+    verb = "would be deleted" if dry_run else "deleted"
+    lines = [f"workspace {name} {verb}" for name in workspaces]
+    rows = {"dry_run": dry_run, **to_builtins(cleaned), "workspaces": workspaces}
+    emit_result(rows, [*lines, *_cleaned(cleaned, dry_run)], as_json=arguments.as_json)
+    if not arguments.as_json:
+        for error in cleaned.errors:
+            complain(f"vibe-gate: {safe(error)}")
+    return INCONCLUSIVE if cleaned.errors else PASS
 
 
 def _retention(repository: Repository) -> Retention:
@@ -335,32 +454,69 @@ Pair = dict[str, str]
 """A run's id and key."""
 
 
-def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class ExportArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles export`."""
+
+    references: tuple[str, ...]
+    """The runs; none: the newest, or all."""
+    all: bool
+    """Whether every sealed run is meant."""
+    archive: str
+    """The new file that runs are written to, if there are no `traces`."""
+    traces: TraceTarget | None
+    """Where OpenTelemetry traces go in place of an archive."""
+    store: bool
+    """Whether runs of the shared store are meant."""
+    as_json: bool
+
+
+def _parse_export(args: argparse.Namespace) -> ExportArguments:
     if args.all and args.runs:
         raise UsageError("--all exports every run; name no RUN with it.")
-    as_traces = args.otlp is not None
-    if as_traces and args.output:
-        raise UsageError("--otlp writes no archive; leave -o out.")
-    if args.contents and not as_traces:
+    traces = None
+    if args.otlp is not None:
+        if args.output:
+            raise UsageError("--otlp writes no archive; leave -o out.")
+        traces = TraceTarget(args.otlp, args.contents)
+    elif args.contents:
         raise UsageError("--contents belongs to --otlp; an archive has everything.")
-    with runs_of(args, environ) as runs:
-        if args.all:
-            chosen = [entry for entry in runs.bundles.find(replays=True) if entry.state == "sealed"]
-        elif as_traces:
-            chosen = list(dict.fromkeys(runs.own(reference).entry for reference in args.runs or [None]))
-        else:
-            chosen = runs.entries(args.runs) or [runs.named(None).entry]
-        if not as_traces or args.contents:
-            chosen = _may_leave(chosen, runs, all_runs=args.all)
-        if as_traces:
+    return ExportArguments(
+        references=tuple(args.runs),
+        all=args.all,
+        archive=args.output or ARCHIVE,
+        traces=traces,
+        store=args.store,
+        as_json=args.json,
+    )
+
+
+def _export(arguments: ExportArguments, environ: Mapping[str, str]) -> int:
+    traces = arguments.traces
+    with runs_of(environ, in_store=arguments.store) as runs:
+        chosen = _exported_entries(arguments, runs)
+        if traces is None or traces.contents:
+            chosen = _may_leave(chosen, runs, all_runs=arguments.all)
+        if traces is not None:
             from vibe_gate.faces.cli.otlp import export_traces
 
-            return export_traces(args, runs, chosen)
-        output = args.output or ARCHIVE
-        size = runs.bundles.export(chosen, Path(output))
-    target = paths.quote(output)
-    document = {"file": target, "runs": len(chosen), "size": size}
-    return emit_result(args, document, [f"{target}: {counted(len(chosen), 'run')}, {size:,} bytes."])
+            return export_traces(traces, runs, chosen, as_json=arguments.as_json)
+        size = runs.bundles.export(chosen, Path(arguments.archive))
+    shown_archive = paths.quote(arguments.archive)
+    rows = {"file": shown_archive, "runs": len(chosen), "size": size}
+    line = f"{shown_archive}: {counted(len(chosen), 'run')}, {size:,} bytes."
+    return emit_result(rows, [line], as_json=arguments.as_json)
+
+
+def _exported_entries(arguments: ExportArguments, runs: StoredRuns) -> list[RunEntry]:
+    """The runs that are meant. A trace tells of a run what it says, so that must be of this clone."""
+    references = arguments.references
+    if arguments.all:
+        entries = runs.bundles.find(replays=True)
+        return [entry for entry in entries if entry.state == "sealed"]
+    if arguments.traces is not None:
+        own_runs = [runs.own(reference) for reference in references or (None,)]
+        return list(dict.fromkeys(run.entry for run in own_runs))
+    return runs.entries(references) or [runs.named(None).entry]
 
 
 def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
@@ -374,39 +530,69 @@ def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> l
     return [entry for entry in chosen if entry not in staying]
 
 
-def _push(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _push(arguments: RunsArguments, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    done = push(runs, runs.entries(args.runs), environ)
-    exit_code = INTEGRITY if not done.is_sound else INCONCLUSIVE if done.left else PASS
-    uploaded = [_pair(run.place) for run in done.runs]
-    document = {"exit_code": exit_code, "uploaded": uploaded, "answers": done.answers, "left": done.left}
-    text = [f"{run['run_id']} uploaded, about {run['key']}" for run in uploaded]
-    text.append(f"{counted(len(uploaded), 'run')} and {counted(done.answers, 'answer')} uploaded to {done.url}.")
-    for problem in done.problems:
+    pushed = push(runs, runs.entries(arguments.references), environ)
+    exit_code = _push_exit_code(pushed)
+    uploaded = [_pair(run.place) for run in pushed.runs]
+    rows = {
+        "exit_code": exit_code,
+        "uploaded": uploaded,
+        "answers": pushed.answers,
+        "left": pushed.left,
+    }
+    lines = [f"{run['run_id']} uploaded, about {run['key']}" for run in uploaded]
+    counts = f"{counted(len(uploaded), 'run')} and {counted(pushed.answers, 'answer')}"
+    lines.append(f"{counts} uploaded to {pushed.url}.")
+    for problem in pushed.problems:
         complain(f"vibe-gate: {safe(problem)}")
-    return emit_result(args, document, text, exit_code)
+    return emit_result(rows, lines, exit_code, as_json=arguments.as_json)
 
 
-def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    bundles, new, already, refused = StoredRuns(environ).bundles, list[Pair](), list[Pair](), list[str]()
-    for file in args.files:
+def _push_exit_code(pushed: PushedRuns) -> int:
+    if not pushed.is_sound:
+        return INTEGRITY
+    return INCONCLUSIVE if pushed.left else PASS
+
+
+class ImportArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate bundles import`."""
+
+    files: tuple[str, ...]
+    """Archives that `bundles export` wrote."""
+    as_json: bool
+
+
+def _parse_import(args: argparse.Namespace) -> ImportArguments:
+    return ImportArguments(tuple(args.files), args.json)
+
+
+def _import(arguments: ImportArguments, environ: Mapping[str, str]) -> int:
+    bundles = StoredRuns(environ).bundles
+    new_runs: list[Pair] = []
+    old_runs: list[Pair] = []
+    refusals: list[str] = []
+    for file in arguments.files:
         try:
-            done = bundles.import_archive(Path(file))
+            imported = bundles.import_archive(Path(file))
         except IntegrityError as error:
-            if len(args.files) == 1:
+            if len(arguments.files) == 1:
                 raise
-            refused.append(f"{paths.quote(file)}: {error}")
+            refusals.append(f"{paths.quote(file)}: {error}")
             continue
-        new += map(_pair, done.runs)
-        already += map(_pair, done.already)
-    text = [f"{run['run_id']} imported, about {run['key']}" for run in new]
-    text += [f"{run['run_id']} already here, with the same content" for run in already]
-    if len(text) > 1:
-        text.append(f"{counted(len(new), 'run')} imported, {len(already):,} already here.")
-    for sentence in refused:
-        complain(f"vibe-gate: {safe(sentence)}")
-    document = {"imported": new, "already": already} | ({"refused": refused} if refused else {})
-    return emit_result(args, document, text, INTEGRITY if refused else PASS)
+        new_runs += map(_pair, imported.runs)
+        old_runs += map(_pair, imported.already)
+    lines = [f"{run['run_id']} imported, about {run['key']}" for run in new_runs]
+    lines += [f"{run['run_id']} already here, with the same content" for run in old_runs]
+    if len(lines) > 1:
+        lines.append(f"{counted(len(new_runs), 'run')} imported, {len(old_runs):,} already here.")
+    for refusal in refusals:
+        complain(f"vibe-gate: {safe(refusal)}")
+    rows: dict[str, object] = {"imported": new_runs, "already": old_runs}
+    if refusals:
+        rows["refused"] = refusals
+    exit_code = INTEGRITY if refusals else PASS
+    return emit_result(rows, lines, exit_code, as_json=arguments.as_json)
 
 
 def _pair(place: str) -> Pair:
@@ -414,7 +600,7 @@ def _pair(place: str) -> Pair:
     return {"run_id": run_id, "key": key}
 
 
-SUBCOMMANDS = {
+SUBCOMMANDS: dict[str, Command[Any]] = {
     "list": Command(
         "List runs, newest first.",
         (
@@ -433,6 +619,7 @@ SUBCOMMANDS = {
             STORE_OPTION,
             JSON,
         ),
+        _parse_list,
         _list,
     ),
     "show": Command(
@@ -445,6 +632,7 @@ SUBCOMMANDS = {
             STORE_OPTION,
             JSON,
         ),
+        _parse_show,
         _show,
     ),
     "keep": Command(
@@ -453,6 +641,7 @@ SUBCOMMANDS = {
             argument("run", metavar="RUN", help=RUN_HELP),
             argument("--off", action="store_true", help="do not protect it any more"),
         ),
+        _parse_keep,
         _keep,
     ),
     "clean": Command(
@@ -462,16 +651,26 @@ SUBCOMMANDS = {
             STORE_OPTION,
             JSON,
         ),
+        _parse_clean,
         _clean,
     ),
     "du": Command(
         "Show the disk usage of bundles by key, largest first.",
         (argument("--json", action="store_true", help="print one JSON document, in bytes"),),
+        parse_json,
         _du,
     ),
-    "verify": Command("Check stored runs; exit 5 if anything is wrong.", (*_RUNS_ARGUMENTS, STORE_OPTION), _verify),
+    "verify": Command(
+        "Check stored runs; exit 5 if anything is wrong.",
+        (*_RUNS_ARGUMENTS, STORE_OPTION),
+        _parse_verify,
+        _verify,
+    ),
     "repair": Command(
-        "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.", _RUNS_ARGUMENTS, _repair
+        "Repair stored runs; move what cannot be repaired to quarantine. Deletes nothing.",
+        _RUNS_ARGUMENTS,
+        _parse_runs,
+        _repair,
     ),
     "export": Command(
         "Write runs to one compressed archive, or as OpenTelemetry traces; each is verified first.",
@@ -490,6 +689,7 @@ SUBCOMMANDS = {
             STORE_OPTION,
             JSON,
         ),
+        _parse_export,
         _export,
         examples="""\
 examples:
@@ -512,11 +712,16 @@ examples:
             ),
             JSON,
         ),
+        _parse_runs,
         _push,
     ),
     "import": Command(
         "Import the runs of archives, one after the other: all of it, or none if anything is wrong (exit 5).",
-        (argument("files", nargs="+", metavar="FILE", help="archives that `bundles export` wrote"), JSON),
+        (
+            argument("files", nargs="+", metavar="FILE", help="archives that `bundles export` wrote"),
+            JSON,
+        ),
+        _parse_import,
         _import,
     ),
 }

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.context.review_request import WireMode
 from vibe_gate.domain.calibration import (
     MAX_REPEATS,
     Baseline,
@@ -25,11 +27,18 @@ from vibe_gate.domain.label import Label
 from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
-from vibe_gate.faces.cli.from_history import from_history
+from vibe_gate.faces.cli.from_history import HistoryArguments, label_history
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.output import complain, emit_result, now
 from vibe_gate.faces.cli.pool import cases_pool
-from vibe_gate.faces.cli.request import CLUSTER, SHARD, WIRES, positive
+from vibe_gate.faces.cli.shared_options import (
+    CLUSTER,
+    SHARD,
+    WIRES,
+    WorkerOptions,
+    parse_positive,
+    parse_workers,
+)
 from vibe_gate.gate.writing import write_baseline
 from vibe_gate.gateway import find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
@@ -42,59 +51,94 @@ JOBS = 4
 _UNDECIDED_SHOWN = 5
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class CalibrateArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate calibrate` that measures."""
+
+    rubrics: tuple[str, ...]
+    """Only cases of these rubrics; none: all."""
+    repeats: int | None
+    """How often each case is asked; None: as often as of the baseline, or once."""
+    workers: WorkerOptions
+    """Who asks, and which cases."""
+    max_cost_usd: float | None
+    """US dollars that all may cost."""
+    wire: WireMode
+    """How the model is reached."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> CalibrateArguments | HistoryArguments:
+    rubrics = tuple(args.rubrics)
     if args.from_history:
-        return from_history(args, environ)
+        return HistoryArguments(args.from_history, rubrics, args.criterion, args.json)
     if args.criterion:
         raise UsageError("--criterion belongs to --from-history: a calibration measures all that cases label.")
     if args.repeat and args.repeat > MAX_REPEATS:
         raise UsageError(f"--repeat takes at most {MAX_REPEATS}.")
-    with read_case_set(Path.cwd(), environ, args.rubrics, shard=args.shard) as cases:
-        calibration = planned(cases, args.wire, args.repeat, environ, now())
+    return CalibrateArguments(rubrics, args.repeat, parse_workers(args), args.max_cost_usd, args.wire, args.json)
+
+
+def _run(arguments: CalibrateArguments | HistoryArguments, environ: Mapping[str, str]) -> int:
+    if isinstance(arguments, HistoryArguments):
+        return label_history(arguments, environ)
+    shard = arguments.workers.shard
+    with read_case_set(Path.cwd(), environ, arguments.rubrics, shard=shard) as cases:
+        calibration = planned(cases, arguments.wire, arguments.repeats, environ, now())
         if not cases.is_labelled:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
                 "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
             )
-        if calibration.missing and args.wire != "replay" and find_upstream(environ) is None:
+        needs_key = calibration.missing and arguments.wire != "replay"
+        if needs_key and find_upstream(environ) is None:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
-        _ask(args, calibration, environ)
-        measured = [_written(measure, cases, args.shard) for measure in calibration.measures(now())]
+        _ask(arguments, calibration, environ)
+        measured = [_written(measure, cases, shard) for measure in calibration.measures(now())]
         labels = known_labels(cases.repository, environ)
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {
         "exit_code": code,
-        "rubrics": [_row(*one, bound, labels) for one in measured],
+        "rubrics": [_row(measure, path, bound, labels) for measure, path in measured],
         "paid_usd": sum(calibration.paid),
     }
-    lines = [line for one in measured for line in _lines(*one, bound, labels)]
-    if args.shard != WHOLE and not measured:
-        lines.append(f"No labelled case is in part {args.shard}.")
-    elif args.shard != WHOLE:
-        lines.append(f"Part {args.shard} of the cases: no baseline was written. Without --shard, one is.")
-    return emit_result(args, document, lines, code)
+    lines: list[str] = []
+    for measure, path in measured:
+        lines += _lines(measure, path, bound, labels)
+    if shard != WHOLE and not measured:
+        lines.append(f"No labelled case is in part {shard}.")
+    elif shard != WHOLE:
+        lines.append(f"Part {shard} of the cases: no baseline was written. Without --shard, one is.")
+    return emit_result(document, lines, code, as_json=arguments.as_json)
 
 
-def _ask(args: argparse.Namespace, calibration: Calibration, environ: Mapping[str, str]) -> None:
+def _ask(arguments: CalibrateArguments, calibration: Calibration, environ: Mapping[str, str]) -> None:
     """Ask what is missing, having said what it can cost; Ctrl-C keeps what is done, and says so."""
     missing = len(calibration.missing)
     if not missing:
         return
-    complain(_plan(calibration, args.max_cost_usd))
+    limit = arguments.max_cost_usd
+    complain(_plan(calibration, limit))
     with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
 
         def tell(asking: Asking) -> None:
             done = missing - len(calibration.missing)
             display.show("judge", f"{done} of {missing} reviews, {_usd(sum(calibration.paid))} ({asking.case.name})")
 
-        limit = args.max_cost_usd
+        options = arguments.workers
         try:
-            if args.cluster:
-                with cases_pool(args, calibration.cases, environ) as crew:
+            if options.cluster:
+                pool = cases_pool(options, arguments.wire, calibration.cases, environ)
+                with pool as crew:
                     calibration.hand_out(crew, workers.run_case, max_cost_usd=limit, clock=now, tell=tell)
             else:
-                walk = calibration.run(jobs=args.jobs, max_cost_usd=limit, environ=environ, clock=now, tell=tell)
+                walk = calibration.run(
+                    jobs=options.jobs or JOBS,
+                    max_cost_usd=limit,
+                    environ=environ,
+                    clock=now,
+                    tell=tell,
+                )
                 progress.looped(walk)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(calibration)) from None
@@ -270,7 +314,7 @@ CALIBRATE = Command(
             help=f"times each case is asked, at most {MAX_REPEATS} (default: the baseline's, or 1)",
         ),
         argument("--jobs", type=whole_number, default=JOBS, metavar="N", help=f"cases at a time (default: {JOBS})"),
-        argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
+        argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars in all"),
         argument(
             "--wire",
             choices=WIRES,
@@ -287,6 +331,7 @@ CALIBRATE = Command(
         CLUSTER,
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -16,9 +16,12 @@ from vibe_gate.gate.add_case import CaseAsked, add_case
 _ASK = "Is finding {} right? y: yes, expect fail; n: no, expect pass; Enter: stop "
 
 
-def _add(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    ask = CaseAsked(args.what, args.name or "", args.rubric or "", tuple(args.expect), args.patch)
-    made = add_case(
+def _parse_add(args: argparse.Namespace) -> CaseAsked:
+    return CaseAsked(args.what, args.name or "", args.rubric or "", tuple(args.expect), args.patch)
+
+
+def _add(ask: CaseAsked, environ: Mapping[str, str]) -> int:
+    case = add_case(
         ask,
         start=Path.cwd(),
         environ=environ,
@@ -27,8 +30,8 @@ def _add(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         is_right=_is_right,
     )
     emit_lines(
-        f"{made.folder}: rubric {made.rubric}, expected: {made.expected}",
-        *(["Secrets of the change are replaced in its patch."] if made.redacted else []),
+        f"{case.folder}: rubric {case.rubric}, expected: {case.expected}",
+        *(["Secrets of the change are replaced in its patch."] if case.redacted else []),
         "Run it with `vibe-gate test`; if a judge is asked, once with `--wire record` before.",
     )
     return PASS
@@ -59,6 +62,7 @@ _SUBCOMMANDS = {
             argument("--rubric", metavar="ID", help="which one, if the run has several"),
             argument("--patch", action="store_true", help="keep the patch, not the id of the change's last commit"),
         ),
+        _parse_add,
         _add,
     ),
 }

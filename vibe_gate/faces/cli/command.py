@@ -1,4 +1,7 @@
-"""What a command is made of: its arguments, its parser, its subcommands. Every module of a command builds on this."""
+"""What a command is made of: its arguments, its parser, its subcommands.
+
+Every module of a command declares its arguments, and makes a value of them; nothing behind it sees argparse.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
@@ -21,23 +24,43 @@ HELP_COLUMNS = 80
 """The widest line of a `--help` text."""
 
 
-class Command(Struct, frozen=True):
-    """A command, or a subcommand: `run` returns the exit code or raises GateError. `form` is its usage line.
+Arguments = TypeVar("Arguments")
+"""The arguments of one command, as a value of its own."""
 
-    `arguments` are declared by `argument`, or are functions that declare several on the parser.
-    """
+Declaration = Callable[[argparse.ArgumentParser], object]
+"""Declares an argument, or several, on a parser."""
+
+
+class Command(Struct, Generic[Arguments], frozen=True):
+    """A command, or a subcommand."""
 
     summary: str
-    arguments: Sequence[Callable[[argparse.ArgumentParser], object]]
-    run: Callable[[argparse.Namespace, Mapping[str, str]], int]
+    """What it does, in a sentence."""
+    declarations: Sequence[Declaration]
+    """What declares its arguments, in the order of its help."""
+    parse: Callable[[argparse.Namespace], Arguments]
+    """Makes its arguments of what argparse read. UsageError if they contradict each other."""
+    run: Callable[[Arguments, Mapping[str, str]], int]
+    """Carries it out in an environment and returns the exit code. GateError."""
     form: str | None = None
+    """Its usage line, if argparse's own says too little."""
     examples: str | None = None
+    """What stands below its help."""
 
 
 argument: Callable[..., Callable[[argparse._ActionsContainer], object]] = partial(methodcaller, "add_argument")
 """Declares an argument, with the words of `ArgumentParser.add_argument`."""
 
 JSON = argument("--json", action="store_true", help="print one JSON document")
+
+
+def parse_nothing(args: argparse.Namespace) -> None:
+    """The arguments of a command that takes none."""
+
+
+def parse_json(args: argparse.Namespace) -> bool:
+    """The arguments of a command that takes `--json` alone."""
+    return bool(args.json)
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,18 +79,18 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 (as argparse has it)
         """Parse; an option that the command does not have is an error here, not in the parser around it."""
-        parsed, rest = super().parse_known_args(args, namespace)
-        if rest and (flags_first := self._flags_first(args)) != args:
-            parsed, rest = super().parse_known_args(flags_first, namespace)
-        if rest:
-            wrong = next((word for word in rest if word.startswith("-")), rest[0])
-            what = "unknown option" if wrong.startswith("-") else "unexpected argument"
-            known = [option for option in self._option_string_actions if option not in {"-h", "--help"}]
-            hint = did_you_mean(wrong.partition("=")[0], known)
-            if not hint and 0 < len(known) <= MAX_OPTIONS:
-                hint = f"; options are {', '.join(known)}"
-            self.error(f"{what} {wrong}{hint}")
-        return parsed, rest
+        parsed, unread = super().parse_known_args(args, namespace)
+        if unread and (flags_first := self._flags_first(args)) != args:
+            parsed, unread = super().parse_known_args(flags_first, namespace)
+        if unread:
+            wrong = next((word for word in unread if word.startswith("-")), unread[0])
+            problem = "unknown option" if wrong.startswith("-") else "unexpected argument"
+            options = [name for name in self._option_string_actions if name not in {"-h", "--help"}]
+            hint = did_you_mean(wrong.partition("=")[0], options)
+            if not hint and 0 < len(options) <= MAX_OPTIONS:
+                hint = f"; options are {', '.join(options)}"
+            self.error(f"{problem} {wrong}{hint}")
+        return parsed, unread
 
     def _flags_first(self, words: Sequence[str]) -> Sequence[str]:
         """The words with options that take no value first: before Python 3.12.8 `FILE --json REV` is a FILE alone.
@@ -85,8 +108,9 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
             hint = did_you_mean(str(value), words)
-            named = action if action.option_strings else None  # "argument SHELL: " says no more than the words do
-            raise argparse.ArgumentError(named, f"'{value}' is not one of {', '.join(words)}{hint}")
+            # "argument SHELL: " says no more than the words do.
+            option = action if action.option_strings else None
+            raise argparse.ArgumentError(option, f"'{value}' is not one of {', '.join(words)}{hint}")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -103,29 +127,42 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"; did you mean '{near}'?" if near else ""
 
 
-def parser(name: str, found: Command) -> Parser:
+def parser(name: str, command: Command[Any]) -> Parser:
     """The argument parser of one command; of all of them ("") for their group."""
     program = f"vibe-gate {name}".rstrip()
-    made = Parser(prog=program, usage=found.form, description=found.summary, epilog=found.examples)
-    for declare in found.arguments:
-        declare(made)
-    return made
+    new_parser = Parser(prog=program, usage=command.form, description=command.summary, epilog=command.examples)
+    for declare in command.declarations:
+        declare(new_parser)
+    return new_parser
 
 
-def group(summary: str, examples: str, subcommands: Mapping[str, Command]) -> Command:
+class Chosen(Struct, frozen=True):
+    """A subcommand with its arguments."""
+
+    command: Command[Any]
+    arguments: object
+
+
+def group(summary: str, examples: str, subcommands: Mapping[str, Command[Any]]) -> Command[Chosen]:
     """A command that consists of subcommands."""
 
-    def add_arguments(parser: argparse.ArgumentParser) -> None:
+    def add_subcommands(parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="subcommand", metavar="SUBCOMMAND", required=True)
-        for name, one in subcommands.items():
-            made = actions.add_parser(name, help=one.summary, description=one.summary, epilog=one.examples)
-            for declare in one.arguments:
-                declare(made)
+        for name, command in subcommands.items():
+            subparser = actions.add_parser(
+                name, help=command.summary, description=command.summary, epilog=command.examples
+            )
+            for declare in command.declarations:
+                declare(subparser)
 
-    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        return subcommands[args.subcommand].run(args, environ)
+    def parse(args: argparse.Namespace) -> Chosen:
+        command = subcommands[args.subcommand]
+        return Chosen(command, command.parse(args))
 
-    return Command(summary, (add_arguments,), run, None, examples)
+    def run(chosen: Chosen, environ: Mapping[str, str]) -> int:
+        return chosen.command.run(chosen.arguments, environ)
+
+    return Command(summary, (add_subcommands,), parse, run, examples=examples)
 
 
 def whole_number(text: str) -> int:

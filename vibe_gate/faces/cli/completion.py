@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import shtab
 
@@ -20,12 +21,18 @@ examples:
 """
 
 
-def completion(commands: Callable[[], Mapping[str, Command]]) -> Command:
+def _parse(args: argparse.Namespace) -> str:
+    """The name of the shell."""
+    return str(args.shell)
+
+
+def completion(commands: Callable[[], Mapping[str, Command[Any]]]) -> Command[str]:
     """The command that prints the script; `commands` are those that the shell completes, by name."""
 
-    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-        emit(shtab.complete(parser("", group("", "", commands())), args.shell))
+    def run(shell: str, environ: Mapping[str, str]) -> int:
+        emit(shtab.complete(parser("", group("", "", commands())), shell))
         return PASS
 
-    shell = argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads the script")
-    return Command("Print a completion script for a shell.", (shell,), run, examples=EXAMPLES)
+    shell_argument = argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads the script")
+    summary = "Print a completion script for a shell."
+    return Command(summary, (shell_argument,), _parse, run, examples=EXAMPLES)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from vibe_gate.domain import paths
@@ -73,11 +75,16 @@ ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a local model). To go without a jud
 `vibe-gate init --checks-only`; or use `vibe-gate review --no-judge`, and in the hooks `judge = "never"`."""
 
 
-def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _parse_init(args: argparse.Namespace) -> bool:
+    """Whether only checks are wanted."""
+    return bool(args.checks_only)
+
+
+def _init(checks_only: bool, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         root = repository.root
     present = _present(root)
-    starters = CHECKS_ONLY if args.checks_only else STARTERS
+    starters = CHECKS_ONLY if checks_only else STARTERS
     # Where a gate of one's own has begun, a starter more would change what it demands.
     wanted = [*starters, *SCHEMAS] if _are_starters(root, present) else []
     missing = [path for path in wanted if path not in present]
@@ -93,7 +100,7 @@ def _init(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         complain(f"This repository uses {', '.join(tools)}: commands for that are in {CHECKS_PATH}, commented out.")
     nothing = "Nothing to write: this repository has definitions. Check them with `vibe-gate config check`."
     complain(_NEXT if missing else nothing)
-    if args.checks_only:
+    if checks_only:
         return PASS
     if missing:
         complain(_OFFERED)
@@ -137,19 +144,29 @@ def _write_starter(root: Path, path: str, text: str) -> None:
         raise InfrastructureError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def _schema(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    emit(json_schema(args.name))
+def _parse_schema(args: argparse.Namespace) -> str:
+    """The kind of definition file."""
+    return str(args.name)
+
+
+def _print_schema(kind: str, environ: Mapping[str, str]) -> int:
+    emit(json_schema(kind))
     return PASS
 
 
-def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _parse_show(args: argparse.Namespace) -> bool:
+    """Whether the files of the working tree are meant, not the gate in force."""
+    return bool(args.worktree)
+
+
+def _show(of_worktree: bool, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         tree = repository.tree(repository.snapshot())
         # What is wrong with agents that nothing names does not keep the gate from being in force.
         if problems := _unrecorded(repository.root, tree):
             raise DefinitionError(problems)
         worktree_gate = load_gate(tree, revision=WORKTREE, origin="trusted")
-        gate = None if args.worktree else _gate_in_force(repository)
+        gate = None if of_worktree else _gate_in_force(repository)
         if gate is None:
             gate = worktree_gate or loading.built_in_gate(tree)
     emit(effective_toml(gate))
@@ -166,38 +183,76 @@ def _gate_in_force(repository: Repository) -> Gate:
     return gate_for(repository, change, base=None, definitions=None)
 
 
-def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class CheckArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate config check`."""
+
+    absent_programs: frozenset[str]
+    """Programs that this machine need not have, because only CI runs them."""
+    as_json: bool
+
+
+def _parse_check(args: argparse.Namespace) -> CheckArguments:
+    return CheckArguments(frozenset(args.without), args.json)
+
+
+def _check(arguments: CheckArguments, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         tree = repository.tree(repository.snapshot())
         problems = [*mistakes(tree), *_unrecorded(repository.root, tree)]
-        odd = warnings(tree, problems) + _missing_programs(tree, environ)
+        oddities = warnings(tree, problems)
         sentence = "" if problems else _sentence(tree)
+        missing_programs = list(_missing_programs(tree, environ))
+    for missing in missing_programs:
+        if missing.is_demanded and missing.program not in arguments.absent_programs:
+            problems.append(missing.mistake)
+        else:
+            oddities.append(missing.mistake)
     code = USAGE if problems else PASS
-    if args.json:
-        rows = {"mistakes": list(map(_as_json, problems)), "warnings": list(map(_as_json, odd))}
-        return emit_result(args, {"exit_code": code, **rows}, (), code)
-    for one in odd:
-        complain(f"warning: {one}")
+    if arguments.as_json:
+        mistake_rows = [_as_json(problem) for problem in problems]
+        warning_rows = [_as_json(oddity) for oddity in oddities]
+        rows = {"exit_code": code, "mistakes": mistake_rows, "warnings": warning_rows}
+        return emit_result(rows, (), code, as_json=True)
+    for oddity in oddities:
+        complain(f"warning: {oddity}")
     if problems:
         raise DefinitionError(problems)
     emit(sentence)
     return PASS
 
 
-def _missing_programs(tree: DefinitionTree, environ: Mapping[str, str]) -> list[Mistake]:
-    """A warning for each command of a criterion whose program is not installed here, nor a file of the tree."""
-    missing_programs = []
+class MissingProgram(Struct, frozen=True):
+    """A command of a criterion whose program is neither installed here nor a file of the tree."""
+
+    program: str
+    is_demanded: bool
+    """Whether the check must pass: then every review that it concerns is an error here."""
+    mistake: Mistake
+    """Which check it is, and what to do."""
+
+
+def _missing_programs(tree: DefinitionTree, environ: Mapping[str, str]) -> Iterator[MissingProgram]:
     search_path = environ.get("PATH", os.defpath)
     for source in loading.definition_files(tree):
-        for location, command in source.values("criterion", None, "command"):
+        for location, criterion in source.values("criterion", None):
+            command = criterion.get("command") if isinstance(criterion, dict) else None
             program = command[0] if isinstance(command, list) and command else None
             if not isinstance(program, str) or " " in program:
                 continue  # told by another warning
             is_in_tree = "/" in program and tree.read(os.path.normpath(program)) is not None
-            if not is_in_tree and shutil.which(program, path=search_path) is None:
-                what = f"{quoted(program)} is not installed here; the check will be an error"
-                missing_programs.append(source.mistake(location, what))
-    return missing_programs
+            if is_in_tree or shutil.which(program, path=search_path) is not None:
+                continue
+            is_demanded = criterion.get("must") is True
+            text = f"{quoted(program)} is not installed here; the check will be an error"
+            if is_demanded:
+                text += f", and so every review here, as it must pass\n{_remedy(program)}"
+            mistake = source.mistake((*location, "command"), text)
+            yield MissingProgram(program, is_demanded, mistake)
+
+
+def _remedy(program: str) -> str:
+    command = f"vibe-gate config check --without {shlex.quote(program)}"
+    return f"install it, or drop `must`; if only CI has it, check with `{command}`"
 
 
 def _as_json(mistake: Mistake) -> dict[str, object]:
@@ -230,6 +285,7 @@ INIT = Command(
     "Write the built-in checks and questions into .vibe-gate/, every key explained, and the JSON Schemas that editors "
     "read; propose commands for the tools that the repository uses. Never overwrites.",
     (argument("--checks-only", action="store_true", help="only checks: no questions for a judge, no API key needed"),),
+    _parse_init,
     _init,
     examples="""\
 examples:
@@ -257,9 +313,24 @@ examples:
         "show": Command(
             "Print the gate that a review is held to, and its revision, as TOML.",
             (argument("--worktree", action="store_true", help="print the files as they lie in the working tree"),),
+            _parse_show,
             _show,
         ),
-        "check": Command("List every mistake in the definitions; exit 2 if any.", (JSON,), _check),
+        "check": Command(
+            "List every mistake in the definitions; exit 2 if any.",
+            (
+                argument(
+                    "--without",
+                    action="append",
+                    default=[],
+                    metavar="PROGRAM",
+                    help="only CI has this program of a command; may be repeated",
+                ),
+                JSON,
+            ),
+            _parse_check,
+            _check,
+        ),
         "schema": Command(
             "Print the JSON Schema of a kind of definition file.",
             (
@@ -267,7 +338,8 @@ examples:
                     "name", nargs="?", default="gate", choices=tuple(MODELS), metavar="FILE", help=", ".join(MODELS)
                 ),
             ),
-            _schema,
+            _parse_schema,
+            _print_schema,
         ),
     },
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from vibe_gate.context.listeners import Progress
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces import progress
-from vibe_gate.faces.cli.command import Command
+from vibe_gate.faces.cli.command import Command, parse_nothing
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
 from vibe_gate.git import Draft, make_repository
@@ -34,7 +33,7 @@ the agent's CLI, the evidence check and the verdict are real. Nothing leaves
 this machine."""
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _run(arguments: None, environ: Mapping[str, str]) -> int:
     """Make the repository, review its last commit, show the verdict. It fails on purpose, so the exit code is 0."""
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
@@ -81,5 +80,6 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
 DEMO = Command(
     "Review a small example repository, offline and free: the real CLI with recorded model answers.",
     (),
+    parse_nothing,
     _run,
 )

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.escape import safe
@@ -25,86 +26,66 @@ PIPE_CLOSED = 141
 NO_FOLDER = "the current directory no longer exists; change to another one."
 
 
-def command(name: str) -> Command:
-    """The command of that name. Each loads no more than it needs. UsageError with the nearest name for any other."""
-    match name:
-        case "review":
-            from vibe_gate.faces.cli.review import REVIEW as found
-        case "run":
-            from vibe_gate.faces.cli.run import RUN as found
-        case "resume":
-            from vibe_gate.faces.cli.resume import RESUME as found
-        case "bundles":
-            from vibe_gate.faces.cli.bundles import BUNDLES as found
-        case "stats":
-            from vibe_gate.faces.cli.stats import STATS as found
-        case "viz":
-            from vibe_gate.faces.cli.viz import VIZ as found
-        case "report":
-            from vibe_gate.faces.cli.report import REPORT as found
-        case "init":
-            from vibe_gate.faces.cli.definitions import INIT as found
-        case "config":
-            from vibe_gate.faces.cli.definitions import CONFIG as found
-        case "test":
-            from vibe_gate.faces.cli.test import TEST as found
-        case "cases":
-            from vibe_gate.faces.cli.cases import CASES as found
-        case "calibrate":
-            from vibe_gate.faces.cli.calibrate import CALIBRATE as found
-        case "replay":
-            from vibe_gate.faces.cli.replay import REPLAY as found
-        case "completion":
-            from vibe_gate.faces.cli.completion import completion
+_PLACES = {
+    "review": ("review", "REVIEW"),
+    "run": ("run", "RUN"),
+    "resume": ("resume", "RESUME"),
+    "bundles": ("bundles", "BUNDLES"),
+    "stats": ("stats", "STATS"),
+    "viz": ("viz", "VIZ"),
+    "report": ("report", "REPORT"),
+    "init": ("definitions", "INIT"),
+    "config": ("definitions", "CONFIG"),
+    "test": ("test", "TEST"),
+    "cases": ("cases", "CASES"),
+    "calibrate": ("calibrate", "CALIBRATE"),
+    "replay": ("replay", "REPLAY"),
+    "explain": ("explain", "EXPLAIN"),
+    "override": ("verdicts", "OVERRIDE"),
+    "suppress": ("verdicts", "SUPPRESS"),
+    "label": ("label", "LABEL"),
+    "verify": ("verdicts", "VERIFY"),
+    "blame": ("blame", "BLAME"),
+    "doctor": ("doctor", "DOCTOR"),
+    "demo": ("demo", "DEMO"),
+    "post": ("post", "POST"),
+    "sessions": ("sessions", "SESSIONS"),
+    "action": ("post", "ACTION"),
+    "trace": ("trace", "TRACE"),
+    "install": ("install", "INSTALL"),
+    "uninstall": ("install", "UNINSTALL"),
+    "hook": ("hook", "HOOK"),
+    "capture": ("agent_hook", "CAPTURE"),
+    "guard": ("agent_hook", "GUARD"),
+}
+"""By command, the module beside this one that has it, and its name there."""
 
-            found = completion(lambda: {name: command(name) for name in COMMANDS})
-        case "explain":
-            from vibe_gate.faces.cli.explain import EXPLAIN as found
-        case "override":
-            from vibe_gate.faces.cli.verdicts import OVERRIDE as found
-        case "suppress":
-            from vibe_gate.faces.cli.verdicts import SUPPRESS as found
-        case "label":
-            from vibe_gate.faces.cli.label import LABEL as found
-        case "verify":
-            from vibe_gate.faces.cli.verdicts import VERIFY as found
-        case "blame":
-            from vibe_gate.faces.cli.blame import BLAME as found
-        case "doctor":
-            from vibe_gate.faces.cli.doctor import DOCTOR as found
-        case "demo":
-            from vibe_gate.faces.cli.demo import DEMO as found
-        case "post":
-            from vibe_gate.faces.cli.post import POST as found
-        case "sessions":
-            from vibe_gate.faces.cli.sessions import SESSIONS as found
-        case "action":
-            from vibe_gate.faces.cli.post import ACTION as found
-        case "trace":
-            from vibe_gate.faces.cli.trace import TRACE as found
-        case "install":
-            from vibe_gate.faces.cli.install import INSTALL as found
-        case "uninstall":
-            from vibe_gate.faces.cli.install import UNINSTALL as found
-        case "hook":
-            from vibe_gate.faces.cli.hook import HOOK as found
-        case "capture":
-            from vibe_gate.faces.cli.agent_hook import CAPTURE as found
-        case "guard":
-            from vibe_gate.faces.cli.agent_hook import GUARD as found
-        case _:
-            raise _unknown(name)
-    return found
+
+def find_command(name: str) -> Command[Any]:
+    """The command of that name; no module but its own is loaded.
+
+    UsageError with the nearest name for any other.
+    """
+    if name == "completion":
+        from vibe_gate.faces.cli.completion import completion
+
+        return completion(lambda: {name: find_command(name) for name in COMMANDS})
+    if name not in _PLACES:
+        raise _unknown(name)
+    module_name, constant = _PLACES[name]
+    module = import_module(f"vibe_gate.faces.cli.{module_name}")
+    command: Command[Any] = getattr(module, constant)
+    return command
 
 
 def _unknown(name: str) -> UsageError:
-    what, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
+    kind, words = "a command", [*COMMANDS, *MACHINE_COMMANDS]
     if name.startswith("-"):
-        what, words = "an option of vibe-gate itself", ["--help", "--version"]
-    return UsageError(f"'{name}' is not {what}{did_you_mean(name, words) or '; see `vibe-gate --help`.'}")
+        kind, words = "an option of vibe-gate itself", ["--help", "--version"]
+    return UsageError(f"'{name}' is not {kind}{did_you_mean(name, words) or '; see `vibe-gate --help`.'}")
 
 
-def run(argv: Sequence[str], find: Callable[[str], Command] = command) -> int:
+def run(argv: Sequence[str], find: Callable[[str], Command[Any]] = find_command) -> int:
     """Run one command line to its exit code. Never raises: an error becomes one sentence, or one JSON document."""
     as_json = "--json" in argv
     signal.signal(signal.SIGTERM, _interrupt)
@@ -154,16 +135,16 @@ def _has_no_folder() -> bool:
     return False
 
 
-def _run(argv: Sequence[str], find: Callable[[str], Command]) -> int:
-    name, *rest = argv
-    if name in {"help", "--help", "-h"} and rest:
-        name, rest = rest[0], ["--help"]
-    found = find(name)
+def _run(argv: Sequence[str], find: Callable[[str], Command[Any]]) -> int:
+    name, *words = argv
+    if name in {"help", "--help", "-h"} and words:
+        name, words = words[0], ["--help"]
+    command = find(name)
     try:
-        args = parser(name, found).parse_args(rest)
+        namespace = parser(name, command).parse_args(words)
     except SystemExit as stop:  # --help has printed
         return int(stop.code or 0)
-    return found.run(args, os.environ)
+    return command.run(command.parse(namespace), os.environ)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:

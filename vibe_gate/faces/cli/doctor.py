@@ -61,14 +61,27 @@ class Point(Struct, frozen=True):
     advice: str = ""
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class DoctorArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate doctor`."""
+
+    ask: bool
+    """Send one small request to the model."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> DoctorArguments:
+    return DoctorArguments(args.ask, args.json)
+
+
+def _run(arguments: DoctorArguments, environ: Mapping[str, str]) -> int:
     points = list(examine(Path.cwd(), environ))
-    if args.ask:
+    if arguments.ask:
         position = [point.name for point in points].index("key") + 1
         points.insert(position, _asked_model(Path.cwd(), environ))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}
-    return emit_result(args, document, (line for point in points for line in _lines(point)), exit_code)
+    lines = (line for point in points for line in _lines(point))
+    return emit_result(document, lines, exit_code, as_json=arguments.as_json)
 
 
 def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
@@ -363,6 +376,7 @@ DOCTOR = Command(
         argument("--ask", action="store_true", help="send one small request to the model, and say what came back"),
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import time
@@ -11,6 +10,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.mode import Batch
@@ -20,9 +20,11 @@ from vibe_gate.domain.commit_row import CommitRow, worst
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
+from vibe_gate.faces.cli.lazy_arguments import EachArguments
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now
-from vibe_gate.faces.cli.pool import has_open_ports, jobs_for, pool_of, within
+from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import advising_about
+from vibe_gate.faces.cli.shared_options import WorkerOptions
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
@@ -42,29 +44,40 @@ from vibe_gate.run.each import (
 from vibe_gate.store import Bundles
 
 
-def each(args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str]) -> int:
-    """Review each commit of the range, or with `--table` tell what is recorded; the exit code of the worst."""
+def review_each_commit(
+    arguments: EachArguments,
+    request: ReviewRequest,
+    environ: Mapping[str, str],
+    *,
+    as_json: bool,
+) -> int:
+    """Review each commit of the range, or with `--table` tell what is recorded.
+
+    Returns the exit code of the worst. GateError.
+    """
     if request.selection.kind not in ("range", "merge_base"):
         raise UsageError("--each needs a range: `vibe-gate review A..B --each`.")
     began = time.monotonic()
     with open_repository(Path.cwd(), environ) as repository, advising_about(request, environ):
-        chosen = commits_of(repository, request.selection, merges=not args.no_merges)
-        if not chosen and (hint := reversed_range(repository, request.selection)):
+        commits = commits_of(repository, request.selection, merges=arguments.merges)
+        if not commits and (hint := reversed_range(repository, request.selection)):
             complain(hint)
-        asked = _resolved(request, repository)
-        batch = Batch(batch_of(repository, asked, environ), has_open_ports(args.cluster))
-        own = [name for name in chosen if args.shard.has(name)]
+        request = _resolved(request, repository)
+        options = arguments.workers
+        batch = Batch(batch_of(repository, request, environ), options.has_open_ports)
+        commits_of_shard = [name for name in commits if options.shard.has(name)]
         bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
-        if args.store:
-            _bring(repository, bundles, own, batch.digest, environ)
-        screen = _Screen(own, as_json=args.json)
-        if args.table:
-            for row in recorded(repository, bundles, own, batch.digest, environ):
+        if arguments.store:
+            _bring(repository, bundles, commits_of_shard, batch.digest, environ)
+        screen = _Screen(commits_of_shard, as_json=as_json)
+        if arguments.table:
+            for row in recorded(repository, bundles, commits_of_shard, batch.digest, environ):
                 screen.show(row)
         else:
-            plan = planned(repository, bundles, own, asked, batch, environ)
-            most, asks = _checked_gate(repository, asked, batch, chosen, needs_key=bool(args.cluster))
-            _review(args, repository, asked, plan, most, screen, environ, asks=asks)
+            plan = planned(repository, bundles, commits_of_shard, request, batch, environ)
+            needs_key = options.cluster is not None
+            bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
+            _review(options, repository, request, plan, bounds, screen, environ)
     return screen.ended(batch.digest, time.monotonic() - began)
 
 
@@ -88,55 +101,75 @@ def _bring(
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
 
-def _checked_gate(
-    repository: Repository, request: ReviewRequest, batch: Batch, commits: Sequence[str], *, needs_key: bool
-) -> tuple[float | None, bool]:
-    """USD that a review may cost at most, and whether it may ask a model (for those that need a key for it), by the
-    gate of the newest commit; a wrong --rubric is an error before any, and so is code of the change on a cluster
-    without TLS."""
-    if not commits or not (request.rubrics or request.max_cost_usd or batch.has_open_ports or needs_key):
-        return None, request.judge != "never"
+class GateBounds(Struct, frozen=True):
+    """What the gate of the newest commit says of each review."""
+
+    max_cost_usd: float | None
+    """USD that one may cost; None: not looked up, as nothing depends on it."""
+    asks: bool
+    """Whether it may ask a model."""
+
+
+def _bounds_of_gate(
+    repository: Repository,
+    request: ReviewRequest,
+    batch: Batch,
+    commits: Sequence[str],
+    *,
+    needs_key: bool,
+) -> GateBounds:
+    """What the gate allows; with `needs_key`, whether a key is needed is looked up, too.
+
+    A wrong --rubric is an error before any review, and so is code of the change on a cluster
+    without TLS.
+    """
+    depends = request.rubrics or request.max_cost_usd or batch.has_open_ports or needs_key
+    may_ask = request.judge != "never"
+    if not commits or not depends:
+        return GateBounds(None, may_ask)
     change = repository.change(replace(request.selection, kind="commit", left=commits[-1], right=""))
     try:
         gate = gate_for(repository, change, base=request.base, definitions=request.definitions)
     except DefinitionError:  # the row of each commit says so
-        return request.max_cost_usd, request.judge != "never"
+        return GateBounds(request.max_cost_usd, may_ask)
     rubrics = rubrics_for(gate, change, request.rubrics)
     if batch.has_open_ports:
         refuse_code(gate, rubrics)
-    return gate.file.budget.max_cost_usd, request.judge != "never" and gate.may_ask(request.rubrics)
+    asks = may_ask and gate.may_ask(request.rubrics)
+    return GateBounds(gate.file.budget.max_cost_usd, asks)
 
 
 def _review(
-    args: argparse.Namespace,
+    options: WorkerOptions,
     repository: Repository,
-    asked: ReviewRequest,
+    request: ReviewRequest,
     plan: EachPlan,
-    most: float | None,
+    bounds: GateBounds,
     screen: _Screen,
     environ: Mapping[str, str],
-    *,
-    asks: bool,
 ) -> None:
     for row in plan.known:
         screen.show(row)
     pool = pool_of(
-        args.cluster if plan.tasks else None,
-        jobs_for(len(plan.tasks), args.jobs),
+        options.cluster if plan.tasks else None,
+        jobs_for(len(plan.tasks), options.jobs),
         repository,
         environ,
-        asks=asks,
+        asks=bounds.asks,
         instead="use --no-judge",
-        wire=asked.wire or "live",
-        files=asked.definitions == "worktree",
+        wire=request.wire or "live",
+        files=request.definitions == "worktree",
     )
-    budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd and most else None
+    limit_usd, most_usd = request.max_cost_usd, bounds.max_cost_usd or 0.0
+    budget = SharedLimit(limit_usd) if limit_usd and most_usd else None
+    with_budget = partial(within, budget, most_usd)
     try:
         with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.review_commit, crew, partial(within, budget, most or 0.0)):
+            for end in carried_out(plan.tasks, workers.review_commit, crew, with_budget):
                 row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
                 if budget:
-                    budget.release(end.task.request.max_cost_usd or 0.0, 0.0 if row.recorded else row.usd)
+                    cost = 0.0 if row.recorded else row.usd
+                    budget.release(end.task.request.max_cost_usd or 0.0, cost)
                 screen.show(row)
                 step()
     except KeyboardInterrupt:
@@ -159,8 +192,8 @@ class _Screen:
         if self._as_json:
             emit(json.dumps(shown.document(row)) + "\n")
             return
-        for one in self._in_order():
-            emit_lines(shown.line(one, self._width))
+        for next_row in self._in_order():
+            emit_lines(shown.line(next_row, self._width))
 
     def _in_order(self) -> Iterator[CommitRow]:
         while self._printed < len(self._commits) and (row := self._rows.get(self._commits[self._printed])):

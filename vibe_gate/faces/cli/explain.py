@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.checks import CHECKS
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import safe
@@ -27,12 +29,24 @@ from vibe_gate.store import open_state
 LABEL_COLUMNS = 10
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class ExplainArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate explain`."""
+
+    finding: str
+    """A fingerprint, or its beginning."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> ExplainArguments:
+    return ExplainArguments(args.finding, args.json)
+
+
+def _run(arguments: ExplainArguments, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
-        stored = stored_finding(repository, args.finding, now())
+        stored = stored_finding(repository, arguments.finding, now())
         finding, summary = stored.finding, stored.summary
         if finding is None or summary is None:
-            raise UsageError(f"No run found with a finding {safe(args.finding)}.")
+            raise UsageError(f"No run found with a finding {safe(arguments.finding)}.")
         labels = [label for label in known_labels(repository, environ) if label.finding == finding.fingerprint]
         recorded = open_state(repository.common_dir).overrides.all()
         overrides = [override for override in recorded if override.finding == finding.fingerprint]
@@ -47,7 +61,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         "labels": [plain(label) for label in labels],
         "overrides": [plain(override) for override in overrides],
     }
-    return emit_result(args, document, _lines(rows), PASS)
+    return emit_result(document, _lines(rows), as_json=arguments.as_json)
 
 
 def _lines(rows: list[Row]) -> Iterator[str]:
@@ -95,6 +109,7 @@ EXPLAIN = Command(
     "Show one finding: what was asked, the quoted lines, a counterexample, the second look, what people said, and what "
     "to do next.",
     (argument("finding", metavar="FINDING", help="a fingerprint, or its beginning"), JSON),
+    _parse,
     _run,
     examples="""\
 examples:

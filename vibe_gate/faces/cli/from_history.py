@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shutil
 import sys
@@ -37,23 +36,38 @@ LINES_AROUND = 12
 """Of the screen: what stands above and below the diff."""
 
 
-def from_history(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class HistoryArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate calibrate --from-history`."""
+
+    span: str
+    """The range of commits, A..B."""
+    rubrics: tuple[str, ...]
+    """The rubrics whose question is meant; none: any."""
+    criterion: str | None
+    """The question that the labels answer; None: the only one."""
+    as_json: bool
+
+
+def label_history(arguments: HistoryArguments, environ: Mapping[str, str]) -> int:
     """Ask a person about each proposal; without a terminal, or with `--json`, print them."""
     with read_case_set(Path.cwd(), environ) as cases:
-        question = _question(cases.gate, args.rubrics, args.criterion) if _is_asked(args) else None
+        question = None
+        if not arguments.as_json and _has_person():
+            question = _question(cases.gate, arguments.rubrics, arguments.criterion)
         signer = person(cases.repository, environ, "label") if question else ("", "")
-        base, head = _ends(cases.repository, args.from_history)
+        base, head = _ends(cases.repository, arguments.span)
         with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
             found = proposals(cases.repository, base, head, lambda text: display.show("change", text))
         if question is None:
-            return _listed(args, found, cases)
+            return _list_proposals(arguments, found, cases)
         with open_state(cases.repository.common_dir) as state:
             return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(environ)).run(found)
 
 
-def _is_asked(args: argparse.Namespace) -> bool:
+def _has_person() -> bool:
     """Whether a person sits at the terminal."""
-    return not args.json and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    streams = (sys.stdin, sys.stdout)
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 class _AskedCriterion(Struct, frozen=True):
@@ -85,15 +99,19 @@ def _ends(repository: Repository, written: str) -> tuple[str, str]:
     return repository.merge_base(left, right, written) if chosen.kind == "merge_base" else left, right
 
 
-def _listed(args: argparse.Namespace, found: Sequence[Proposal], cases: CaseSet) -> int:
+def _list_proposals(arguments: HistoryArguments, proposals: Sequence[Proposal], cases: CaseSet) -> int:
     by_commit: dict[str, list[str]] = {}
     for case in cases.cases:
         by_commit.setdefault(case.file.head or "", []).append(case.name)
-    rows = [structs.asdict(one) | {"cases": by_commit.get(one.commit, [])} for one in found]
-    lines = [f"{one.kind:<7}  {one.commit[:12]}  {one.date}  {one.title}: {one.reason}" for one in found]
-    kinds = Counter(one.kind for one in found)
+    rows, lines = [], []
+    for proposal in proposals:
+        rows.append(structs.asdict(proposal) | {"cases": by_commit.get(proposal.commit, [])})
+        commit = f"{proposal.commit[:12]}  {proposal.date}"
+        lines.append(f"{proposal.kind:<7}  {commit}  {proposal.title}: {proposal.reason}")
+    kinds = Counter(proposal.kind for proposal in proposals)
     total = f"{counted(kinds['suspect'], 'suspect')}, {kinds['clean']} clean; in a terminal, you can label them."
-    return emit_result(args, {"exit_code": PASS, "proposals": rows}, [*lines, total])
+    document = {"exit_code": PASS, "proposals": rows}
+    return emit_result(document, [*lines, total], as_json=arguments.as_json)
 
 
 class _Labelling:

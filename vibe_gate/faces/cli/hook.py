@@ -8,7 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import cast
 
+from msgspec import Struct
+
+from vibe_gate.domain.gate import HookName
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import ASCII, bug, emit, is_terminal, now
@@ -20,8 +24,23 @@ STAGES = ("pre-commit", "pre-merge-commit", "commit-msg", "pre-push", "post-comm
           "reference-transaction")  # fmt: skip
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    words, strict = _parted(args.words)
+class HookArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate hook`."""
+
+    stage: str
+    """The git hook that calls, one of `STAGES`."""
+    words: tuple[str, ...]
+    """What git passes to the hook."""
+    strict: bool
+    """Block where the hook would only warn."""
+
+
+def _parse(args: argparse.Namespace) -> HookArguments:
+    words, is_strict = _words_of_git(args.words)
+    return HookArguments(args.stage, words, args.strict or is_strict)
+
+
+def _run(arguments: HookArguments, environ: Mapping[str, str]) -> int:
     plain = not (is_under_framework(environ) or is_terminal())  # `git gui` reads UTF-8 as Latin-1
     output: list[str] = []
 
@@ -33,8 +52,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         show(text)
 
     hook = Hook(
-        stage=args.stage,
-        words=words,
+        stage=cast(HookName, arguments.stage),  # what only records never looks for its rule
+        words=arguments.words,
         environ=environ,
         start=Path.cwd(),
         clock=now,
@@ -42,10 +61,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         stdin=_stdin,
         say=say,
         state=cache(open_state),
-        strict=strict or args.strict,
+        strict=arguments.strict,
         progress=show,
     )
-    code = _run_stage(args.stage, hook)
+    code = _run_stage(arguments.stage, hook)
     if not output:
         return code
     from vibe_gate.faces.cli.program_note import program_note
@@ -81,16 +100,18 @@ def _action(stage: str) -> Callable[[Hook], int]:
     return reviewing.push if stage == "pre-push" else reviewing.review_staged
 
 
-def _parted(words: list[str]) -> tuple[tuple[str, ...], bool]:
+def _words_of_git(words: list[str]) -> tuple[tuple[str, ...], bool]:
     """Git's own arguments, and whether `--strict` stands before them.
 
     By hand: argparse stumbles over an option before `--` with nothing behind it, as most hooks are called.
     """
-    own, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
-    unknown = [word for word in own if word.startswith("-") and word != "--strict"]
+    end = words.index("--") if "--" in words else len(words)
+    before, after = words[:end], words[end + 1 :]
+    unknown = [word for word in before if word.startswith("-") and word != "--strict"]
     if unknown:
         raise UsageError(f"unknown option {unknown[0]!r} (`vibe-gate hook --help` shows what it takes)")
-    return (*(word for word in own if word != "--strict"), *rest), "--strict" in own
+    words_of_git = [word for word in before if word != "--strict"]
+    return (*words_of_git, *after), "--strict" in before
 
 
 def _stdin() -> str:
@@ -106,6 +127,7 @@ HOOK = Command(
         argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what git passes to the hook"),
         argument("--strict", action="store_true", help="block where the hook would only warn"),
     ),
+    _parse,
     _run,
     "vibe-gate hook STAGE [--strict] [--] [ARGUMENTS OF GIT]",
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.provenance import AGENT_COMMANDS
@@ -14,7 +15,7 @@ from vibe_gate.errors import PASS, USAGE, GateError, UsageError
 from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.exclude import exclude, take_back
 from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
-from vibe_gate.faces.cli.command import Command, argument, group
+from vibe_gate.faces.cli.command import Command, argument, group, parse_nothing
 from vibe_gate.faces.cli.output import complain, emit
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
@@ -35,11 +36,25 @@ SHARED = argument("--shared", action="store_true", help="settings.json: for ever
 USER = argument("--user", action="store_true", help="your own settings: for every repository with a gate")
 
 
-def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass; twice is once."""
-    _require_one_place(args)
+Place = Literal["local", "shared", "user"]
+"""Whose settings of an agent: of this machine in a repository, of everyone in it, or a person's."""
+
+
+def _parse_place(args: argparse.Namespace) -> Place:
+    if args.shared and args.user:
+        raise UsageError("--shared and --user mean different files; give one of them.")
+    if args.shared:
+        return "shared"
+    return "user" if args.user else "local"
+
+
+def _install_agent(agent: HookedAgent, place: Place, environ: Mapping[str, str]) -> int:
+    """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass.
+
+    Twice is once.
+    """
     restart = f"Restart running sessions of {agent.title} to load it."
-    if args.user:
+    if place == "user":
         path = agent.user_settings(environ)
         if _add(path, path.parent, agent.hooks(user=True)):
             complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
@@ -48,15 +63,16 @@ def _install_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mappin
             complain(restart)
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
-        _require_own_file(agent, args, repository)
-        path = _settings(repository, agent, args)
-        if _add(path, repository.root, agent.hooks(shared=args.shared)):
-            if args.shared:
+        is_shared = place == "shared"
+        _require_own_file(agent, repository, is_shared=is_shared)
+        path = _settings(repository, agent, is_shared=is_shared)
+        if _add(path, repository.root, agent.hooks(shared=is_shared)):
+            if is_shared:
                 complain("Its hooks run `vibe-gate`, so everyone who works here needs it on PATH.")
                 complain("It affects agents: where .vibe-gate/ is in force, a review shows its change as a warning.")
             for note in (*agent.notes, restart):
                 complain(note)
-        if not args.shared:
+        if not is_shared:
             for note in _worktree_notes(agent):
                 complain(note)
             _exclude(repository, agent)
@@ -81,9 +97,9 @@ def _worktree_notes(agent: HookedAgent) -> tuple[str, ...]:
     return (f"Other worktrees of this repository are without it: {remedy}",)
 
 
-def _require_own_file(agent: HookedAgent, args: argparse.Namespace, repository: Repository) -> None:
+def _require_own_file(agent: HookedAgent, repository: Repository, *, is_shared: bool) -> None:
     """UsageError if this machine's hooks would go into a file that git tracks and that is the only one."""
-    if agent.local == agent.shared and not args.shared and repository.tracked(agent.local):
+    if agent.local == agent.shared and not is_shared and repository.tracked(agent.local):
         raise UsageError(
             f"git tracks {agent.local}, and {agent.title} has no settings for one machine in a repository: "
             f"use `install {agent.name} --shared` or `--user`. Nothing was changed."
@@ -118,16 +134,21 @@ def _add(path: Path, below: Path, hooks: Groups) -> bool:
     return True
 
 
-def _uninstall_agent(agent: HookedAgent, args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Take our hooks out of the settings; git's hook goes with a project's, unless it belongs to `install git`."""
-    _require_one_place(args)
-    if args.user:
+def _uninstall_agent(agent: HookedAgent, place: Place, environ: Mapping[str, str]) -> int:
+    """Take our hooks out of the settings.
+
+    git's hook goes with those of a project, unless it belongs to `install git`. UsageError for an
+    agent: a person decides about the gate.
+    """
+    _refuse_agents(environ)
+    if place == "user":
         path = agent.user_settings(environ)
         _drop(path, path.parent)
         return PASS
     with open_repository(Path.cwd(), environ) as repository:
-        _drop(_settings(repository, agent, args), repository.root)
-        if not args.shared or agent.local == agent.shared:
+        is_shared = place == "shared"
+        _drop(_settings(repository, agent, is_shared=is_shared), repository.root)
+        if not is_shared or agent.local == agent.shared:
             _take_back(repository, agent)
         ours = owner(repository.hooks_folder() / TRANSACTION) == "vibe-gate"
         if ours and not git_hooks.is_written_whole(repository):
@@ -155,22 +176,22 @@ def _drop(path: Path, below: Path) -> None:
         emit(f"{'removed' if after is None else 'cleaned'}  {shown}\n")
 
 
-def _require_one_place(args: argparse.Namespace) -> None:
-    if args.shared and args.user:
-        raise UsageError("--shared and --user mean different files; give one of them.")
-
-
-def _settings(repository: Repository, agent: HookedAgent, args: argparse.Namespace) -> Path:
+def _settings(repository: Repository, agent: HookedAgent, *, is_shared: bool) -> Path:
     """The file of the agent's settings in a repository."""
-    return repository.root / (agent.shared if args.shared else agent.local)
+    return repository.root / (agent.shared if is_shared else agent.local)
 
 
-def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _parse_trace(args: argparse.Namespace) -> bool:
+    """Whether Agent Trace records are kept."""
+    return bool(args.trace)
+
+
+def _install(keeps_traces: bool, environ: Mapping[str, str]) -> int:
     with open_repository(Path.cwd(), environ) as repository:
         has_hook_records = bool(open_state(repository.common_dir).hook_records.all())
         record_gate_start(repository, int(time.time()), has_hook_records=has_hook_records)
         installation = git_hooks.install(repository, __version__)
-        lines = [*installation.lines, *(git_hooks.trace(repository) if args.trace else ())]
+        lines = [*installation.lines, *(git_hooks.trace(repository) if keeps_traces else ())]
     emit("\n".join(lines) + "\n")
     if installation.advice:
         complain(installation.advice)
@@ -178,12 +199,17 @@ def _install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _refuse_agents(environ: Mapping[str, str]) -> None:
     """UsageError for an agent: a person decides about the gate."""
-    if name := next((name for name in AGENT_COMMANDS if environ.get(name)), ""):
-        raise UsageError(f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`.")
-    if agent := AGENTS.get(args.subcommand):
-        return _uninstall_agent(agent, args, environ)
+    for name in AGENT_COMMANDS:
+        if environ.get(name):
+            raise UsageError(
+                f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`."
+            )
+
+
+def _uninstall(arguments: None, environ: Mapping[str, str]) -> int:
+    _refuse_agents(environ)
     with open_repository(Path.cwd(), environ) as repository:
         forget_gate_start(repository)
         lines = [*git_hooks.uninstall(repository), *git_hooks.untrace(repository)]
@@ -193,6 +219,17 @@ def _uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         lines.append(f"{kept} stay in {paths.quote(str(records))} (safe to delete).")
     emit("\n".join(lines) + "\n")
     return PASS
+
+
+def _agent_commands(
+    run: Callable[[HookedAgent, Place, Mapping[str, str]], int],
+) -> dict[str, Command[Any]]:
+    """A subcommand for each agent."""
+    commands: dict[str, Command[Any]] = {}
+    for name, agent in AGENTS.items():
+        summary = CAPTURED.format(agent.title)
+        commands[name] = Command(summary, (SHARED, USER), _parse_place, partial(run, agent))
+    return commands
 
 
 INSTALL = group(
@@ -208,11 +245,8 @@ examples:
   vibe-gate install codex             for you, in .codex/hooks.json
 """,
     {
-        "git": Command(GIT, (TRACED,), _install),
-        **{
-            name: Command(CAPTURED.format(agent.title), (SHARED, USER), partial(_install_agent, agent))
-            for name, agent in AGENTS.items()
-        },
+        "git": Command(GIT, (TRACED,), _parse_trace, _install),
+        **_agent_commands(_install_agent),
     },
 )
 
@@ -224,7 +258,7 @@ examples:
   vibe-gate uninstall claude          our hooks out of Claude Code's settings
 """,
     {
-        "git": Command(GIT, (), _uninstall),
-        **{name: Command(CAPTURED.format(agent.title), (SHARED, USER), _uninstall) for name, agent in AGENTS.items()},
+        "git": Command(GIT, (), parse_nothing, _uninstall),
+        **_agent_commands(_uninstall_agent),
     },
 )

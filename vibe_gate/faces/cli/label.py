@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS, UsageError
@@ -21,7 +23,19 @@ _ANSWERS = {"w": False, "a": True}
 _ASK = "Is the finding wrong, or right and accepted? w: wrong, a: accepted, Enter: no label "
 
 
-def waived(parser: argparse.ArgumentParser) -> None:
+class WaivedLabel(Struct, frozen=True):
+    """What the options say of a finding that is let pass."""
+
+    right: bool | None
+    """Whether it is right, and accepted; None: the options do not say."""
+
+    def require_one_finding(self, is_one: bool) -> None:
+        """UsageError if they label something, and what is let pass is not one finding."""
+        if self.right is not None and not is_one:
+            raise UsageError("--wrong and --accepted label one finding; name it by its fingerprint.")
+
+
+def add_waived_label(parser: argparse.ArgumentParser) -> None:
     """Declare what a person may say of a finding that is let pass."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--wrong", action="store_true", help="the finding is wrong: label it so")
@@ -36,19 +50,22 @@ def known_labels(repository: Repository, environ: Mapping[str, str]) -> tuple[La
     return found
 
 
-def require_one_finding(args: argparse.Namespace, is_one: bool) -> None:
-    """UsageError if the options say something of a finding, and what is let pass is none, or several."""
-    if (args.wrong or args.accepted) and not is_one:
-        raise UsageError("--wrong and --accepted label one finding; name it by its fingerprint.")
+def parse_waived_label(args: argparse.Namespace) -> WaivedLabel:
+    """The value of the options of `add_waived_label`."""
+    return WaivedLabel(args.accepted if args.wrong or args.accepted else None)
 
 
-def label_waived(args: argparse.Namespace, finding: str, environ: Mapping[str, str]) -> None:
-    """Label a finding that was let pass, as the options or the person at the terminal say; without an answer not."""
-    right = args.accepted if args.wrong or args.accepted else _answer()
-    if right is not None:
-        ask = LabelAsked(finding, right, args.reason, "override")
-        made, _ = label(ask, start=Path.cwd(), environ=environ, now=now())
-        emit_lines(f"{made.finding} is labelled {word_of(made)}: `vibe-gate stats` and `calibrate` count it.")
+def label_waived(options: WaivedLabel, finding: str, reason: str, environ: Mapping[str, str]) -> None:
+    """Label a finding that was let pass, as the options or the person at the terminal say.
+
+    Without an answer it is not labelled. GateError.
+    """
+    right = _answer() if options.right is None else options.right
+    if right is None:
+        return
+    ask = LabelAsked(finding, right, reason, "override")
+    new_label, _ = label(ask, start=Path.cwd(), environ=environ, now=now())
+    emit_lines(f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it.")
 
 
 def _answer() -> bool | None:
@@ -60,52 +77,78 @@ def _answer() -> bool | None:
     return _ANSWERS.get(sys.stdin.readline().strip().lower()[:1])
 
 
-def word_of(made: Label) -> str:
+def word_of(label: Label) -> str:
     """The label as people write it."""
-    return WORDS[0] if made.right else WORDS[1]
+    return WORDS[0] if label.right else WORDS[1]
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.finding == "list":
-        if args.word is not None:
+class ListLabels(Struct, frozen=True):
+    """`vibe-gate label list`."""
+
+
+class RemoveLabel(Struct, frozen=True):
+    """`vibe-gate label remove FINDING`."""
+
+    finding: str
+    """A fingerprint, or its beginning."""
+
+
+LabelArguments = ListLabels | RemoveLabel | LabelAsked
+"""What `vibe-gate label` does."""
+
+
+def _parse(args: argparse.Namespace) -> LabelArguments:
+    finding, word = args.finding, args.word
+    if finding == "list":
+        if word is not None:
             raise UsageError("label list takes nothing more; to take a label back: vibe-gate label remove FINDING")
-        return _list(environ)
-    if args.finding == "remove":
-        return _remove(args.word, environ)
-    if args.word is None:
-        hint = did_you_mean(args.finding, ("list", "remove"))
+        return ListLabels()
+    if finding == "remove":
+        if not word:
+            raise UsageError("name the finding: vibe-gate label remove FINDING (`vibe-gate label list` has them)")
+        return RemoveLabel(word)
+    if word is None:
+        hint = did_you_mean(finding, ("list", "remove"))
         raise UsageError(f"say whether it is right or wrong: vibe-gate label FINDING right|wrong{hint}")
-    if args.word not in WORDS:
-        raise UsageError(f"'{args.word}' is not right or wrong{did_you_mean(args.word, WORDS)}")
-    ask = LabelAsked(args.finding, args.word == "right", args.reason or "")
-    before = {one.finding: word_of(one) for one in labels(start=Path.cwd(), environ=environ)}
-    made, what = label(ask, start=Path.cwd(), environ=environ, now=now())
-    said = f": {made.reason}" if made.reason else ""
-    was = before.get(made.finding, args.word)
+    if word not in WORDS:
+        raise UsageError(f"'{word}' is not right or wrong{did_you_mean(word, WORDS)}")
+    return LabelAsked(finding, word == "right", args.reason or "")
+
+
+def _run(arguments: LabelArguments, environ: Mapping[str, str]) -> int:
+    match arguments:
+        case ListLabels():
+            _list_labels(environ)
+        case RemoveLabel():
+            finding = take_back_label(arguments.finding, start=Path.cwd(), environ=environ)
+            emit_lines(f"{finding} is not labelled any more.")
+        case _:
+            _add_label(arguments, environ)
+    return PASS
+
+
+def _add_label(ask: LabelAsked, environ: Mapping[str, str]) -> None:
+    old_words = {old.finding: word_of(old) for old in labels(start=Path.cwd(), environ=environ)}
+    new_label, about = label(ask, start=Path.cwd(), environ=environ, now=now())
+    word = word_of(new_label)
+    old_word = old_words.get(new_label.finding, word)
+    before = f" (was {old_word})" if old_word != word else ""
+    reason = f": {new_label.reason}" if new_label.reason else ""
     emit_lines(
-        f"{made.finding} is labelled {args.word}{f' (was {was})' if was != args.word else ''} by {made.by}{said}",
-        f"  {what}",
+        f"{new_label.finding} is labelled {word}{before} by {new_label.by}{reason}",
+        f"  {about}",
         "No verdict changes; `vibe-gate stats` and `calibrate` count it.",
     )
-    return PASS
 
 
-def _remove(finding: str | None, environ: Mapping[str, str]) -> int:
-    if not finding:
-        raise UsageError("name the finding: vibe-gate label remove FINDING (`vibe-gate label list` has them)")
-    gone = take_back_label(finding, start=Path.cwd(), environ=environ)
-    emit_lines(f"{gone} is not labelled any more.")
-    return PASS
-
-
-def _list(environ: Mapping[str, str]) -> int:
-    made = labels(start=Path.cwd(), environ=environ)
-    for one in made:
-        said = f": {one.reason}" if one.reason else ""
-        emit_lines(f"{one.finding}  {word_of(one)}  {one.rubric}/{one.criterion}  {one.by}{said}")
-    if not made:
+def _list_labels(environ: Mapping[str, str]) -> None:
+    recorded = labels(start=Path.cwd(), environ=environ)
+    for entry in recorded:
+        reason = f": {entry.reason}" if entry.reason else ""
+        question = f"{entry.rubric}/{entry.criterion}"
+        emit_lines(f"{entry.finding}  {word_of(entry)}  {question}  {entry.by}{reason}")
+    if not recorded:
         emit_lines("No labels in this clone.")
-    return PASS
 
 
 LABEL = Command(
@@ -115,6 +158,7 @@ LABEL = Command(
         argument("word", nargs="?", metavar="right|wrong", help="is it a defect, as its criterion means it?"),
         argument("--reason", metavar="TEXT", help="why"),
     ),
+    _parse,
     _run,
     "vibe-gate label FINDING right|wrong [--reason TEXT]\n       vibe-gate label list | remove FINDING",
     """\

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.span import Trace
 from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.lazy_arguments import TraceTarget
 from vibe_gate.faces.cli.output import emit_result
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.cli.team import TeamRuns
@@ -23,31 +23,34 @@ _IS_ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//|(?:[^/@]*@)?[A-Za-z0-
 """A URL, one without its scheme, or the host and port of one."""
 
 
-def export_traces(args: argparse.Namespace, runs: StoredRuns, chosen: Sequence[RunEntry]) -> int:
-    """Write or send the traces of runs. UsageError: the extra is not installed, a run is being written."""
+def export_traces(target: TraceTarget, runs: StoredRuns, chosen: Sequence[RunEntry], *, as_json: bool) -> int:
+    """Write or send the traces of runs; the exit code.
+
+    UsageError: the extra is not installed, a run is being written.
+    """
     try:
         from vibe_gate import telemetry
     except ModuleNotFoundError as error:
         raise UsageError("--otlp needs OpenTelemetry; install it: pip install 'vibe-gate[otlp]'") from error
-    if not args.otlp:
+    if not target.place:
         raise UsageError("--otlp needs a FILE or a URL.")
-    is_file = not _IS_ADDRESS(args.otlp)
-    url = "" if is_file else telemetry.traces_endpoint(args.otlp)
+    is_file = not _IS_ADDRESS(target.place)
+    url = "" if is_file else telemetry.traces_endpoint(target.place)
     for run in chosen:
         if run.state == "running":
             raise UsageError(f"Run {run.run_id} is still running; export it when it has ended.")
     if isinstance(runs, TeamRuns):
         runs.bundles.fetch(chosen)
-    traces = _traces(runs, chosen, args.contents)
+    traces = _traces(runs, chosen, target.contents)
     if is_file:
-        counts = telemetry.write_traces(traces, Path(args.otlp))
-        target = {"file": paths.quote(args.otlp)}
+        kind, shown_place = "file", paths.quote(target.place)
+        run_count, span_count = telemetry.write_traces(traces, Path(target.place))
     else:
-        counts = telemetry.send_traces(traces, url)
-        target = {"url": telemetry.url_without_query(url)}
-    document = {**target, "runs": counts[0], "spans": counts[1]}
-    text = f"{next(iter(target.values()))}: {counted(counts[0], 'run')}, {counted(counts[1], 'span')}."
-    return emit_result(args, document, [text])
+        kind, shown_place = "url", telemetry.url_without_query(url)
+        run_count, span_count = telemetry.send_traces(traces, url)
+    document = {kind: shown_place, "runs": run_count, "spans": span_count}
+    text = f"{shown_place}: {counted(run_count, 'run')}, {counted(span_count, 'span')}."
+    return emit_result(document, [text], as_json=as_json)
 
 
 def _traces(runs: StoredRuns, chosen: Sequence[RunEntry], contents: bool) -> Iterator[Trace]:

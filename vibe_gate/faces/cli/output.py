@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import json
 import os
@@ -69,10 +68,14 @@ def emit(text: str) -> None:
 
 
 def emit_result(
-    args: argparse.Namespace, document: Mapping[str, object], lines: Iterable[str], exit_code: int = PASS
+    document: Mapping[str, object],
+    lines: Iterable[str],
+    exit_code: int = PASS,
+    *,
+    as_json: bool,
 ) -> int:
-    """Write the document if `--json` was given, otherwise the lines, made safe to print; returns the exit code."""
-    if args.json:
+    """Write the document, or the lines made safe to print; returns the exit code. StorageError."""
+    if as_json:
         emit(json.dumps({"schema": 1, **document}, indent=2) + "\n")
     else:
         emit_lines(*lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from vibe_gate.context.review_request import WireMode
 from vibe_gate.errors import UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.output import complain, now
+from vibe_gate.faces.cli.shared_options import LOCAL, WorkerOptions
 from vibe_gate.gate.chosen import refuse_code
 from vibe_gate.git import Repository
 from vibe_gate.run.batch import SharedLimit, Workers, local_workers
@@ -24,8 +24,6 @@ from vibe_gate.run.replay import ReplayTask
 from vibe_gate.store import open_state
 
 T = TypeVar("T", CommitTask, ReplayTask)
-
-LOCAL = "local"
 
 MAX_JOBS = 4
 """Tasks side by side, if nobody says how many: a judge's agent has a process of its own, some 200 MB."""
@@ -42,11 +40,6 @@ def within(budget: SharedLimit | None, most: float, task: T) -> T | None:
         return task
     limit = budget.reserve(most)
     return None if limit is None else replace(task, request=replace(task.request, max_cost_usd=limit))
-
-
-def has_open_ports(cluster: str | None) -> bool:
-    """Whether the cluster runs whatever reaches a port of it."""
-    return bool(cluster) and cluster != LOCAL and not str(cluster).startswith("tls://")
 
 
 @contextmanager
@@ -90,23 +83,22 @@ def pool_of(
 
 
 @contextmanager
-def cases_pool(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
+def cases_pool(options: WorkerOptions, wire: WireMode, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
     """The workers of labelled cases; each process reads them for itself, as git sees them.
 
     UsageError, InfrastructureError: no cluster, or none for these rubrics.
     """
-    named = {case.file.rubric for case in cases.cases}
-    if has_open_ports(args.cluster):
-        refuse_code(cases.gate, [one for one in cases.gate.rubrics if one.id in named])
-    asks = cases.gate.may_ask(named)
-    number = max(min(args.jobs, len(cases.cases)), 1)
+    rubric_ids = {case.file.rubric for case in cases.cases}
+    if options.has_open_ports:
+        rubrics = [rubric for rubric in cases.gate.rubrics if rubric.id in rubric_ids]
+        refuse_code(cases.gate, rubrics)
     pool = pool_of(
-        args.cluster if cases.cases else None,
-        number,
+        options.cluster if cases.cases else None,
+        jobs_for(len(cases.cases), options.jobs),
         cases.repository,
         environ,
-        asks=asks,
-        wire=args.wire,
+        asks=cases.gate.may_ask(rubric_ids),
+        wire=wire,
         files=True,
         cassettes=True,
     )

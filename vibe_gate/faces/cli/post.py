@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.checks.conduct import capture_note
 from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
@@ -15,7 +17,7 @@ from vibe_gate.faces.action.job import run as run_job
 from vibe_gate.faces.action.relay import relay
 from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.command import Command, argument, whole_number
+from vibe_gate.faces.cli.command import Command, argument, parse_nothing, whole_number
 from vibe_gate.faces.cli.destination import Destination, destination
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
@@ -28,20 +30,40 @@ from vibe_gate.run.summary import WORKFLOW
 from vibe_gate.store import RunResult
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class PostArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate post`."""
+
+    reference: str | None
+    """The run; None: the newest."""
+    repository: str | None
+    """OWNER/NAME; None: as the environment says, else what origin is."""
+    pull_request: int | None
+    """Its number; None: the open one of the commit."""
+    review_comments: bool
+    """Also comment on the lines of new findings."""
+    artifact: Path | None
+    """The folder that the triggering job uploaded: all else is read from the event."""
+
+
+def _parse(args: argparse.Namespace) -> PostArguments:
+    artifact = None if args.from_artifact is None else Path(args.from_artifact)
+    if artifact is not None and (args.run or args.pr or args.repository):
+        raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
+    return PostArguments(args.run, args.repository, args.pr, args.review_comments, artifact)
+
+
+def _run(arguments: PostArguments, environ: Mapping[str, str]) -> int:
     runner = Runner(environ, Path.cwd(), now, emit_to_runner)
-    if args.from_artifact is not None:
-        if args.run or args.pr or args.repository:
-            raise UsageError("--from-artifact reads run, pull request and repository from the event; omit them.")
-        return relay(runner, Path(args.from_artifact))
+    if arguments.artifact is not None:
+        return relay(runner, arguments.artifact)
     runs = StoredRuns(environ)
-    meant = runs.own(args.run)
-    if args.run is None:
+    meant = runs.own(arguments.reference)
+    if arguments.reference is None:
         runs.require_begun(meant, "post")
     if meant.entry.replay_of:
         raise UsageError(f"Run {meant.entry.run_id} is a replay of {meant.entry.replay_of}; replays are not posted.")
     result = _sealed(runs, meant)
-    to = _destination(args, runs, environ)
+    to = _destination(arguments.repository, runs, environ)
     runner = Runner({**environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
@@ -53,9 +75,9 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with open_forge(to.api_url, to.token, to.repository, environ=environ) as forge:
         posting = Posting(
             head=head,
-            number=_pull(forge, args.pr, head).number,
+            number=_pull(forge, arguments.pull_request, head).number,
             check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
-            review_comments=args.review_comments,
+            review_comments=arguments.review_comments,
             since=lines_since(runner.start, environ, head, Credentials(to.server_url, to.token)),
         )
         posted = post(posting, forge, report)
@@ -89,11 +111,11 @@ def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
     return result
 
 
-def _destination(args: argparse.Namespace, runs: StoredRuns, environ: Mapping[str, str]) -> Destination:
+def _destination(repository_name: str | None, runs: StoredRuns, environ: Mapping[str, str]) -> Destination:
     """Where to post, by the environment or by origin: its URL as it is configured, and as git uses it."""
     with open_repository(runs.top, environ) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
-    return destination(args.repository, origins, environ)
+    return destination(repository_name, origins, environ)
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -115,6 +137,7 @@ POST = Command(
         argument("--review-comments", action="store_true", help="also comment on the lines of new findings"),
         argument("--from-artifact", metavar="DIR", help="post what the triggering job uploaded (workflow_run)"),
     ),
+    _parse,
     _run,
     "vibe-gate post [RUN] [--repository OWNER/NAME] [--pr N]\n       vibe-gate post --from-artifact DIR",
     """\
@@ -130,6 +153,7 @@ examples:
 ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
     (),  # everything it reads is in the environment (docs/reference/cli.md)
-    lambda args, environ: run_job(Runner(environ, Path.cwd(), now, emit_to_runner)),
+    parse_nothing,
+    lambda arguments, environ: run_job(Runner(environ, Path.cwd(), now, emit_to_runner)),
     "vibe-gate action",
 )

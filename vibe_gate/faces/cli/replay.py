@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
@@ -20,9 +23,19 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
-from vibe_gate.faces.cli.pool import has_open_ports, jobs_for, pool_of, within
-from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_wire, may_be_rubric, positive, selection, wire_of
+from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
+from vibe_gate.faces.cli.request import may_be_rubric, selection
 from vibe_gate.faces.cli.runs import RUN_HELP, STORE_OPTION, StoredRuns, moment
+from vibe_gate.faces.cli.shared_options import (
+    CLUSTER,
+    SHARD,
+    WireOptions,
+    WorkerOptions,
+    add_wire,
+    parse_positive,
+    parse_wire,
+    parse_workers,
+)
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
@@ -37,45 +50,99 @@ from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed,
 SINCE = "30d"
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class ReplayArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate replay`."""
+
+    references: tuple[str, ...]
+    """The runs, or a range of commits; none: those since `since`."""
+    since: datetime | None
+    """Runs since then; None: since `SINCE`."""
+    rubrics: tuple[str, ...]
+    """Ids; none: all of the gate."""
+    judge: str
+    """The model that is asked in place of every judge; "": each judge's own."""
+    definitions: str
+    """A revision, or `WORKTREE`."""
+    workers: WorkerOptions
+    """Who replays, and which runs."""
+    max_cost_usd: float | None
+    """US dollars that all may cost; None: as much as the gate allows each."""
+    store: bool
+    """Whether runs of the shared store are meant."""
+    table: bool
+    """Print what is recorded, and replay nothing."""
+    html: str | None
+    """The file of the table as a page; None: no page."""
+    as_json: bool
+    wire: WireOptions
+    """How the model is reached."""
+
+
+def _parse(args: argparse.Namespace) -> ReplayArguments:
     # `replay --rubric quality HEAD`: argparse gives all words to --rubric.
-    args.runs += [word for word in args.rubric if not may_be_rubric(word)]
-    args.rubric = [word for word in args.rubric if may_be_rubric(word)]
+    revisions = [word for word in args.rubric if not may_be_rubric(word)]
+    rubrics = [word for word in args.rubric if may_be_rubric(word)]
+    references = (*args.runs, *revisions)
+    if references and args.since:
+        raise UsageError("--since and runs select different runs; use one of them.")
+    return ReplayArguments(
+        references=references,
+        since=args.since,
+        rubrics=tuple(dict.fromkeys(rubrics)),
+        judge=args.judge or "",
+        definitions=args.definitions,
+        workers=parse_workers(args),
+        max_cost_usd=args.max_cost_usd,
+        store=args.store,
+        table=args.table,
+        html=args.html,
+        as_json=args.json,
+        wire=parse_wire(args),
+    )
+
+
+def _run(arguments: ReplayArguments, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
     with runs.repository() as repository:
         if repository is None:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
-        request = _request(args, repository, environ)
-        judge_model = args.judge or ""
-        digest = replay_batch(repository, request, judge_model, environ)
-        trial = ReplayTrial(Batch(digest, has_open_ports(args.cluster)), judge_model)
+        request = _request(arguments, repository, environ)
+        digest = replay_batch(repository, request, arguments.judge, environ)
+        batch = Batch(digest, arguments.workers.has_open_ports)
+        trial = ReplayTrial(batch, arguments.judge)
         gate = _checked_gate(repository, request, trial)
-        team = TeamRuns(environ, runs.root) if args.store else None
-        chosen = [one for one in _chosen(args, team or runs, repository) if args.shard.has(one.run_id)]
+        team = TeamRuns(environ, runs.root) if arguments.store else None
+        entries = _entries_of_shard(arguments, team or runs, repository)
         if team:
-            team.bundles.fetch(one for one in chosen if not (runs.root / one.bundle).is_dir())
+            team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
         has_key = request.wire == "replay" or find_upstream(environ) is not None
-        plan = planned(repository, runs.bundles, chosen, request, trial, has_key=has_key)
+        plan = planned(repository, runs.bundles, entries, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
-        rows |= {row.run_id: row for row in _missing(plan) if args.table}
-        if not args.table:
-            asks = gate.may_ask(request.rubrics)
-            if has_key and request.wire != "replay" and asks:
-                _tell_most(len(plan.tasks), gate.file.budget.max_cost_usd, args.max_cost_usd)
-            _replay(args, repository, request, plan, gate.file.budget.max_cost_usd, rows, environ, asks=asks)
-    return _shown(args, [rows[one.run_id] for one in chosen], digest)
+        if arguments.table:
+            rows |= {row.run_id: row for row in _missing(plan)}
+        else:
+            if has_key and request.wire != "replay" and gate.may_ask(request.rubrics):
+                most_usd = gate.file.budget.max_cost_usd
+                _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
+            rows |= _replay(arguments, repository, request, plan, gate, environ)
+    return _present(arguments, [rows[entry.run_id] for entry in entries], digest)
 
 
-def _request(args: argparse.Namespace, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
+def _entries_of_shard(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
+    entries = _chosen(arguments, runs, repository)
+    return [entry for entry in entries if arguments.workers.shard.has(entry.run_id)]
+
+
+def _request(arguments: ReplayArguments, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
     """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
-    named = args.definitions
-    wire, cassette = wire_of(args, environ)
+    definitions = arguments.definitions
+    wire = arguments.wire.or_environment(environ)
     return ReviewRequest(
         Selection("range"),
-        rubrics=tuple(dict.fromkeys(args.rubric)),
-        definitions=named if named == WORKTREE else repository.resolve(named),
-        wire=wire,
-        cassette=cassette and cassette.absolute(),
+        rubrics=arguments.rubrics,
+        definitions=definitions if definitions == WORKTREE else repository.resolve(definitions),
+        wire=wire.mode,
+        cassette=wire.cassette and wire.cassette.absolute(),
         alone=True,
     )
 
@@ -100,19 +167,21 @@ def _tell_most(number: int, each_usd: float, all_usd: float | None) -> None:
         )
 
 
-def _chosen(args: argparse.Namespace, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
-    """The runs that are meant, oldest first: those named; of a range or a time the newest of each change."""
-    if not args.runs or args.since:
-        if args.runs:
-            raise UsageError("--since and runs select different runs; use one of them.")
-        return replayable(runs.bundles.find(since=args.since or moment(SINCE)))
-    if len(args.runs) == 1 and ".." in args.runs[0]:
-        wanted = selection(args.runs[0])
-        commits = set(commits_of(repository, wanted))
-        if not commits and (hint := reversed_range(repository, wanted)):
+def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository) -> list[RunEntry]:
+    """The runs that are meant, oldest first.
+
+    They are those named; of a range or a time the newest of each change.
+    """
+    references = arguments.references
+    if not references:
+        return replayable(runs.bundles.find(since=arguments.since or moment(SINCE)))
+    if len(references) == 1 and ".." in references[0]:
+        span = selection(references[0])
+        commits = set(commits_of(repository, span))
+        if not commits and (hint := reversed_range(repository, span)):
             complain(hint)
         return replayable(entry for entry in runs.bundles.runs() if entry.head_commit in commits)
-    return list(dict.fromkeys(_named(reference, runs) for reference in args.runs))
+    return list(dict.fromkeys(_named(reference, runs) for reference in references))
 
 
 def _named(reference: str, runs: StoredRuns) -> RunEntry:
@@ -133,41 +202,44 @@ def _missing(plan: ReplayPlan) -> Iterable[ReplayRow]:
 
 
 def _replay(
-    args: argparse.Namespace,
+    arguments: ReplayArguments,
     repository: Repository,
     request: ReviewRequest,
     plan: ReplayPlan,
-    most: float,
-    rows: dict[str, ReplayRow],
+    gate: Gate,
     environ: Mapping[str, str],
-    *,
-    asks: bool,
-) -> None:
-    """Carry the tasks out, which may ask a model if `asks`; `rows` grows by each that ends."""
+) -> dict[str, ReplayRow]:
+    """Carry the tasks out; their rows by run id."""
+    rows: dict[str, ReplayRow] = {}
+    options = arguments.workers
     pool = pool_of(
-        args.cluster if plan.tasks else None,
-        jobs_for(len(plan.tasks), args.jobs),
+        options.cluster if plan.tasks else None,
+        jobs_for(len(plan.tasks), options.jobs),
         repository,
         environ,
-        asks=asks,
+        asks=gate.may_ask(request.rubrics),
         instead="choose rubrics without judges (--rubric ID)",
         wire=request.wire or "live",
         files=request.definitions == WORKTREE,
         about=_stored,
     )
-    budget = SharedLimit(args.max_cost_usd) if args.max_cost_usd else None
-
+    limit_usd = arguments.max_cost_usd
+    budget = SharedLimit(limit_usd) if limit_usd else None
+    with_budget = partial(within, budget, gate.file.budget.max_cost_usd)
     try:
         with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
-            for end in carried_out(plan.tasks, workers.replay_run, crew, partial(within, budget, most)):
+            for end in carried_out(plan.tasks, workers.replay_run, crew, with_budget):
                 row = end.result or not_replayed(end.task, end.why)
                 if budget:
                     budget.release(end.task.request.max_cost_usd or 0.0, row.usd)
                 rows[row.run_id] = row
                 step()
     except KeyboardInterrupt:
-        done = f"{len(rows):,} of {counted(len(plan.known) + len(plan.tasks), 'run')}"
-        raise KeyboardInterrupt(f"interrupted; {done} replayed. The same command goes on from there.") from None
+        all_runs = counted(len(plan.known) + len(plan.tasks), "run")
+        raise KeyboardInterrupt(
+            f"interrupted; {len(plan.known) + len(rows):,} of {all_runs} replayed. The same command goes on from there."
+        ) from None
+    return rows
 
 
 def _stored(task: ReplayTask) -> str:
@@ -175,17 +247,27 @@ def _stored(task: ReplayTask) -> str:
     return RunEntry(task.run_id, task.key).place if task.key else ""
 
 
-def _shown(args: argparse.Namespace, rows: Sequence[ReplayRow], batch: str) -> int:
-    is_open = any(row.open for row in rows) or (bool(rows) and not any(row.is_replayed for row in rows))
-    code = INCONCLUSIVE if is_open or (args.table and any(row.why for row in rows)) else PASS
-    if args.html:
+def _present(arguments: ReplayArguments, rows: Sequence[ReplayRow], batch: str) -> int:
+    """Print the table, and write its page; the exit code."""
+    code = _exit_code(rows, is_table=arguments.table)
+    if arguments.html:
         try:
-            Path(args.html).write_text(replay_page(rows), encoding="utf-8")
+            Path(arguments.html).write_text(replay_page(rows), encoding="utf-8")
         except OSError as error:
-            raise StorageError(f"{paths.quote(args.html)} was not written: {error.strerror}.") from error
+            page = paths.quote(arguments.html)
+            raise StorageError(f"{page} was not written: {error.strerror}.") from error
     if not rows:
         complain("No stored run to replay; `vibe-gate bundles list` shows all runs.")
-    return emit_result(args, replays.document(rows, batch, code), replays.lines(rows), code)
+    document = replays.document(rows, batch, code)
+    return emit_result(document, replays.lines(rows), code, as_json=arguments.as_json)
+
+
+def _exit_code(rows: Sequence[ReplayRow], *, is_table: bool) -> int:
+    if any(row.open for row in rows):
+        return INCONCLUSIVE
+    if rows and not any(row.is_replayed for row in rows):
+        return INCONCLUSIVE
+    return INCONCLUSIVE if is_table and any(row.why for row in rows) else PASS
 
 
 REPLAY = Command(
@@ -203,7 +285,7 @@ REPLAY = Command(
             help="read .vibe-gate/ at REV, or from disk (default: worktree)",
         ),
         argument("--jobs", type=whole_number, metavar="N", help="replays side by side (default: cores, at most 4)"),
-        argument("--max-cost-usd", type=positive, metavar="X", help="spend at most X US dollars in all"),
+        argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars in all"),
         STORE_OPTION,
         SHARD,
         CLUSTER,
@@ -212,6 +294,7 @@ REPLAY = Command(
         JSON,
         add_wire,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -7,68 +7,112 @@ import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.domain import paths
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces.cli.command import Command, argument, whole_number
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
+from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import STDOUT, complain, emit
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, STORE_OPTION, StoredRuns, moment
 from vibe_gate.faces.cli.team import runs_of
 from vibe_gate.faces.run_page import page_of, round_before
 
-
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.all:
-        return _run_all(args, environ)
-    given = [name for name in ("since", "path", "commits", "pages") if getattr(args, name) is not None]
-    if given:
-        raise UsageError(f"--{given[0]} is for a site of all runs; add --all.")
-    if args.output == STDOUT and args.open:
-        raise UsageError("--open shows a file; give -o one, or omit it.")
-    if args.output not in (None, STDOUT):
-        check("output", args.output)
-    here = StoredRuns(environ)
-    with runs_of(args, environ) as stored:
-        runs, meant = stored.opened(args.run)
-        with here.repository() as repository:
-            result, kept = runs.read(meant), here.bundles.reports
-            beside = None if args.output == STDOUT else Path(args.output).parent if args.output else kept
-            earlier = round_before(result, runs.bundles.runs(), repository, beside)
-            # What stays in the clone has the prompts; what leaves it, if somebody says so.
-            prompts = args.output is None or args.prompts or None
-            text = page_of(result, repository, prompts=prompts, earlier=earlier)
-    if args.output == STDOUT:
-        emit(text)
-        return PASS
-    if args.output is None:
-        try:
-            file = here.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
-        except StorageError as error:
-            raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
-    else:
-        file = Path(args.output)
-        is_new = not file.exists()
-        put("output", args.output, text)
-        warn_of_next([file] if is_new else [], environ)
-    return _tell(file, args)
+PAGES = 100
+"""Pages of runs that one call writes: each takes some ten milliseconds, and 200 KB."""
 
 
-def _run_all(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from vibe_gate.faces.cli.site import PAGES, write_site
+class PageArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate report` of one run."""
 
+    reference: str | None
+    """The run; None: the newest."""
+    store: bool
+    """Whether a run of the shared store is meant."""
+    output: str | None
+    """A file, `STDOUT`, or None: below .vibe-artifacts/reports."""
+    prompts: bool
+    """Whether a page that leaves the clone has what was asked in captured sessions."""
+    open: bool
+    """Show the page in the browser."""
+
+
+def _parse(args: argparse.Namespace) -> PageArguments | SiteArguments:
+    if not args.all:
+        of_all = {"since": args.since, "path": args.path, "commits": args.commits}
+        for name, value in (of_all | {"pages": args.pages}).items():
+            if value is not None:
+                raise UsageError(f"--{name} is for a site of all runs; add --all.")
+        if args.output == STDOUT and args.open:
+            raise UsageError("--open shows a file; give -o one, or omit it.")
+        return PageArguments(args.run, args.store, args.output, args.prompts, args.open)
     if args.run is not None:
         raise UsageError("--all is about all runs; omit RUN, or --all.")
     if args.output == STDOUT:
         raise UsageError("--all writes a folder; give -o one, or omit it.")
-    args.pages = PAGES if args.pages is None else args.pages
-    index, is_new = write_site(args, environ)
-    warn_of_next([index] if is_new and args.output else [], environ)
-    return _tell(index, args)
+    return SiteArguments(
+        store=args.store,
+        output=args.output,
+        prompts=args.prompts,
+        open=args.open,
+        since=args.since,
+        path=args.path,
+        commits=args.commits,
+        pages=PAGES if args.pages is None else args.pages,
+    )
 
 
-def _tell(file: Path, args: argparse.Namespace) -> int:
+def _run(arguments: PageArguments | SiteArguments, environ: Mapping[str, str]) -> int:
+    if isinstance(arguments, SiteArguments):
+        from vibe_gate.faces.cli.site import write_site  # one page needs no statistics
+
+        index, is_new = write_site(arguments, environ)
+        warn_of_next([index] if is_new and arguments.output else [], environ)
+        return _tell(index, is_opened=arguments.open)
+    return _write_page(arguments, environ)
+
+
+def _write_page(arguments: PageArguments, environ: Mapping[str, str]) -> int:
+    output = arguments.output
+    if output not in (None, STDOUT):
+        check("output", output)
+    clone = StoredRuns(environ)
+    with runs_of(environ, in_store=arguments.store) as stored:
+        runs, meant = stored.opened(arguments.reference)
+        with clone.repository() as repository:
+            result = runs.read(meant)
+            folder = _folder_of(output, clone)
+            earlier = round_before(result, runs.bundles.runs(), repository, folder)
+            # What stays in the clone has the prompts; what leaves it, if somebody says so.
+            prompts = output is None or arguments.prompts or None
+            text = page_of(result, repository, prompts=prompts, earlier=earlier)
+    if output == STDOUT:
+        emit(text)
+        return PASS
+    if output is None:
+        try:
+            file = clone.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
+        except StorageError as error:
+            raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
+    else:
+        file = Path(output)
+        is_new = not file.exists()
+        put("output", output, text)
+        warn_of_next([file] if is_new else [], environ)
+    return _tell(file, is_opened=arguments.open)
+
+
+def _folder_of(output: str | None, clone: StoredRuns) -> Path | None:
+    """The folder that the page is written to; None for stdout."""
+    if output is None:
+        return clone.bundles.reports
+    return None if output == STDOUT else Path(output).parent
+
+
+def _tell(file: Path, *, is_opened: bool) -> int:
     emit(f"{paths.quote(str(file))}\n")
-    if args.open and not webbrowser.open(file.absolute().as_uri()):
+    if is_opened and not webbrowser.open(file.absolute().as_uri()):
         complain("vibe-gate: no browser was found; open the file by hand.")
     return PASS
 
@@ -95,6 +139,7 @@ REPORT = Command(
         ),
         argument("--open", action="store_true", help="show the page in the browser"),
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -4,23 +4,45 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import JSON, Command
 from vibe_gate.faces.cli.output import complain
-from vibe_gate.faces.cli.request import add_wire
-from vibe_gate.faces.cli.run import carried_out, present_and_share
+from vibe_gate.faces.cli.run import carry_out, present_and_share
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
+from vibe_gate.faces.cli.shared_options import WireOptions, add_wire, parse_wire
 from vibe_gate.run.resume import KeptRun, kept_run
 from vibe_gate.run.walk import RunRequest
 from vibe_gate.store import RunResult
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class ResumeArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate resume`."""
+
+    reference: str | None
+    """The run; None: the newest that can go on."""
+    approved: str | None
+    """The node that waits and may begin."""
+    denied: str | None
+    """The node that waits and is left out."""
+    mode: Literal["auto", "interactive"] | None
+    """Whether a person is asked before each agent; None: as the run was begun."""
+    wire: WireOptions
+    """How the model is reached."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> ResumeArguments:
+    return ResumeArguments(args.run, args.approve, args.deny, args.mode, parse_wire(args), args.json)
+
+
+def _run(arguments: ResumeArguments, environ: Mapping[str, str]) -> int:
     runs = StoredRuns(environ)
-    meant = runs.own(args.run or _newest_unfinished(runs))
+    meant = runs.own(arguments.reference or _newest_unfinished(runs))
     result = runs.read(meant)
     run_id = meant.entry.run_id
     begun = runs.begun.get(run_id)
@@ -32,9 +54,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if result.complete:
         raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
     kept = kept_run(meant.entry, result.about, begun)
-    done = carried_out(_request(args, kept), runs.top, environ, answers=_answers(args, result))
-    present_and_share(done, environ, as_json=args.json)
-    return done.review.summary.exit_code
+    answers = _answers(arguments, result)
+    ended = carry_out(_request(arguments, kept), runs.top, environ, answers=answers)
+    present_and_share(ended, environ, as_json=arguments.as_json)
+    return ended.review.summary.exit_code
 
 
 def _newest_unfinished(runs: StoredRuns) -> str:
@@ -58,32 +81,34 @@ def _newest_unfinished(runs: StoredRuns) -> str:
     return newest
 
 
-def _request(args: argparse.Namespace, run: KeptRun) -> RunRequest:
+def _request(arguments: ResumeArguments, run: KeptRun) -> RunRequest:
     """The run's own request."""
-    asked = run.request
+    request, wire = run.request, arguments.wire
     return RunRequest(
-        review=asked.review(wire=args.wire, cassette=Path(args.cassette) if args.cassette else None),
-        workflow="" if asked.agent else run.workflow,
-        agent=asked.agent,
+        review=request.review(wire=wire.mode, cassette=wire.cassette),
+        workflow="" if request.agent else run.workflow,
+        agent=request.agent,
         prompt=run.prompt,
-        session=asked.session,
-        model=asked.model,
-        interactive=(args.mode or run.mode) == "interactive",
-        apply=asked.apply,
-        fix=asked.fix,
-        reviewing=asked.reviewing,
+        session=request.session,
+        model=request.model,
+        interactive=(arguments.mode or run.mode) == "interactive",
+        apply=request.apply,
+        fix=request.fix,
+        reviewing=request.reviewing,
         resumed=run,
     )
 
 
-def _answers(args: argparse.Namespace, result: RunResult) -> dict[str, bool]:
+def _answers(arguments: ResumeArguments, result: RunResult) -> dict[str, bool]:
     """What `--approve` and `--deny` say. UsageError: the named node does not wait."""
-    word = args.approve or args.deny
+    node_id = arguments.approved or arguments.denied
+    if not node_id:
+        return {}
     waiting = [node.id for node in result.graph().nodes if node.status == "BLOCKED"]
-    if word and word not in waiting:
+    if node_id not in waiting:
         names = ", ".join(map(safe, waiting)) or "none"
-        raise UsageError(f"'{word}' does not wait for approval (waiting: {names}).")
-    return {word: bool(args.approve)} if word else {}
+        raise UsageError(f"'{node_id}' does not wait for approval (waiting: {names}).")
+    return {node_id: bool(arguments.approved)}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +130,7 @@ RESUME = Command(
         _add_arguments,
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

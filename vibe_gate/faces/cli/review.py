@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.review_request import ReviewRequest
@@ -15,12 +17,31 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, whole_number
+from vibe_gate.faces.cli.lazy_arguments import EachArguments
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, share
-from vibe_gate.faces.cli.request import CLUSTER, SHARD, add_limits, add_wire, advising_about, request_of
+from vibe_gate.faces.cli.request import (
+    ChangeArguments,
+    RubricArguments,
+    advising_about,
+    may_be_rubric,
+    one_revision,
+    request_of,
+)
 from vibe_gate.faces.cli.screen import nothing, present
+from vibe_gate.faces.cli.shared_options import (
+    CLUSTER,
+    SHARD,
+    Limits,
+    WireOptions,
+    WorkerOptions,
+    add_limits,
+    add_wire,
+    parse_limits,
+    parse_wire,
+    parse_workers,
+)
 from vibe_gate.report import sentences
 from vibe_gate.run.review import Review, review
-from vibe_gate.run.shard import WHOLE
 
 FORMATS = {
     "sarif": "SARIF 2.1.0, for code scanning and editors",
@@ -31,9 +52,32 @@ FORMATS = {
 }
 """What a review is written as, by option; `formats` has the writers."""
 
-OF_MANY = ("jobs", "no-merges", "shard", "cluster", "store", "table")
-OF_ONE = ("staged", "commit", "workflow", "concise", "quiet")
-"""Options that go with `--each` alone, and those that do not go with it, besides formats."""
+ReviewForm = Literal["screen", "json", "concise", "quiet"]
+"""How a review is printed."""
+
+_PLAIN_PASSES = ("PASS", "PASS (checks only)", "DONE", "NOTHING TO REVIEW")
+"""Verdicts of which `--quiet` prints nothing."""
+
+
+class ReviewArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate review`."""
+
+    change: ChangeArguments
+    """What is compared."""
+    rubrics: RubricArguments
+    """What it is held to."""
+    workflow: str | None
+    """The id of the workflow whose rubrics give the verdict; None: the rubrics of the gate."""
+    limits: Limits
+    """What it may cost."""
+    wire: WireOptions
+    """How the model is reached."""
+    each: EachArguments | None
+    """None: one review of the whole change."""
+    form: ReviewForm
+    """How it is printed."""
+    files: dict[str, str]
+    """By format, the FILE that it is written to: `STDOUT`, `IN_STORE` or a path."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,29 +93,63 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
 
     how = parser.add_argument_group("rubrics")
-    how.add_argument("--rubric", nargs="+", action="extend", default=[], metavar="ID", help="use only these rubrics")
+    how.add_argument(
+        "--rubric",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="ID",
+        help="use only these rubrics",
+    )
     how.add_argument("--workflow", metavar="ID", help="run this workflow; its rubrics give the verdict")
     how.add_argument("--no-judge", action="store_true", help="run checks only; do not ask a model")
     how.add_argument("--force", action="store_true", help="ask again even if an earlier review has the answer")
     how.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
 
-    many = parser.add_argument_group("each commit by itself (docs/guides/histories.md)")
-    many.add_argument("--each", action="store_true", help="review each commit of A..B; goes on after an interruption")
-    many.add_argument("--jobs", type=whole_number, metavar="N", help="reviews side by side (default: cores, at most 4)")
-    many.add_argument("--no-merges", action="store_true", help="leave out merges (else: against their first parent)")
-    SHARD(many)
-    CLUSTER(many)
-    many.add_argument("--store", action="store_true", help="count runs of the shared store; they are fetched")
-    many.add_argument("--table", action="store_true", help="review nothing; print what is recorded of this range")
-
+    _add_each(parser)
     limits = add_limits(parser)
     limits.add_argument("--strict", action="store_true", help="in hooks: block instead of warning")
     add_wire(parser)
+    _add_forms(parser)
 
+
+def _add_each(parser: argparse.ArgumentParser) -> None:
+    many = parser.add_argument_group("each commit by itself (docs/guides/histories.md)")
+    many.add_argument(
+        "--each",
+        action="store_true",
+        help="review each commit of A..B; goes on after an interruption",
+    )
+    many.add_argument(
+        "--jobs",
+        type=whole_number,
+        metavar="N",
+        help="reviews side by side (default: cores, at most 4)",
+    )
+    many.add_argument(
+        "--no-merges",
+        action="store_true",
+        help="leave out merges (else: against their first parent)",
+    )
+    SHARD(many)
+    CLUSTER(many)
+    many.add_argument("--store", action="store_true", help="count runs of the shared store; they are fetched")
+    many.add_argument(
+        "--table",
+        action="store_true",
+        help="review nothing; print what is recorded of this range",
+    )
+
+
+def _add_forms(parser: argparse.ArgumentParser) -> None:
     forms = parser.add_argument_group("output (FILE may be - for stdout; formats can be combined)")
     screen = forms.add_mutually_exclusive_group()
     screen.add_argument("--json", action="store_true", help="print the summary as one JSON document")
-    screen.add_argument("--concise", action="store_true", help="a line for each finding, and one with the verdict")
+    screen.add_argument(
+        "--concise",
+        action="store_true",
+        help="a line for each finding, and one with the verdict",
+    )
     screen.add_argument("--quiet", action="store_true", help="print nothing on a pass without warnings")
     for name, text in FORMATS.items():
         option = forms.add_argument(f"--{name}", metavar="FILE", help=text)
@@ -79,95 +157,165 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
             option.nargs, option.const = "?", IN_STORE
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    request = request_of(args, environ)
-    _check_number(args)
-    if args.each:
-        from vibe_gate.faces.cli.each import each  # one review needs no pool
-
-        return each(args, request, environ)
-    new, failed, kept = list[Path](), list[str](), None
-    targets = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
-    if targets:
-        from vibe_gate.faces.cli import formats  # most reviews write none, and the import costs a tenth of one
-
-        new = formats.check_all(targets, environ, as_json=args.json)
-    if args.workflow is not None:
-        done, show = _with_workflow(args, request, environ)
-    else:
-        with progress.shown(environ, quiet=args.quiet) as display:
-            own = replace(request, alone=True, meter=display.meter)
-            walk = review(own, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
-            with advising_about(request, environ):
-                done = progress.run(walk)
-        show = partial(_present, args, done, request, environ)
-    if targets:
-        failed, kept = formats.write(targets, done, environ)
-    try:
-        if STDOUT not in targets.values():
-            show()
-    except StorageError as error:
-        failed.append(str(error))
-    if kept is not None:
-        complain(f"page: {paths.quote(str(kept))}")
-    if new and not args.quiet:
-        formats.warn_of_next(new, environ)
-    share(done)
-    return _ended(done, failed)
+def _parse(args: argparse.Namespace) -> ReviewArguments:
+    files = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
+    rubrics, revision = _parse_rubrics(args.rubric, one_revision(args.revision))
+    if args.rubric and args.workflow is not None:
+        raise UsageError("--rubric and --workflow select different rubrics; use one of them.")
+    return ReviewArguments(
+        change=ChangeArguments(revision, args.staged, args.commit, args.base, args.definitions),
+        rubrics=RubricArguments(rubrics, not args.no_judge, args.force),
+        workflow=args.workflow,
+        limits=parse_limits(args),
+        wire=parse_wire(args),
+        each=_parse_each(args, files),
+        form=_parse_form(args),
+        files=files,
+    )
 
 
-def _check_number(args: argparse.Namespace) -> None:
-    """UsageError for an option of one review with `--each`, or for one of many without."""
-    given = {name for name, value in vars(args).items() if value not in (None, False, [], WHOLE)}
-    of_one = next((name for name in (*OF_ONE, *FORMATS) if name in given), None)
-    of_many = next((name for name in OF_MANY if name.replace("-", "_") in given), None)
-    if args.each and of_one:
-        raise UsageError(f"--{of_one} is for one review, and --each makes many; use one of them.")
+def _parse_rubrics(words: list[str], revision: str | None) -> tuple[tuple[str, ...], str | None]:
+    """The ids of rubrics, and the revision that may stand among them.
+
+    `review --rubric quality HEAD~1`: argparse gives all words to --rubric, but HEAD~1 cannot be a
+    rubric's id, so the last word is the revision.
+    """
+    ids = list(words)
+    if revision is None and len(ids) > 1 and not may_be_rubric(ids[-1]):
+        revision = ids.pop()
+    for name in ids:
+        if not may_be_rubric(name):
+            raise UsageError(f"'{name}' is not a rubric id; use lower-case letters, digits, '.', '_', '-'.")
+    return tuple(dict.fromkeys(ids)), revision
+
+
+def _parse_form(args: argparse.Namespace) -> ReviewForm:
+    if args.json:
+        return "json"
+    if args.concise:
+        return "concise"
+    return "quiet" if args.quiet else "screen"
+
+
+def _parse_each(args: argparse.Namespace, files: Mapping[str, str]) -> EachArguments | None:
+    """None without `--each`.
+
+    UsageError for an option of one review with it, or for one of many without.
+    """
+    of_one = {
+        "--staged": args.staged,
+        "--commit": args.commit is not None,
+        "--workflow": args.workflow is not None,
+        "--concise": args.concise,
+        "--quiet": args.quiet,
+    }
+    of_one |= {f"--{name}": True for name in files}
+    workers = parse_workers(args)
+    of_many = {
+        "--jobs": workers.jobs is not None,
+        "--no-merges": args.no_merges,
+        "--shard": workers.shard != WorkerOptions().shard,
+        "--cluster": workers.cluster is not None,
+        "--store": args.store,
+        "--table": args.table,
+    }
+    if not args.each:
+        for option, is_given in of_many.items():
+            if is_given:
+                raise UsageError(f"{option} belongs to --each.")
+        return None
+    for option, is_given in of_one.items():
+        if is_given:
+            raise UsageError(f"{option} is for one review, and --each makes many; use one of them.")
     if args.table and args.force:
         raise UsageError("--force reviews every commit again, and --table reviews nothing; use one of them.")
-    if not args.each and of_many:
-        raise UsageError(f"--{of_many} belongs to --each.")
+    return EachArguments(workers, not args.no_merges, args.store, args.table)
 
 
-def _with_workflow(
-    args: argparse.Namespace, request: ReviewRequest, environ: Mapping[str, str]
+def review_request(arguments: ReviewArguments, environ: Mapping[str, str]) -> ReviewRequest:
+    """What the arguments ask for. UsageError if they contradict each other."""
+    return request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ)
+
+
+def _run(arguments: ReviewArguments, environ: Mapping[str, str]) -> int:
+    request = review_request(arguments, environ)
+    if arguments.each is not None:
+        from vibe_gate.faces.cli.each import review_each_commit  # one review needs no pool
+
+        as_json = arguments.form == "json"
+        return review_each_commit(arguments.each, request, environ, as_json=as_json)
+    files = arguments.files
+    new_files: list[Path] = []
+    failures: list[str] = []
+    page = None
+    if files:
+        # Most reviews write none, and the import costs a tenth of one.
+        from vibe_gate.faces.cli import formats
+
+        new_files = formats.check_all(files, environ, as_json=arguments.form == "json")
+    finished, show = _review(arguments, request, environ)
+    if files:
+        failures, page = formats.write(files, finished, environ)
+    try:
+        if STDOUT not in files.values():
+            show()
+    except StorageError as error:
+        failures.append(str(error))
+    if page is not None:
+        complain(f"page: {paths.quote(str(page))}")
+    if new_files and arguments.form != "quiet":
+        formats.warn_of_next(new_files, environ)
+    share(finished)
+    return _exit_code(finished, failures)
+
+
+def _review(
+    arguments: ReviewArguments, request: ReviewRequest, environ: Mapping[str, str]
 ) -> tuple[Review, Callable[[], None]]:
-    """Review with a workflow: its rubric stages give the verdict about the change, its agents a patch.
+    """Review the change; the review, and what prints it."""
+    is_quiet = arguments.form == "quiet"
+    if arguments.workflow is not None:
+        # Its rubric stages give the verdict about the change, its agents a patch.
+        from vibe_gate.faces.cli import run  # a review loads nothing of workflows
 
-    Returns the review, and what prints it.
-    """
-    from vibe_gate.faces.cli import run  # a review loads nothing of workflows
+        ended = run.run_as_review(request, arguments.workflow, environ, quiet=is_quiet)
+        if arguments.form == "screen":
+            return ended.review, partial(run.present, ended, environ)
+        return ended.review, partial(_present, arguments.form, ended.review, request, environ)
+    with progress.shown(environ, quiet=is_quiet) as display:
+        alone = replace(request, alone=True, meter=display.meter)
+        walk = review(alone, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
+        with advising_about(request, environ):
+            finished = progress.run(walk)
+    return finished, partial(_present, arguments.form, finished, request, environ)
 
-    if args.rubric:
-        raise UsageError("--rubric and --workflow select different rubrics; use one of them.")
-    done = run.reviewed(request, args.workflow, environ, quiet=args.quiet)
-    if args.concise or args.quiet or args.json:
-        return done.review, partial(_present, args, done.review, request, environ)
-    return done.review, partial(run.present, done, environ)
 
-
-def _ended(done: Review, failed: list[str]) -> int:
+def _exit_code(finished: Review, failures: list[str]) -> int:
     """The exit code, after sentences about what could not be written."""
-    for sentence in failed[:-1]:
+    for sentence in failures[:-1]:
         complain(f"vibe-gate: {safe(sentence)}")
-    if failed and done.summary.exit_code == PASS:  # a pass that nobody can read is not a pass
-        raise StorageError(failed[-1])
-    if failed:
-        complain(f"vibe-gate: {safe(failed[-1])}")
-    return done.summary.exit_code
+    if failures and finished.summary.exit_code == PASS:  # a pass that nobody can read is not a pass
+        raise StorageError(failures[-1])
+    if failures:
+        complain(f"vibe-gate: {safe(failures[-1])}")
+    return finished.summary.exit_code
 
 
-def _present(args: argparse.Namespace, done: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
-    is_plain_pass = sentences.verdict(done.summary) in ("PASS", "PASS (checks only)", "DONE", "NOTHING TO REVIEW")
-    if args.concise:
-        emit("\n".join(sentences.concise(done.summary) if done.summary.run_id else [nothing(request.selection)]) + "\n")
-    elif not (args.quiet and is_plain_pass):
-        present(done, request, environ, as_json=args.json)
+def _present(form: ReviewForm, finished: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
+    summary = finished.summary
+    if form == "concise":
+        lines = sentences.concise(summary) if summary.run_id else [nothing(request.selection)]
+        emit("\n".join(lines) + "\n")
+        return
+    if form == "quiet" and sentences.verdict(summary) in _PLAIN_PASSES:
+        return
+    present(finished, request, environ, as_json=form == "json")
 
 
 REVIEW = Command(
     "Review a change against the repository's rubrics: checks first, then the judge.",
     (_add_arguments,),
+    _parse,
     _run,
     "vibe-gate review [REV | A..B | A...B | --staged | --commit REV] [options]",
     """\

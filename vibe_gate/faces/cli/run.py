@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.review_request import ReviewRequest
@@ -23,9 +23,23 @@ from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command
 from vibe_gate.faces.cli.output import COLUMNS, complain, emit, now, share, wrapped
-from vibe_gate.faces.cli.request import add_limits, add_wire, advising_about, request_of
+from vibe_gate.faces.cli.request import (
+    ChangeArguments,
+    RubricArguments,
+    advising_about,
+    one_revision,
+    request_of,
+)
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
 from vibe_gate.faces.cli.screen import print_document, screen
+from vibe_gate.faces.cli.shared_options import (
+    Limits,
+    WireOptions,
+    add_limits,
+    add_wire,
+    parse_limits,
+    parse_wire,
+)
 from vibe_gate.gate.fixing import FIX
 from vibe_gate.report.terminal import LABEL
 from vibe_gate.run.conclusion import WorkflowRun
@@ -33,15 +47,63 @@ from vibe_gate.run.fix import approval_needed, nothing_to_fix
 from vibe_gate.run.summary import of_change
 from vibe_gate.run.walk import RunRequest, run_workflow
 
-_AS_REVIEW: dict[str, Any] = {"rubric": [], "commit": None, "no_judge": False, "strict": False, "force": False}
-_AS_REVIEW |= {"words": [], "staged": False, "base": None, "definitions": None, "session": "", "fix": None}
-"""Options of a review that a run does not have, and those of a run that going on with a session does not have."""
-
 _NO_END = ("running", "incomplete", "foreign")
 """States of a run that has no verdict to fix."""
 
 SHOWN_FILES, SHOWN_ROWS = 8, 5
 """Of what agents changed, and of what one said last."""
+
+
+class AgentOptions(Struct, frozen=True):
+    """How agents work."""
+
+    apply: bool
+    """Put what they changed into the working tree."""
+    interactive: bool
+    """Ask before each agent."""
+    model: str | None
+    """The model of all agents; None: each one's own."""
+    limits: Limits
+    """What they may cost."""
+    wire: WireOptions
+    """How the model is reached."""
+    as_json: bool
+    """Print the summary as one JSON document."""
+
+
+class WorkflowArguments(Struct, frozen=True):
+    """`vibe-gate run WORKFLOW`."""
+
+    workflow: str
+    change: ChangeArguments
+    """What the run is about."""
+    options: AgentOptions
+
+
+class AgentArguments(Struct, frozen=True):
+    """`vibe-gate run --agent ID --prompt TEXT`, and how a session goes on."""
+
+    agent: str
+    prompt: str
+    change: ChangeArguments
+    """What the run is about."""
+    options: AgentOptions
+    session: str = ""
+    """The session that the agent goes on with; "" for a new one."""
+
+
+class FixArguments(Struct, frozen=True):
+    """`vibe-gate run --fix`."""
+
+    reference: str
+    """The run whose findings are repaired; "": the newest that ended."""
+    change: ChangeArguments
+    """Where the definitions are read."""
+    options: AgentOptions
+
+
+RunArguments = WorkflowArguments | AgentArguments | FixArguments
+"""What `vibe-gate run` does."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,10 +117,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--staged", action="store_true", help="about the index against HEAD")
     what.add_argument("--base", metavar="REV", help="the trusted base revision; definitions are read there")
     what.add_argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk")
-    add_how(parser)
+    add_agent_options(parser)
 
 
-def add_how(parser: argparse.ArgumentParser) -> None:
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """Declare how agents work, for `run` and for `sessions continue` and `resume`."""
     how = parser.add_argument_group("how")
     how.add_argument("--apply", action="store_true", help="put what the agents changed into the working tree")
@@ -67,7 +129,49 @@ def add_how(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
     add_wire(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
-    parser.set_defaults(**_AS_REVIEW)
+
+
+def parse_agent_options(args: argparse.Namespace) -> AgentOptions:
+    """The value of the options of `add_agent_options`."""
+    return AgentOptions(
+        apply=args.apply,
+        interactive=args.interactive,
+        model=args.model,
+        limits=parse_limits(args),
+        wire=parse_wire(args),
+        as_json=args.json,
+    )
+
+
+def _parse(args: argparse.Namespace) -> RunArguments:
+    options = parse_agent_options(args)
+    if args.fix is not None:
+        if args.words or args.staged or args.agent is not None or args.prompt is not None:
+            raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
+        change = ChangeArguments(base=args.base, definitions=args.definitions)
+        return FixArguments(args.fix, change, options)
+    words = list(args.words)
+    if args.agent is None and not words:
+        raise UsageError("name a workflow, or use --agent ID --prompt TEXT.")
+    if (args.agent is None) != (args.prompt is None):
+        raise UsageError("--agent ID and --prompt TEXT belong together.")
+    workflow = "" if args.agent is not None else words.pop(0)
+    change = ChangeArguments(
+        revision=one_revision(words),
+        staged=args.staged,
+        base=args.base,
+        definitions=args.definitions,
+    )
+    if args.agent is None:
+        return WorkflowArguments(workflow, change, options)
+    require_prompt(args.prompt)
+    return AgentArguments(args.agent, args.prompt, change, options)
+
+
+def require_prompt(text: str) -> None:
+    """UsageError for a prompt without a word."""
+    if not text.strip():
+        raise UsageError("The prompt is empty; say what the agent is to do.")
 
 
 def _model(text: str) -> str:
@@ -77,35 +181,35 @@ def _model(text: str) -> str:
         raise argparse.ArgumentTypeError(f"'{text}' {error}") from None
 
 
-def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Run what the arguments name. `args.session`: the session with which `args.agent` goes on, "" for a new one."""
-    if args.fix is not None:
-        return _fixed(args, environ)
-    done = carried_out(_request(args, environ), Path.cwd(), environ)
-    present_and_share(done, environ, as_json=args.json)
-    return done.review.summary.exit_code
+def run(arguments: RunArguments, environ: Mapping[str, str]) -> int:
+    """Run what the arguments name; the exit code. GateError."""
+    if isinstance(arguments, FixArguments):
+        return _repair(arguments, environ)
+    ended = carry_out(_request(arguments, environ), Path.cwd(), environ)
+    present_and_share(ended, environ, as_json=arguments.options.as_json)
+    return ended.review.summary.exit_code
 
 
-def _fixed(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _repair(arguments: FixArguments, environ: Mapping[str, str]) -> int:
     """Repair what a stored run found; say so if that is nothing."""
-    if args.words or args.staged or args.agent is not None or args.prompt is not None:
-        raise UsageError("--fix RUN takes the change of that run: name no workflow, revision or agent beside it.")
-    here = StoredRuns(environ)
-    runs, meant = here.opened(args.fix or _newest_ended(here))
+    clone = StoredRuns(environ)
+    runs, meant = clone.opened(arguments.reference or _newest_ended(clone))
     run_id = meant.entry.run_id
-    complain(f"note: run {run_id} ({meant.matched if args.fix else 'the newest that ended'})")
+    matched = meant.matched if arguments.reference else "the newest that ended"
+    complain(f"note: run {run_id} ({matched})")
+    as_json = arguments.options.as_json
     if not (stored := runs.read(meant)).complete:
         raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
     needs_approval = stored.summary.exit_code == POLICY_CHANGED
     if why := nothing_to_fix(stored.summary):
-        emit(stored.summary.to_json() if args.json else f"{why}\n")
+        emit(stored.summary.to_json() if as_json else f"{why}\n")
         passed = POLICY_CHANGED if needs_approval else PASS
         return passed if stored.summary.outcome == "pass" else INCONCLUSIVE
     if needs_approval:
         complain(f"note: {approval_needed(stored.summary)}; the repair needs it, too")
-    done = carried_out(replace(_request(args, environ), fix=run_id), runs.top, environ)
-    present_and_share(done, environ, as_json=args.json)
-    return done.review.summary.exit_code
+    ended = carry_out(_request(arguments, environ, run_id), runs.top, environ)
+    present_and_share(ended, environ, as_json=as_json)
+    return ended.review.summary.exit_code
 
 
 def _newest_ended(runs: StoredRuns) -> str:
@@ -128,35 +232,39 @@ def present_and_share(done: WorkflowRun, environ: Mapping[str, str], *, as_json:
         share(done.review)
 
 
-def reviewed(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
-    """A review with a workflow."""
-    asked = RunRequest(review=request, workflow=workflow, reviewing=True)
-    return carried_out(asked, Path.cwd(), environ, quiet=quiet)
+def run_as_review(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
+    """Review with a workflow: its rubric stages give the verdict. GateError."""
+    run_request = RunRequest(review=request, workflow=workflow, reviewing=True)
+    return carry_out(run_request, Path.cwd(), environ, quiet=quiet)
 
 
-def _request(args: argparse.Namespace, environ: Mapping[str, str]) -> RunRequest:
-    words = [FIX] if args.fix is not None else list(args.words)
-    if args.agent is None and not words:
-        raise UsageError("name a workflow, or use --agent ID --prompt TEXT.")
-    if (args.agent is None) != (args.prompt is None):
-        raise UsageError("--agent ID and --prompt TEXT belong together.")
-    if args.prompt is not None and not args.prompt.strip():
-        raise UsageError("The prompt is empty; say what the agent is to do.")
-    workflow = "" if args.agent is not None else words.pop(0)
-    args.revision = words
+def _request(arguments: RunArguments, environ: Mapping[str, str], fixed_run: str = "") -> RunRequest:
+    """What the arguments ask for. `fixed_run`: the id of the run whose findings are repaired."""
+    options = arguments.options
+    review = request_of(arguments.change, RubricArguments(), options.limits, options.wire, environ)
+    workflow = agent = prompt = session = ""
+    match arguments:
+        case FixArguments():
+            workflow = FIX
+        case WorkflowArguments():
+            workflow = arguments.workflow
+        case AgentArguments():
+            agent, prompt = arguments.agent, arguments.prompt
+            session = arguments.session
     return RunRequest(
-        review=request_of(args, environ),
+        review=review,
         workflow=workflow,
-        agent=args.agent or "",
-        prompt=args.prompt or "",
-        session=args.session,
-        model=args.model,
-        interactive=args.interactive,
-        apply=args.apply,
+        agent=agent,
+        prompt=prompt,
+        session=session,
+        model=options.model,
+        interactive=options.interactive,
+        apply=options.apply,
+        fix=fixed_run,
     )
 
 
-def carried_out(
+def carry_out(
     request: RunRequest,
     start: Path,
     environ: Mapping[str, str],
@@ -310,6 +418,7 @@ def _said(done: WorkflowRun) -> Iterator[str]:
 RUN = Command(
     "Run a workflow, or one agent, about a change. Agents write in a clone; your files change with --apply only.",
     (_add_arguments,),
+    _parse,
     run,
     "vibe-gate run [WORKFLOW [REV | A..B] | --fix [RUN] | --agent ID ...]",
     """\

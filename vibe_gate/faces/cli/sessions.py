@@ -10,6 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from vibe_gate.agent import sessions as by_sdk
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
@@ -17,8 +19,23 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli import captured_sessions, run
 from vibe_gate.faces.cli.captured_sessions import CapturedSessions
-from vibe_gate.faces.cli.command import JSON, Command, argument, group, whole_number
+from vibe_gate.faces.cli.command import (
+    JSON,
+    Command,
+    argument,
+    group,
+    parse_json,
+    whole_number,
+)
 from vibe_gate.faces.cli.output import complain, emit_result, now
+from vibe_gate.faces.cli.request import ChangeArguments
+from vibe_gate.faces.cli.run import (
+    AgentArguments,
+    AgentOptions,
+    add_agent_options,
+    parse_agent_options,
+    require_prompt,
+)
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
@@ -51,18 +68,100 @@ def _line(meta: SessionMeta) -> str:
     return f"{meta.updated_at:%Y-%m-%d %H:%M}  {meta.id}  {turns}  {meta.title}"
 
 
-def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class SessionArguments(Struct, frozen=True):
+    """The arguments of a subcommand about one session."""
+
+    id: str
+    """A session's id, or its beginning."""
+    as_json: bool
+
+
+class CopyArguments(Struct, frozen=True):
+    """`vibe-gate sessions fork` and `rewind`."""
+
+    id: str
+    """A session's id, or its beginning."""
+    turn: int | None
+    """The last turn that is copied; None: all."""
+    newest: bool
+    """Whether the copy is the newest session then, with which `continue` goes on."""
+    as_json: bool
+
+
+class RenameArguments(Struct, frozen=True):
+    """`vibe-gate sessions rename`."""
+
+    id: str
+    """A session's id, or its beginning."""
+    title: str
+    as_json: bool
+
+
+class MigrateArguments(Struct, frozen=True):
+    """`vibe-gate sessions migrate`."""
+
+    source: str
+    """A JSON file of the older form, or the id of a session that was copied from another clone."""
+    as_json: bool
+
+
+class GoOnArguments(Struct, frozen=True):
+    """`vibe-gate sessions continue` and `resume`."""
+
+    id: str | None
+    """A session's id, or its beginning; None: the newest."""
+    prompt: str
+    agent: str
+    """The agent that goes on; "": the session's."""
+    options: AgentOptions
+
+
+def _parse_session(args: argparse.Namespace) -> SessionArguments:
+    return SessionArguments(args.id, args.json)
+
+
+def _parse_fork(args: argparse.Namespace) -> CopyArguments:
+    return CopyArguments(args.id, args.turn, newest=False, as_json=args.json)
+
+
+def _parse_rewind(args: argparse.Namespace) -> CopyArguments:
+    return CopyArguments(args.id, args.turn, newest=True, as_json=args.json)
+
+
+def _parse_rename(args: argparse.Namespace) -> RenameArguments:
+    return RenameArguments(args.id, args.title, args.json)
+
+
+def _parse_migrate(args: argparse.Namespace) -> MigrateArguments:
+    return MigrateArguments(args.file, args.json)
+
+
+def _parse_continue(args: argparse.Namespace) -> GoOnArguments:
+    require_prompt(args.prompt)
+    return GoOnArguments(None, args.prompt, args.agent or "", parse_agent_options(args))
+
+
+def _parse_resume(args: argparse.Namespace) -> GoOnArguments:
+    require_prompt(args.prompt)
+    return GoOnArguments(args.id, args.prompt, args.agent or "", parse_agent_options(args))
+
+
+def _list(as_json: bool, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        found = sessions.all()
+        own_sessions = sessions.all()
         for name in sessions.damaged:
             complain(f"note: {name} cannot be read; `vibe-gate sessions delete {name}` removes it.")
-    others = CapturedSessions(environ).all()
-    lines = [_line(meta) for meta in found]
-    if others:
-        lines += ["", "Captured sessions of other programs:"][not found :]
-        lines += map(captured_sessions.line, others)
-    told = {"sessions": [_document(meta) for meta in found], "captured": [plain(head) for head in others]}
-    return emit_result(args, told, lines or ["No sessions yet."])
+    captured_heads = CapturedSessions(environ).all()
+    lines = [_line(meta) for meta in own_sessions]
+    if captured_heads:
+        lines += [""] if lines else []
+        lines.append("Captured sessions of other programs:")
+        lines += map(captured_sessions.line, captured_heads)
+    document = {
+        "sessions": [_document(meta) for meta in own_sessions],
+        "captured": [plain(head) for head in captured_heads],
+    }
+    return emit_result(document, lines or ["No sessions yet."], as_json=as_json)
 
 
 def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> captured.CapturedHead | None:
@@ -70,35 +169,43 @@ def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> capt
     return None if sessions.matching(text) else CapturedSessions(environ).find(text)
 
 
-def _own(sessions: Sessions, args: argparse.Namespace, environ: Mapping[str, str]) -> SessionMeta:
-    """The session of an agent of ours that is meant. UsageError: it is a captured one, or none. GateError."""
-    if head := _captured(sessions, args.id, environ):
-        raise captured_sessions.refusal(head, args.subcommand)
-    return sessions.find(args.id)
+def _own(sessions: Sessions, text: str, environ: Mapping[str, str], subcommand: str) -> SessionMeta:
+    """The session of an agent of ours that is meant.
+
+    UsageError: it is a captured one, for which `subcommand` does nothing, or none. GateError.
+    """
+    if head := _captured(sessions, text, environ):
+        raise captured_sessions.refusal(head, subcommand)
+    return sessions.find(text)
 
 
-def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _show(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        if head := _captured(sessions, args.id, environ):
-            return _show_captured(args, head, environ)
-        meta = sessions.find(args.id)
+        if head := _captured(sessions, arguments.id, environ):
+            return _show_captured(head, environ, as_json=arguments.as_json)
+        meta = sessions.find(arguments.id)
         place = sessions.place(meta.id)
-        said = asyncio.run(by_sdk.messages(sessions.open(place), meta.session_id))
+        messages = asyncio.run(by_sdk.messages(sessions.open(place), meta.session_id))
     names = {"agent": meta.agent, "model": meta.model, "run": meta.run, "parent": meta.parent_session_id}
     lines = [f"{meta.id}  {meta.title}", "", *(f"{name:<9} {value}" for name, value in names.items() if value)]
     lines.append(f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}")
     ends = {turn.last: _turn(number, turn) for number, turn in enumerate(meta.turns, 1)}
-    for message in said:
+    for message in messages:
         lines += _lines(message, str(place))
         lines += ends.get(message["uuid"], [])
-    return emit_result(args, {**_document(meta), "messages": said}, lines)
+    document = {**_document(meta), "messages": messages}
+    return emit_result(document, lines, as_json=arguments.as_json)
 
 
-def _show_captured(args: argparse.Namespace, head: captured.CapturedHead, environ: Mapping[str, str]) -> int:
+def _show_captured(head: captured.CapturedHead, environ: Mapping[str, str], *, as_json: bool) -> int:
     sessions = CapturedSessions(environ)
     turns = sessions.turns(head)
-    told = head, turns, sessions.lines(head, turns)
-    return emit_result(args, captured_sessions.document(*told), captured_sessions.turn_by_turn(*told))
+    lines = sessions.lines(head, turns)
+    return emit_result(
+        captured_sessions.document(head, turns, lines),
+        captured_sessions.turn_by_turn(head, turns, lines),
+        as_json=as_json,
+    )
 
 
 def _turn(number: int, turn: SessionTurn) -> list[str]:
@@ -125,66 +232,82 @@ def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
         yield from cut.splitlines()
 
 
-def _copy(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    newest = args.subcommand == "rewind"
+def _copy(arguments: CopyArguments, environ: Mapping[str, str]) -> int:
+    newest = arguments.newest
     with _opened(environ) as sessions:
-        source = _own(sessions, args, environ)
+        subcommand = "rewind" if newest else "fork"
+        source = _own(sessions, arguments.id, environ, subcommand)
         sessions.require_begun(source)
-        turn = args.turn if args.turn is not None else len(source.turns)
-        made = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
-    what = f"a copy of {source.id}" + (f", up to turn {turn}" if turn else "")
-    on = "continue PROMPT" if newest else f"resume {made.id} PROMPT"
-    return emit_result(args, _document(made), [f"{made.id}  {what}", f"Go on with: vibe-gate sessions {on}"])
+        turn = len(source.turns) if arguments.turn is None else arguments.turn
+        copy = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
+    extent = f", up to turn {turn}" if turn else ""
+    next_command = "continue PROMPT" if newest else f"resume {copy.id} PROMPT"
+    lines = [
+        f"{copy.id}  a copy of {source.id}{extent}",
+        f"Go on with: vibe-gate sessions {next_command}",
+    ]
+    return emit_result(_document(copy), lines, as_json=arguments.as_json)
 
 
-def _rename(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _rename(arguments: RenameArguments, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        session_id = _own(sessions, args, environ).session_id
+        session_id = _own(sessions, arguments.id, environ, "rename").session_id
         with closing(sessions.open(sessions.place(session_id))) as mirror:
-            asyncio.run(by_sdk.rename(mirror, session_id, args.title))
-            made = mirror.hold(session_id)
-    return emit_result(args, _document(made), [f"{made.id}  {made.title}"])
+            asyncio.run(by_sdk.rename(mirror, session_id, arguments.title))
+            meta = mirror.hold(session_id)
+    return emit_result(_document(meta), [f"{meta.id}  {meta.title}"], as_json=arguments.as_json)
 
 
-def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _delete(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
+    text = arguments.id
     with _opened(environ) as sessions:
-        known = {meta.id for meta in sessions.all()}
-        if args.id not in sessions.damaged and (head := _captured(sessions, args.id, environ)):
+        ids = {meta.id for meta in sessions.all()}
+        is_damaged = text in sessions.damaged
+        if not is_damaged and (head := _captured(sessions, text, environ)):
             CapturedSessions(environ).delete(head)
-            said = f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
-            return emit_result(args, {"deleted": head.id}, [said])
-        name = args.id if args.id in sessions.damaged and args.id not in known else sessions.find(args.id).id
+            line = f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
+            return emit_result({"deleted": head.id}, [line], as_json=arguments.as_json)
+        name = text if is_damaged and text not in ids else sessions.find(text).id
         sessions.delete(name)
-    return emit_result(args, {"deleted": name}, [f"{name} is deleted."])
+    return emit_result({"deleted": name}, [f"{name} is deleted."], as_json=arguments.as_json)
 
 
-def _migrate(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _migrate(arguments: MigrateArguments, environ: Mapping[str, str]) -> int:
+    file = Path(arguments.source)
     with _opened(environ) as sessions:
-        if not Path(args.file).exists() and sessions.matching(args.file):
-            return _take_over(args, sessions)
-        meta, count, is_new = asyncio.run(sessions.migrate(Path(args.file)))
-    what = f"{counted(count, 'message')} of {args.file}"
-    said = f"{meta.id}  {what} taken over" if is_new else f"{meta.id}  has the {what} already"
-    return emit_result(args, {**_document(meta), "messages": count, "new": is_new}, [said])
+        if not file.exists() and sessions.matching(arguments.source):
+            return _take_over(arguments, sessions)
+        meta, count, is_new = asyncio.run(sessions.migrate(file))
+    source = f"{counted(count, 'message')} of {file}"
+    line = f"{meta.id}  {source} taken over" if is_new else f"{meta.id}  has the {source} already"
+    document = {**_document(meta), "messages": count, "new": is_new}
+    return emit_result(document, [line], as_json=arguments.as_json)
 
 
-def _take_over(args: argparse.Namespace, sessions: Sessions) -> int:
-    """A session that was copied here from another clone."""
-    meta = sessions.find(args.file)
+def _take_over(arguments: MigrateArguments, sessions: Sessions) -> int:
+    """Take over a session that was copied here from another clone."""
+    meta = sessions.find(arguments.source)
     is_new = not sessions.is_begun(meta)
     sessions.take_over(meta)
-    text = f"{meta.id}  {'taken over' if is_new else 'was of this clone already'}"
-    return emit_result(args, {**_document(meta), "new": is_new}, [text])
+    line = f"{meta.id}  {'taken over' if is_new else 'was of this clone already'}"
+    return emit_result({**_document(meta), "new": is_new}, [line], as_json=arguments.as_json)
 
 
-def _go_on(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _session_to_go_on(sessions: Sessions, text: str | None, environ: Mapping[str, str]) -> SessionMeta:
+    if text is None:
+        return sessions.newest()
+    return _own(sessions, text, environ, "resume")
+
+
+def _go_on(arguments: GoOnArguments, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
-        meta = sessions.newest() if args.subcommand == "continue" else _own(sessions, args, environ)
+        meta = _session_to_go_on(sessions, arguments.id, environ)
         sessions.require_begun(meta)
-    args.session, args.agent = meta.id, args.agent or meta.agent
-    if not args.agent:
+    agent = arguments.agent or meta.agent
+    if not agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
-    return run.run(args, environ)
+    turn = AgentArguments(agent, arguments.prompt, ChangeArguments(), arguments.options, session=meta.id)
+    return run.run(turn, environ)
 
 
 ID = argument("id", metavar="ID", help="a session's id, or an unambiguous beginning of it")
@@ -208,13 +331,19 @@ examples:
   vibe-gate sessions migrate old.json        take over an older file
 """,
     {
-        "list": Command("list the sessions, that which was used last first", (JSON,), _list),
-        "show": Command("print a session, turn by turn", (ID, JSON), _show),
-        "continue": Command("go on with the newest session", (PROMPT, AGENT, run.add_how), _go_on),
-        "resume": Command("go on with a session", (ID, PROMPT, AGENT, run.add_how), _go_on),
+        "list": Command("list the sessions, that which was used last first", (JSON,), parse_json, _list),
+        "show": Command("print a session, turn by turn", (ID, JSON), _parse_session, _show),
+        "continue": Command(
+            "go on with the newest session",
+            (PROMPT, AGENT, add_agent_options),
+            _parse_continue,
+            _go_on,
+        ),
+        "resume": Command("go on with a session", (ID, PROMPT, AGENT, add_agent_options), _parse_resume, _go_on),
         "fork": Command(
             "copy a session; the copy goes on by itself, the original stays as it is",
             (ID, argument("--at", dest="turn", type=whole_number, metavar="TURN", help="copy up to this turn"), JSON),
+            _parse_fork,
             _copy,
         ),
         "rewind": Command(
@@ -224,12 +353,16 @@ examples:
                 argument("--to", dest="turn", type=whole_number, required=True, metavar="TURN", help="the last turn"),
                 JSON,
             ),
+            _parse_rewind,
             _copy,
         ),
         "rename": Command(
-            "give a session another title", (ID, argument("title", metavar="TITLE", help="the new one"), JSON), _rename
+            "give a session another title",
+            (ID, argument("title", metavar="TITLE", help="the new one"), JSON),
+            _parse_rename,
+            _rename,
         ),
-        "delete": Command("delete a session for good", (ID, JSON), _delete),
+        "delete": Command("delete a session for good", (ID, JSON), _parse_session, _delete),
         "migrate": Command(
             "take over a session: one of the older form, a JSON file, or one that was copied from another clone",
             (
@@ -238,6 +371,7 @@ examples:
                 ),
                 JSON,
             ),
+            _parse_migrate,
             _migrate,
         ),
     },

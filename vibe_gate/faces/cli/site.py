@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from vibe_gate.domain.gate import Gate, Trust
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_of
 from vibe_gate.faces.cli.label import known_labels
+from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import complain, now
 from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
@@ -36,9 +36,6 @@ from vibe_gate.store import open_state
 if TYPE_CHECKING:
     from vibe_gate.store.pages import PagesFolder
 
-PAGES = 100
-"""Pages of runs that one call writes: each takes some ten milliseconds, and 200 KB."""
-
 COMMITS = 200
 """So many steps back from HEAD commits are verified without a range: each costs a diff."""
 
@@ -46,24 +43,24 @@ WITH_PAGES = ("sealed", "incomplete")
 """States of runs that have a page."""
 
 
-def write_site(args: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Path, bool]:
+def write_site(arguments: SiteArguments, environ: Mapping[str, str]) -> tuple[Path, bool]:
     """Write the site; the index, and whether it is new. GateError."""
-    wanted = Wanted()
-    if args.since is not None:
-        wanted["since"] = args.since
-    if args.path is not None:
-        wanted["path"] = args.path
-    with runs_of(args, environ) as stored:
-        entries = stored.bundles.find(**wanted)
+    conditions = Wanted()
+    if arguments.since is not None:
+        conditions["since"] = arguments.since
+    if arguments.path is not None:
+        conditions["path"] = arguments.path
+    with runs_of(environ, in_store=arguments.store) as stored:
+        entries = stored.bundles.find(**conditions)
         if not entries:
-            complain(f"note: {listing.NO_MATCHES if wanted else listing.NO_RUNS}")
+            complain(f"note: {listing.NO_MATCHES if conditions else listing.NO_RUNS}")
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
-        known = entries if not wanted else stored.bundles.runs()
-        folder = _folder(args, environ, stored, known)
+        all_runs = stored.bundles.runs() if conditions else entries
+        folder = _folder(arguments.output, environ, stored, all_runs)
         is_new = not folder.index.exists()
-        corrupt = _put_pages(stored, entries, known, folder, args)
-        folder.put_index(index_page(_site(args, environ, stored, entries, folder, corrupt)))
+        corrupt = _put_pages(stored, entries, all_runs, folder, arguments)
+        folder.put_index(index_page(_site(arguments, environ, stored, entries, folder, corrupt)))
         return folder.index, is_new
 
 
@@ -76,18 +73,22 @@ def _fetch(stored: TeamRuns, entries: Sequence[RunEntry]) -> None:
 
 
 def _folder(
-    args: argparse.Namespace, environ: Mapping[str, str], stored: StoredRuns, known: Sequence[RunEntry]
+    output: str | None,
+    environ: Mapping[str, str],
+    stored: StoredRuns,
+    all_runs: Sequence[RunEntry],
 ) -> PagesFolder:
     """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
-    if args.output is None:
-        return (StoredRuns(environ) if isinstance(stored, TeamRuns) else stored).bundles.pages(None, known)
-    target, shown = Path(args.output), paths.quote(args.output)
+    if output is None:
+        clone = StoredRuns(environ) if isinstance(stored, TeamRuns) else stored
+        return clone.bundles.pages(None, all_runs)
+    target, shown = Path(output), paths.quote(output)
     if target.exists() and not target.is_dir():
         raise UsageError(f"--output {shown}: is a file; --all writes a folder.")
     if not target.parent.is_dir():
         parent = paths.quote(str(target.parent))
         raise UsageError(f"--output {shown}: folder {parent} does not exist; create it first.")
-    return stored.bundles.pages(target, known)
+    return stored.bundles.pages(target, all_runs)
 
 
 def _put_pages(
@@ -95,7 +96,7 @@ def _put_pages(
     entries: Sequence[RunEntry],
     known: Sequence[RunEntry],
     folder: PagesFolder,
-    args: argparse.Namespace,
+    arguments: SiteArguments,
 ) -> set[str]:
     """Write the pages that are missing or older than their runs, so many at once: the newest; the places of runs that
     are not what was written.
@@ -104,18 +105,18 @@ def _put_pages(
     """
     corrupt = set[str]()
     old = [entry for entry in entries if entry.state in WITH_PAGES and not folder.is_current(entry)]
-    looked_at, room, staying = 0, args.pages, set[str]()
+    looked_at, room, staying = 0, arguments.pages, set[str]()
     with stored.repository() as repository:
         while room > 0 and looked_at < len(old):  # runs that are damaged take no room from older ones
             chosen = list[RunEntry]()
             while looked_at < len(old) and len(chosen) < room:
                 entry, looked_at = old[looked_at], looked_at + 1
-                if not args.prompts and stored.bundles.stays(entry):
+                if not arguments.prompts and stored.bundles.stays(entry):
                     staying.add(entry.run_id)
                 else:
                     chosen.append(entry)
             for one in reversed(chosen):
-                state = _put_page(stored, one, known, folder, repository, args)
+                state = _put_page(stored, one, known, folder, repository, prompts=arguments.prompts)
                 room -= state == "written"
                 corrupt |= {one.place} if state == "corrupt" else set()
     if staying:
@@ -124,7 +125,8 @@ def _put_pages(
             "which stays in this clone (--prompts writes it)."
         )
     if (left := len(old) - looked_at) > 0:
-        complain(f"note: {counted(left, 'page')} left; each call writes {args.pages:,}, the newest first (--pages N).")
+        most = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
+        complain(f"note: {counted(left, 'page')} left; {most}.")
     return corrupt
 
 
@@ -134,13 +136,14 @@ def _put_page(
     known: Sequence[RunEntry],
     folder: PagesFolder,
     repository: Repository | None,
-    args: argparse.Namespace,
+    *,
+    prompts: bool,
 ) -> Literal["written", "unread", "corrupt"]:
     """Write the run's page; if the run cannot be read, or is not what was written, say why."""
     try:
         result = stored.read(Named(entry, ""))
         earlier = round_before(result, known, repository, folder.runs)
-        text = page_of(result, repository, prompts=args.prompts or None, earlier=earlier)
+        text = page_of(result, repository, prompts=prompts or None, earlier=earlier)
     except GateError as error:
         complain(f"vibe-gate: no page of {entry.run_id}: {safe(str(error))}")
         return "corrupt" if isinstance(error, IntegrityError) else "unread"
@@ -149,7 +152,7 @@ def _put_page(
 
 
 def _site(
-    args: argparse.Namespace,
+    arguments: SiteArguments,
     environ: Mapping[str, str],
     stored: StoredRuns,
     entries: Sequence[RunEntry],
@@ -159,14 +162,14 @@ def _site(
     """What the index is made of. `corrupt`: places of runs that are not what was written, and are listed so."""
     with stored.repository() as repository:
         labels = () if repository is None else known_labels(repository, environ)
-        coverage, commits = (None, "") if repository is None else _coverage(repository, args.commits, environ)
+        coverage, commits = (None, "") if repository is None else _coverage(repository, arguments.commits, environ)
         gate = None if repository is None else _gate(repository)
         judges = {} if gate is None or repository is None else _judges(gate, repository, environ)
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
         corrupt |= set(_forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt))
     entries = _with_corrupt(entries, corrupt)
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
-    if args.since is not None or args.path is not None:
+    if arguments.since is not None or arguments.path is not None:
         known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
     with stored.repository() as repository:
         first_run = None if repository is None else _first_run(known.values(), repository)
@@ -186,9 +189,12 @@ def _site(
             )
             for entry in entries
         ]
-        total = statistics(entries, known, figures, labels, args.since)
-    only = [f"since {args.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)"] if args.since else []
-    only += [f"paths {safe(redact(args.path))}"] if args.path else []
+        total = statistics(entries, known, figures, labels, arguments.since)
+    only = []
+    if arguments.since:
+        only.append(f"since {arguments.since.astimezone(UTC):%Y-%m-%d %H:%M} (UTC)")
+    if arguments.path:
+        only.append(f"paths {safe(redact(arguments.path))}")
     baselines = gate.baselines if gate else ()
     trust = gate.file.trust if gate else Trust()
     made: dict[str, tuple[str, str]] = {}

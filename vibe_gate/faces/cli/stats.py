@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
 
 from vibe_gate.domain.document import plain
 from vibe_gate.errors import PASS
@@ -16,18 +19,32 @@ from vibe_gate.faces.cli.screen import coloured
 from vibe_gate.report.statistics import drawn, lines, statistics
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class StatsArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate stats`."""
+
+    since: datetime | None
+    """Only runs since then; None: all."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> StatsArguments:
+    return StatsArguments(args.since, args.json)
+
+
+def _run(arguments: StatsArguments, environ: Mapping[str, str]) -> int:
+    since = arguments.since
     runs = StoredRuns(environ)
     bundles = runs.bundles
     with runs.repository() as repository:
         labels = () if repository is None else known_labels(repository, environ)
-    known = {entry.place: entry for entry in bundles.runs()}
-    wanted = known.values() if args.since is None else bundles.find(since=args.since)
+    runs_by_place = {entry.place: entry for entry in bundles.runs()}
+    entries = list(runs_by_place.values()) if since is None else bundles.find(since=since)
     with figures_of(bundles) as figures:
-        total = statistics(wanted, known, figures, labels, args.since)
-    since = None if args.since is None else args.since.isoformat(timespec="seconds")
-    if args.json or not is_terminal():
-        return emit_result(args, {"since": since, **plain(total)}, lines(total))
+        total = statistics(entries, runs_by_place, figures, labels, since)
+    if arguments.as_json or not is_terminal():
+        began = None if since is None else since.isoformat(timespec="seconds")
+        document = {"since": began, **plain(total)}
+        return emit_result(document, lines(total), as_json=arguments.as_json)
     columns = shutil.get_terminal_size().columns
     emit(coloured(drawn(total, columns), columns, environ) + "\n")
     return PASS
@@ -39,6 +56,7 @@ STATS = Command(
         argument("--since", type=moment, metavar="WHEN", help="30d, 12h, 2w, or an ISO date (UTC)"),
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

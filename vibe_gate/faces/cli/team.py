@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -59,9 +58,9 @@ class TeamRuns(StoredRuns):
 
 
 @contextlib.contextmanager
-def runs_of(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[StoredRuns]:
-    """The runs of this clone, or with `--store` of the shared store."""
-    if not args.store:
+def runs_of(environ: Mapping[str, str], *, in_store: bool) -> Iterator[StoredRuns]:
+    """The runs of this clone, or those of the shared store."""
+    if not in_store:
         yield StoredRuns(environ)
         return
     with scratch.private_folder("run") as folder:

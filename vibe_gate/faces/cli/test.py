@@ -8,56 +8,91 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
+from msgspec import Struct
+
+from vibe_gate.context.review_request import WireMode
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
-from vibe_gate.faces import progress, workers
+from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
-from vibe_gate.faces.cli.output import emit_result, now
+from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.faces.cli.pool import cases_pool
-from vibe_gate.faces.cli.request import CLUSTER, SHARD, WIRES
+from vibe_gate.faces.cli.shared_options import (
+    CLUSTER,
+    SHARD,
+    WIRES,
+    WorkerOptions,
+    parse_workers,
+)
+from vibe_gate.faces.workers import run_case
 from vibe_gate.run.batch import carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, Status, read_case_set
 from vibe_gate.run.shard import WHOLE
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class TestArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate test`."""
+
+    rubrics: tuple[str, ...]
+    """Only cases of these rubrics; none: all."""
+    wire: WireMode
+    """How the model is reached."""
+    workers: WorkerOptions
+    """Who runs the cases, and which."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> TestArguments:
+    return TestArguments(tuple(args.rubrics), args.wire, parse_workers(args), args.json)
+
+
+def _run(arguments: TestArguments, environ: Mapping[str, str]) -> int:
     results = []
-    with read_case_set(Path.cwd(), environ, args.rubrics, shard=args.shard) as cases:
-        if not cases.cases and args.shard == WHOLE:
+    workers = arguments.workers
+    with read_case_set(Path.cwd(), environ, arguments.rubrics, shard=workers.shard) as cases:
+        if not cases.cases and workers.shard == WHOLE:
             raise UsageError(
                 "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
             )
-        run = _one_by_one if args.jobs == 1 and not args.cluster else _side_by_side
-        for result in run(args, cases, environ):
+        run_cases = _one_by_one if workers.jobs == 1 and not workers.cluster else _side_by_side
+        for result in run_cases(arguments, cases, environ):
             results.append(result)
-            if not args.json:
-                emit_result(args, {}, [f"{result.case.name}: {result.text}"])
+            if not arguments.as_json:
+                emit_lines(f"{result.case.name}: {result.text}")
     counts = Counter(result.status for result in results)
-    code = FAIL if counts["failed"] else PASS if counts["ok"] == len(results) else INCONCLUSIVE
+    code = _exit_code(counts)
     document = {"exit_code": code, "cases": [_row(result) for result in results]}
-    return emit_result(args, document, [_totals(counts, results)], code)
+    return emit_result(document, [_totals(counts, results)], code, as_json=arguments.as_json)
 
 
-def _one_by_one(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
+def _exit_code(counts: Counter[Status]) -> int:
+    if counts["failed"]:
+        return FAIL
+    return PASS if counts["ok"] == counts.total() else INCONCLUSIVE
+
+
+def _one_by_one(arguments: TestArguments, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
     for case in cases.cases:
         with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
-            walk = cases.run(case, args.wire, environ=environ, clock=now, progress=display.show)
+            walk = cases.run(case, arguments.wire, environ=environ, clock=now, progress=display.show)
             result = progress.run(walk)
         yield result
 
 
-def _side_by_side(args: argparse.Namespace, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
+def _side_by_side(arguments: TestArguments, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
     """The results in the order of the cases."""
-    tasks = [CaseTask(cases.root, case.name, args.wire) for case in cases.cases]
-    waiting, done = {case.name: case for case in cases.cases}, dict[str, CaseResult]()
-    with progress.counting(len(tasks), environ) as step, cases_pool(args, cases, environ) as crew:
-        for end in carried_out(tasks, workers.run_case, crew):
+    tasks = [CaseTask(cases.root, case.name, arguments.wire) for case in cases.cases]
+    waiting = {case.name: case for case in cases.cases}
+    results: dict[str, CaseResult] = {}
+    pool = cases_pool(arguments.workers, arguments.wire, cases, environ)
+    with progress.counting(len(tasks), environ) as step, pool as crew:
+        for end in carried_out(tasks, run_case, crew):
             name = end.task.case
-            done[name] = end.result or CaseResult(waiting[name], "undecided", (end.why,))
+            results[name] = end.result or CaseResult(waiting[name], "undecided", (end.why,))
             step()
-            while (first := next(iter(waiting), "")) in done:
+            while (first := next(iter(waiting), "")) in results:
                 del waiting[first]
-                yield done[first]
+                yield results[first]
 
 
 def _row(result: CaseResult) -> dict[str, object]:
@@ -87,6 +122,7 @@ TEST = Command(
         CLUSTER,
         JSON,
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
@@ -17,20 +19,34 @@ from vibe_gate.run.each import commits_of, reversed_range
 from vibe_gate.run.trace import records_of, up_to_date
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.output != STDOUT:
-        check("output", args.output)
+class TraceArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate trace`."""
+
+    revision: str
+    """A commit, or a range."""
+    output: str
+    """A file, or `STDOUT`."""
+
+
+def _parse(args: argparse.Namespace) -> TraceArguments:
+    return TraceArguments(args.revision, args.output)
+
+
+def _run(arguments: TraceArguments, environ: Mapping[str, str]) -> int:
+    output = arguments.output
+    if output != STDOUT:
+        check("output", output)
     with open_repository(Path.cwd(), environ) as repository:
-        commits = _commits(repository, args.revision)
+        commits = _commits(repository, arguments.revision)
         roots = up_to_date(repository, environ, now)
         records = [*records_of(repository, roots, commits)]
     text = "".join(record.to_line().decode() for record in records)
-    if args.output == STDOUT:
+    if output == STDOUT:
         emit(text)
     else:
-        is_new = not Path(args.output).exists()
-        put("output", args.output, text)
-        warn_of_next([Path(args.output)] if is_new else [], environ)
+        is_new = not Path(output).exists()
+        put("output", output, text)
+        warn_of_next([Path(output)] if is_new else [], environ)
     if len(records) < len(commits):
         without = f"{len(commits) - len(records):,} of {counted(len(commits), 'commit')}"
         complain(f"No line is known to be a captured session's: {without}.")
@@ -41,9 +57,9 @@ def _commits(repository: Repository, revision: str) -> list[str]:
     """The commit, or the commits of the range, oldest first. UsageError, RevisionError."""
     if ".." not in revision:
         return [repository.resolve(revision)]
-    wanted = selection(revision)
-    commits = commits_of(repository, wanted)
-    if not commits and (hint := reversed_range(repository, wanted)):
+    span = selection(revision)
+    commits = commits_of(repository, span)
+    if not commits and (hint := reversed_range(repository, span)):
         complain(hint)
     return commits
 
@@ -55,6 +71,7 @@ TRACE = Command(
         argument("revision", nargs="?", default="HEAD", metavar="REV|A..B", help="a commit or a range (default: HEAD)"),
         argument("-o", "--output", default=STDOUT, metavar="FILE", help="write FILE (default: -, which is stdout)"),
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -7,24 +7,54 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+from msgspec import Struct
+
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.advice import advising
 from vibe_gate.faces.cli.command import JSON, Command, argument, did_you_mean
-from vibe_gate.faces.cli.label import label_waived, require_one_finding, waived
+from vibe_gate.faces.cli.label import (
+    WaivedLabel,
+    add_waived_label,
+    label_waived,
+    parse_waived_label,
+)
 from vibe_gate.faces.cli.output import emit_lines, emit_result, now
 from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
 
 
-def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+class VerifyArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate verify`."""
+
+    request: VerifyRequest
+    as_json: bool
+
+
+def _parse_verify(args: argparse.Namespace) -> VerifyArguments:
     request = VerifyRequest(
-        range=args.range, base=args.base, definitions=args.definitions, strict=args.strict, notes=args.from_notes
+        range=args.range,
+        base=args.base,
+        definitions=args.definitions,
+        strict=args.strict,
+        notes=args.from_notes,
     )
-    left, _, right = args.range.partition("...") if "..." in args.range else args.range.partition("..")
-    with advising((left, right, args.base, args.definitions), Path.cwd(), environ, {}):
-        found = verify(request, start=Path.cwd(), environ=environ, now=now())
-    return emit_result(args, verified.document(found), verified.lines(found), found.exit_code)
+    return VerifyArguments(request, args.json)
+
+
+def _verify(arguments: VerifyArguments, environ: Mapping[str, str]) -> int:
+    request = arguments.request
+    dots = "..." if "..." in request.range else ".."
+    left, _, right = request.range.partition(dots)
+    revisions = (left, right, request.base, request.definitions)
+    with advising(revisions, Path.cwd(), environ, {}):
+        verification = verify(request, start=Path.cwd(), environ=environ, now=now())
+    return emit_result(
+        verified.document(verification),
+        verified.lines(verification),
+        verification.exit_code,
+        as_json=arguments.as_json,
+    )
 
 
 VERIFY = Command(
@@ -37,6 +67,7 @@ VERIFY = Command(
         argument("--definitions", metavar="REV|worktree", help="read .vibe-gate/ at REV, or from disk"),
         JSON,
     ),
+    _parse_verify,
     _verify,
     "vibe-gate verify [A..B | A...B | REV] [options]",
     """\
@@ -55,55 +86,107 @@ def _date(text: str) -> date:
         raise argparse.ArgumentTypeError(f"'{text}' is not a date; write it as 2027-01-31") from None
 
 
-def _override(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.finding == "list" and not args.removed:
-        return _list(environ)
-    if args.finding == "remove":
+class ListOverrides(Struct, frozen=True):
+    """`vibe-gate override list`."""
+
+
+class RemoveOverride(Struct, frozen=True):
+    """`vibe-gate override remove FINDING`."""
+
+    finding: str
+    """A fingerprint, or its beginning."""
+
+
+class AddWaiver(Struct, frozen=True):
+    """`vibe-gate override FINDING`, or `vibe-gate suppress FINDING`."""
+
+    ask: WaiverAsked
+    label: WaivedLabel
+    """What the options say of the finding."""
+
+
+OverrideArguments = ListOverrides | RemoveOverride | AddWaiver
+"""What `vibe-gate override` does."""
+
+POLICY = "policy"
+"""What stands for a change of the gate, in place of a finding."""
+
+
+def _parse_override(args: argparse.Namespace) -> OverrideArguments:
+    finding = args.finding
+    if finding == "list" and not args.removed:
+        return ListOverrides()
+    if finding == "remove":
         if not args.removed:
             raise UsageError("name the finding: vibe-gate override remove FINDING (`vibe-gate override list` has them)")
-        gone = take_back(args.removed, start=Path.cwd(), environ=environ)
-        emit_lines(f"{gone} is not overridden any more.", "Review again to see the verdict without it.")
-        return PASS
+        return RemoveOverride(args.removed)
     if args.removed:
         raise UsageError(f"'{args.removed}' belongs to nothing: after FINDING comes --reason TEXT")
-    if hint := did_you_mean(args.finding, ("list", "remove", "policy")) if args.finding != "policy" else "":
-        raise UsageError(f"'{args.finding}' is not a finding{hint}")
+    if finding != POLICY:
+        hint = did_you_mean(finding, ("list", "remove", POLICY))
+        if hint:
+            raise UsageError(f"'{finding}' is not a finding{hint}")
     if args.reason is None:
         raise UsageError("say why the finding is acceptable: vibe-gate override FINDING --reason TEXT")
-    require_one_finding(args, args.finding != "policy")
-    ask = WaiverAsked(args.finding, args.reason, args.expires)
-    made, what = override(ask, start=Path.cwd(), environ=environ, now=now())
+    label = parse_waived_label(args)
+    label.require_one_finding(finding != POLICY)
+    return AddWaiver(WaiverAsked(finding, args.reason, args.expires), label)
+
+
+def _override(arguments: OverrideArguments, environ: Mapping[str, str]) -> int:
+    match arguments:
+        case ListOverrides():
+            _list_overrides(environ)
+        case RemoveOverride():
+            finding = take_back(arguments.finding, start=Path.cwd(), environ=environ)
+            emit_lines(
+                f"{finding} is not overridden any more.",
+                "Review again to see the verdict without it.",
+            )
+        case AddWaiver():
+            _add_override(arguments, environ)
+    return PASS
+
+
+def _add_override(arguments: AddWaiver, environ: Mapping[str, str]) -> None:
+    ask = arguments.ask
+    new_override, about = override(ask, start=Path.cwd(), environ=environ, now=now())
+    terms = f"by {new_override.by} until {new_override.expires}: {new_override.reason}"
     emit_lines(
-        f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}",
-        f"  {what}",
+        f"{new_override.finding} is overridden {terms}",
+        f"  {about}",
         "This holds in this clone only. Review again to see the verdict with it.",
     )
-    if args.finding != "policy":
-        label_waived(args, made.finding, environ)
-    return PASS
+    if ask.what != POLICY:
+        label_waived(arguments.label, new_override.finding, ask.reason, environ)
 
 
-def _list(environ: Mapping[str, str]) -> int:
+def _list_overrides(environ: Mapping[str, str]) -> None:
     today = now().date()
-    made = overrides(start=Path.cwd(), environ=environ)
-    for one in made:
-        until = f"until {one.expires}" if one.expires >= today else f"expired {one.expires}"
-        emit_lines(f"{one.finding:<23}  {until:<18}  {one.by}: {one.reason}")
-    if not made:
+    recorded = overrides(start=Path.cwd(), environ=environ)
+    for entry in recorded:
+        is_over = entry.expires < today
+        until = f"{'expired' if is_over else 'until'} {entry.expires}"
+        emit_lines(f"{entry.finding:<23}  {until:<18}  {entry.by}: {entry.reason}")
+    if not recorded:
         emit_lines("No overrides in this clone.")
-    return PASS
 
 
-def _suppress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    require_one_finding(args, ":" not in args.what)
-    ask = WaiverAsked(args.what, args.reason, args.expires)
+def _parse_suppress(args: argparse.Namespace) -> AddWaiver:
+    label = parse_waived_label(args)
+    label.require_one_finding(":" not in args.what)
+    return AddWaiver(WaiverAsked(args.what, args.reason, args.expires), label)
+
+
+def _suppress(arguments: AddWaiver, environ: Mapping[str, str]) -> int:
+    ask = arguments.ask
     rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=now())
     emit_lines(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",
     )
     if rule.finding:
-        label_waived(args, rule.finding, environ)
+        label_waived(arguments.label, rule.finding, ask.reason, environ)
     return PASS
 
 
@@ -114,8 +197,9 @@ OVERRIDE = Command(
         argument("removed", nargs="?", metavar="FINDING", help=argparse.SUPPRESS),
         argument("--reason", metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: in 30 days)"),
-        waived,
+        add_waived_label,
     ),
+    _parse_override,
     _override,
     """\
 vibe-gate override FINDING --reason TEXT [--expires DATE]
@@ -137,8 +221,9 @@ SUPPRESS = Command(
         argument("what", metavar="FINGERPRINT|CRITERION:GLOB", help="one finding, or a criterion at some paths"),
         argument("--reason", required=True, metavar="TEXT", help="why; shown with the verdict"),
         argument("--expires", type=_date, metavar="DATE", help="the last day it holds (default: for ever)"),
-        waived,
+        add_waived_label,
     ),
+    _parse_suppress,
     _suppress,
     """\
 vibe-gate suppress FINGERPRINT | CRITERION:GLOB --reason TEXT

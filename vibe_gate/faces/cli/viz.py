@@ -10,7 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.event import NODE_STATUSES, Graph
@@ -34,14 +37,34 @@ _STATE = re.compile(rf"\b(?:DONE (?:{'|'.join(STYLES)})|{'|'.join(NODE_STATUSES)
 """A node's status, and how it came out."""
 
 
-def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    runs, meant = StoredRuns(environ).opened(args.run)
+Layout = Literal["list", "dag"]
+"""A line a node, or boxes."""
+
+
+class VizArguments(Struct, frozen=True):
+    """The arguments of `vibe-gate viz`."""
+
+    reference: str | None
+    """The run; None: the newest."""
+    layout: Layout
+    """How the graph is drawn."""
+    watch: bool
+    """Draw until the run ends."""
+    as_json: bool
+
+
+def _parse(args: argparse.Namespace) -> VizArguments:
+    return VizArguments(args.run, args.layout, args.watch, args.json)
+
+
+def _run(arguments: VizArguments, environ: Mapping[str, str]) -> int:
+    runs, meant = StoredRuns(environ).opened(arguments.reference)
     result = runs.read(meant)
-    if args.watch and result.state == "running":
-        result = _watched(runs, meant, args, environ)
-    if args.json:
-        return emit_result(args, _document(result, meant), ())
-    drawing = "\n".join(_lines(result, meant, args))
+    if arguments.watch and result.state == "running":
+        result = _watched(runs, meant, arguments, environ)
+    if arguments.as_json:
+        return emit_result(_document(result, meant), (), as_json=True)
+    drawing = "\n".join(_lines(result, meant, arguments.layout))
     if takes_colour(environ):
         from vibe_gate.faces.cli.screen import coloured  # a pipe needs none
 
@@ -50,26 +73,26 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _watched(runs: StoredRuns, meant: Named, args: argparse.Namespace, environ: Mapping[str, str]) -> RunResult:
+def _watched(runs: StoredRuns, meant: Named, arguments: VizArguments, environ: Mapping[str, str]) -> RunResult:
     """Show the run until its writer is gone."""
-    with _shower(args, environ) as show:
+    with _shower(environ, as_json=arguments.as_json) as show:
         while (result := runs.read(meant)).state == "running":
-            show(result.graph(), lambda of=result: _lines(of, meant, args))
+            show(result.graph(), partial(_lines, result, meant, arguments.layout))
             time.sleep(POLL_S)
     return result
 
 
 @contextmanager
-def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Callable[..., None]]:
+def _shower(environ: Mapping[str, str], *, as_json: bool) -> Iterator[Callable[..., None]]:
     """On a terminal the drawing again and again in its place, else a line for each node that changes."""
-    if args.json or not is_terminal():
+    if as_json or not is_terminal():
         known: dict[str, str] = {}
 
         def tell(graph: Graph, lines: object) -> None:
             now = {node.id: node.status for node in graph.nodes}
             changed = [f"{safe(name)}: {status}\n" for name, status in now.items() if known.get(name) != status]
             known.update(now)
-            if changed and not args.json:
+            if changed and not as_json:
                 emit("".join(changed))
 
         yield tell
@@ -87,9 +110,9 @@ def _shower(args: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Ca
         yield draw
 
 
-def _lines(result: RunResult, meant: Named, args: argparse.Namespace) -> list[str]:
+def _lines(result: RunResult, meant: Named, layout: Layout) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
-    draw = picture.listed if args.layout == "list" else picture.drawn
+    draw = picture.listed if layout == "list" else picture.drawn
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
     by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
@@ -133,6 +156,7 @@ VIZ = Command(
         argument("--watch", action="store_true", help="draw until the run ends"),
         argument("--json", action="store_true", help="print the graph as one JSON document"),
     ),
+    _parse,
     _run,
     examples="""\
 examples:

@@ -1,0 +1,145 @@
+"""Options that several commands have, each group with the value that is made of it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from vibe_gate.context.review_request import WireMode
+from vibe_gate.domain import paths
+from vibe_gate.errors import UsageError
+from vibe_gate.faces.cli.command import argument
+from vibe_gate.run.shard import WHOLE, Shard, shard_of
+
+WIRES: tuple[WireMode, ...] = get_args(WireMode)
+
+
+class Limits(Struct, frozen=True):
+    """What a run may cost, and how long it may take; None takes the gate's own limit."""
+
+    max_cost_usd: float | None = None
+    """US dollars."""
+    deadline_s: float | None = None
+    """Seconds."""
+
+
+def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the options that limit cost and time."""
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-cost-usd", type=parse_positive, metavar="X", help="spend at most X US dollars")
+    limits.add_argument("--deadline", type=parse_positive, metavar="SECONDS", help="time limit of the whole run")
+    return limits
+
+
+def parse_limits(args: argparse.Namespace) -> Limits:
+    """The value of the options of `add_limits`."""
+    return Limits(args.max_cost_usd, args.deadline)
+
+
+class WireOptions(Struct, frozen=True):
+    """How the model is reached, as the options say it."""
+
+    mode: WireMode | None = None
+    """None: as VIBE_GATE_WIRE says, else live."""
+    cassette: Path | None = None
+    """The folder of recorded requests and answers; None: as VIBE_GATE_CASSETTE says, or none."""
+
+    def or_environment(self, environ: Mapping[str, str]) -> WireOptions:
+        """What the options say, else the environment. UsageError if that is not complete."""
+        mode = self.mode or environ.get("VIBE_GATE_WIRE") or None
+        folder = self.cassette or environ.get("VIBE_GATE_CASSETTE") or None
+        if mode is not None and mode not in WIRES:
+            raise UsageError(f"VIBE_GATE_WIRE is '{mode}'; use {', '.join(WIRES)}.")
+        if mode in ("record", "replay") and folder is None:
+            raise UsageError(f"--wire {mode} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
+        if self.cassette and mode in (None, "live"):
+            raise UsageError("--cassette DIR needs --wire record or --wire replay.")
+        return WireOptions(mode, Path(folder) if folder else None)
+
+
+def add_wire(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say how the model is reached."""
+    wire = parser.add_argument_group("model requests")
+    wire.add_argument("--wire", choices=WIRES, help="record to a cassette, or replay one offline (default: live)")
+    wire.add_argument("--cassette", metavar="DIR", help="the folder of recorded requests and answers")
+
+
+def parse_wire(args: argparse.Namespace) -> WireOptions:
+    """The value of the options of `add_wire`."""
+    return WireOptions(args.wire, Path(args.cassette) if args.cassette else None)
+
+
+class WorkerOptions(Struct, frozen=True):
+    """Who carries out many tasks, and which of them."""
+
+    jobs: int | None = None
+    """How many tasks side by side on this machine; None: as many as it has cores, at most 4."""
+    shard: Shard = WHOLE
+    """The part of the tasks that is this machine's."""
+    cluster: str | None = None
+    """The address of a Dask scheduler, or `local`; None: this machine's processes."""
+
+    @property
+    def has_open_ports(self) -> bool:
+        """Whether the cluster runs whatever reaches a port of it."""
+        return self.cluster not in (None, LOCAL) and not str(self.cluster).startswith("tls://")
+
+
+LOCAL = "local"
+"""The cluster that is started for this command alone."""
+
+SHARD = argument(
+    "--shard",
+    type=shard_of,
+    default=WHOLE,
+    metavar="K/N",
+    help="only part K of N equal parts, for N machines",
+)
+
+
+def parse_scheduler(text: str) -> str:
+    """The value of `--cluster`.
+
+    UsageError if it is not an address: Dask would wait for it for two minutes.
+    """
+    try:
+        url = urlsplit(text)
+        has_address = bool(url.hostname and url.port) and not url.path
+        is_address = url.scheme in ("tcp", "tls") and has_address
+    except ValueError:  # a port that is not a number
+        is_address = False
+    if not (is_address or text == LOCAL):
+        raise UsageError(
+            f"--cluster {paths.quote(text)} is not an address; use tcp://HOST:PORT, tls://HOST:PORT or local."
+        )
+    return text
+
+
+CLUSTER = argument(
+    "--cluster",
+    type=parse_scheduler,
+    metavar="URL",
+    help="hand the work to a Dask cluster: tls:// or tcp://HOST:PORT of its scheduler, or local",
+)
+
+
+def parse_workers(args: argparse.Namespace) -> WorkerOptions:
+    """The value of `--jobs`, `--shard` and `--cluster`."""
+    return WorkerOptions(args.jobs, args.shard, args.cluster)
+
+
+def parse_positive(text: str) -> float:
+    """The value of an option that is a number above zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
+    return value
