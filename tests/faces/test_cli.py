@@ -260,8 +260,8 @@ def test_options_arrive_in_the_request():
         *("--definitions", "worktree", "--strict", "--max-cost-usd", "1.5", "--deadline", "20"),
         *("--wire", "record", "--cassette", "tapes"),
     )
-    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (("a", "b", "c"), False, "main", "worktree")
-    assert (asked.max_cost_usd, asked.deadline_s, asked.strict) == (1.5, 20.0, True)
+    assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (("a", "b", "c"), "never", "main", "worktree")
+    assert (asked.max_cost_usd, asked.deadline_s) == (1.5, 20.0)
     assert (asked.wire, asked.cassette) == ("record", Path("tapes"))
 
 

@@ -30,7 +30,13 @@ def test_version_and_help_import_nothing_of_weight(tmp_path, environ, argv):
     modules = imported(*argv, cwd=tmp_path, environ=environ)
     assert not modules & (HEAVY | LIGHT)
     ours = {name for name in modules if name.startswith("vibe_gate")}
-    assert ours == {"vibe_gate", "vibe_gate.faces", "vibe_gate.faces.cli", "vibe_gate.faces.cli.help"}
+    assert ours == {
+        "vibe_gate",
+        "vibe_gate.faces",
+        "vibe_gate.faces.cli",
+        "vibe_gate.faces.cli.help",
+        "vibe_gate.version",
+    }
 
 
 def full_path_modules(*argv: str, cwd: Path, environ: dict[str, str]) -> set[str]:
