@@ -141,7 +141,7 @@ def session(place: Path, settings: dict[str, Any]) -> float:
     tools = [tool(where, number) for number in range(CALLS)]
     with answering(*calls(*tools)) as model:
         command = [
-            *(str(find_cli(os.environ)), "-p", "go", "--output-format", "stream-json", "--verbose"),
+            *(str(find_cli(os.environ["PATH"])), "-p", "go", "--output-format", "stream-json", "--verbose"),
             *("--permission-mode", "acceptEdits", "--allowedTools", "Bash", "Read", "Write"),
             *("--setting-sources", "project"),
         ]

@@ -131,7 +131,14 @@ def session(asked: MessagesRequest, script: Script) -> Command:
     (place / "prompt").write_text(asked.messages[0]["content"])
     tools = [name for name in asked.tool_names if name != "StructuredOutput"]
     argv = [
-        *(str(find_cli(os.environ)), "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+        *(
+            str(find_cli(os.environ["PATH"])),
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+        ),
         *("--system-prompt-file", str(place / "system"), "--json-schema", json.dumps(form(asked))),
         *("--tools", ",".join(tools), "--max-turns", "20", "--model", str(asked.body["model"])),
         *("--permission-mode", "dontAsk", "--strict-mcp-config", "--setting-sources=", "--restricted"),

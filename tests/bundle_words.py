@@ -14,7 +14,7 @@ from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Imported, Repaired, Verified
-from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
+from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
 from vibe_gate.store.bundle import locate
 
@@ -59,11 +59,11 @@ class Hush:
         return value
 
 
-def Ended(**more: Any) -> Ending:
+def Ended(**more: Any) -> TurnResult:
     """How a session ended."""
     cost = SessionCost(1200, 34, {"a-model": ModelCost(0.0125, "known")})
     session_id = "5e551011-0000-4000-8000-000000000001"
-    return replace(Ending("answered", {}, "", cost, session_id, duration_ms=1500), **more)
+    return replace(TurnResult("answered", {}, "", cost=cost, session_id=session_id, duration_ms=1500), **more)
 
 
 def summary_of(run: RunRecorder, outcome: str = "pass", exit_code: int = 0) -> Summary:

@@ -35,7 +35,7 @@ def claude(
     with answering(*turns) as model:
         done = subprocess.run(
             [
-                *(str(find_cli(os.environ)), "-p", prompt, "--output-format", "stream-json", "--verbose"),
+                *(str(find_cli(os.environ["PATH"])), "-p", prompt, "--output-format", "stream-json", "--verbose"),
                 *("--permission-mode", "acceptEdits", "--allowedTools", *TOOLS, "--setting-sources", sources, *options),
             ],
             cwd=where,

@@ -15,8 +15,6 @@ from clean_environ import clean_environ
 from hypothesis import HealthCheck, settings
 from missing_tools import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401 - hooks of pytest
 
-from vibe_gate.agent import load_without_mcp
-
 # The same examples in every run, however slow the machine: a red run is about the change. For others than these:
 # `pytest --hypothesis-profile=default`.
 settings.register_profile(
@@ -28,11 +26,10 @@ _HOMES = itertools.count()
 
 
 def pytest_configure() -> None:
-    """Load the SDK as a review does, a second sooner in each worker; and hear Ctrl-C.
+    """Hear Ctrl-C.
 
     What a shell started in the background ignores Ctrl-C, and so would all that the tests start.
     """
-    load_without_mcp()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -130,7 +130,7 @@ WRONG = {
     "git/__init__.py": "from vibe_gate.store import Store",
     "checks/__init__.py": "from vibe_gate.faces import cli",
     "gate/__init__.py": "from vibe_gate.checks import run",
-    "judging/__init__.py": "from vibe_gate.agent import turns",
+    "judging/__init__.py": "from vibe_gate.agent import turn_runner",
     "run/review.py": "from vibe_gate.store import state",
     "report/__init__.py": "import pygit2, claude_agent_sdk, github3, sqlite3, tomllib, tomli_w, requests",
     "gateway/__init__.py": "import rich",

@@ -14,18 +14,22 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
 from scripted_messages_api import Script, ScriptedMessagesApi, StepOrFunction, ToolUse, Turn, Usage
 
-from vibe_gate.agent import Task
-from vibe_gate.agent.turns import run_conversation
-from vibe_gate.domain.wire import Ending
+from vibe_gate.agent import TurnRequest, agent_environment_from, find_cli
+from vibe_gate.agent.cli_process import CliProcess, gateway_variables, program_variables
+from vibe_gate.agent.cli_session import observe_session
+from vibe_gate.agent.session_end import session_cost
+from vibe_gate.agent.turn_runner import conclude_turn
+from vibe_gate.domain.turn import TurnChange
+from vibe_gate.domain.wire import TurnResult
 
 KEY = "sk-ant-api03-scripted-key-never-to-be-seen-elsewhere"
 
@@ -89,26 +93,49 @@ class Notes:
         self.hooks.append(data)
 
 
-def task_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: Any) -> Task:
-    """A small task with a home of its own; its working directory is `place/tree`."""
+@dataclass(frozen=True)
+class AgentSession:
+    """A turn, and the place in which its agent's program runs."""
+
+    turn: TurnRequest
+    home: Path
+    base_url: str
+    environ: Mapping[str, str]
+    cloud: Mapping[str, str] = field(default_factory=dict)
+    cli_path: Path | None = None
+    clock: Callable[[], float] = time.time
+    redact: Callable[[str], str] = str
+
+
+def session_in(place: Path, base_url: str, environ: Mapping[str, str], **changes: Any) -> AgentSession:
+    """A small session with a home of its own; its working directory is `place/tree`.
+
+    `changes`: fields of TurnRequest, and of AgentSession.
+    """
     tree = place / "tree"
     tree.mkdir(exist_ok=True)
-    home = Path(tempfile.mkdtemp(dir=place))
-    task = Task(
-        prompt="Is it ok?",
-        system_prompt="You judge.",
-        schema=SCHEMA,
-        cwd=tree,
-        model="claude-sonnet-5",
-        home=home,
-        base_url=base_url,
-        environ=environ,
-        timeout_s=30,
+    turn = {"node": "", "prompt": "Is it ok?", "system_prompt": "You judge.", "model": "claude-sonnet-5"}
+    turn |= {"schema": SCHEMA, "folder": tree, "homes": place, "timeout_s": 30}
+    turn |= {name: changes.pop(name) for name in TurnRequest.__struct_fields__ if name in changes}
+    session = {"home": None, "base_url": base_url, "environ": environ, **changes}
+    session["home"] = session["home"] or Path(tempfile.mkdtemp(dir=place))
+    return AgentSession(TurnRequest(**turn), **session)
+
+
+async def conversing(session: AgentSession, notes: Notes) -> TurnResult:
+    """The whole session, with the real CLI, as `run_turn` holds it."""
+    turn, environment = session.turn, agent_environment_from(session.environ)
+    model = gateway_variables(session.base_url) if session.base_url else session.cloud
+    variables = program_variables(session.home, environment.variables, model, turn.timeout_s)
+    cli = session.cli_path or find_cli(environment.search_path)
+    process = CliProcess(session.home, cli, variables, turn.wall)
+    observed = await observe_session(
+        turn, process, notes, session.redact, metered=bool(session.base_url), clock=session.clock
     )
-    return replace(task, **changes)
+    return conclude_turn(turn, observed, session_cost(observed.result), TurnChange(), "", "", session.redact)
 
 
-def hold(task: Task) -> tuple[Ending, Notes]:
-    """The whole session, with the real CLI."""
+def hold(session: AgentSession) -> tuple[TurnResult, Notes]:
+    """As `conversing`, with what was noted."""
     notes = Notes()
-    return asyncio.run(run_conversation(task, notes)), notes
+    return asyncio.run(conversing(session, notes)), notes

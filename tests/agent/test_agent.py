@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 from processes import gone, pid_in
 from scripted_messages_api import Hang, ScriptedMessagesApi, ToolUse, Turn
-from wire import Notes, answering, hold, task_in
+from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate.agent import Image, find_cli
 from vibe_gate.agent.allowed import refusal
-from vibe_gate.agent.turns import run_conversation
-from vibe_gate.errors import AgentError
 from vibe_gate.gateway import find_upstream
 
 pytestmark = pytest.mark.slow
@@ -45,7 +43,7 @@ def results(request) -> list[tuple[bool, str]]:
 def test_what_is_no_answer_is_told_apart(tmp_path, environ, step, status, detail):
     """Those that `test_quick_cli.py` holds twice are there."""
     with answering(step, repeat_last=True) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ))
     assert (ending.status, ending.answer) == (status, None)
     assert detail in ending.detail
     assert status != "max_turns" or len(model.script.requests) == 20
@@ -53,9 +51,9 @@ def test_what_is_no_answer_is_told_apart(tmp_path, environ, step, status, detail
 
 def test_a_model_that_says_nothing_ends_at_our_own_clock(tmp_path, environ):
     with answering(Hang()) as model:
-        task = task_in(tmp_path, model.base_url, environ, timeout_s=2)
-        ending, _ = hold(task)
-        pid = pid_in(task.home)
+        session = session_in(tmp_path, model.base_url, environ, timeout_s=2)
+        ending, _ = hold(session)
+        pid = pid_in(session.home)
     assert (ending.status, ending.detail) == ("timeout", "The session was not finished after 2 s.")
     assert gone(pid)
 
@@ -64,35 +62,30 @@ def test_a_program_that_dies_at_once_is_said_to_have_died(tmp_path, environ):
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho 'no such feature\x1b[31m' >&2\nexit 7\n")
     program.chmod(0o755)
-    ending, _ = hold(task_in(tmp_path, "http://127.0.0.1:9/x", environ, cli_path=program))
+    ending, _ = hold(session_in(tmp_path, "http://127.0.0.1:9/x", environ, cli_path=program))
     assert ending.status == "died"
     assert "\x1b" not in ending.detail
 
 
 def test_a_program_that_dies_mid_sentence_is_said_to_have_died(tmp_path, environ):
-    async def killed(task):
-        running = asyncio.create_task(run_conversation(task, Notes()))
+    async def killed(session):
+        running = asyncio.create_task(conversing(session, Notes()))
         while not model.api.log:
             await asyncio.sleep(0.02)
-        os.kill(pid_in(task.home), signal.SIGKILL)
+        os.kill(pid_in(session.home), signal.SIGKILL)
         return await running
 
     with answering(Hang()) as model:
-        ending = asyncio.run(killed(task_in(tmp_path, model.base_url, environ)))
+        ending = asyncio.run(killed(session_in(tmp_path, model.base_url, environ)))
     assert (ending.status, ending.answer) == ("died", None)
-
-
-def test_a_home_that_cannot_be_written_is_an_error_with_its_name(tmp_path, environ):
-    with pytest.raises(AgentError, match="nowhere cannot be written"):
-        hold(task_in(tmp_path, "http://127.0.0.1:9/x", environ, home=tmp_path / "nowhere"))
 
 
 # What is left behind.
 
 
 def test_cancelling_leaves_no_process(tmp_path, environ):
-    async def interrupted(task, after):
-        running = asyncio.create_task(run_conversation(task, Notes()))
+    async def interrupted(session, after):
+        running = asyncio.create_task(conversing(session, Notes()))
         await asyncio.sleep(after)
         while after == UNDER_WAY and not model.api.log:
             await asyncio.sleep(0.02)
@@ -102,21 +95,20 @@ def test_cancelling_leaves_no_process(tmp_path, environ):
 
     with answering(Hang(), repeat_last=True) as model:
         for after in (0.0, 0.02, 0.05, 0.1, UNDER_WAY):
-            task = task_in(tmp_path, model.base_url, environ)
-            asyncio.run(interrupted(task, after))
+            session = session_in(tmp_path, model.base_url, environ)
+            asyncio.run(interrupted(session, after))
             time.sleep(0.3)
-            assert not (task.home / "pid").exists() or gone(pid_in(task.home))
+            assert not (session.home / "pid").exists() or gone(pid_in(session.home))
 
 
 HOLD_FOREVER = """
 import asyncio, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from wire import Notes, task_in
-from vibe_gate.agent.turns import run_conversation
-task = task_in(Path(sys.argv[2]), sys.argv[3], dict(os.environ))
-print(task.home, flush=True)
-asyncio.run(run_conversation(task, Notes()))
+from wire import Notes, conversing, session_in
+session = session_in(Path(sys.argv[2]), sys.argv[3], dict(os.environ))
+print(session.home, flush=True)
+asyncio.run(conversing(session, Notes()))
 """
 
 
@@ -137,11 +129,11 @@ def test_our_own_sudden_death_takes_the_cli_along(tmp_path, environ):
         assert gone(pid)
 
 
-def test_a_task_is_shown_without_credentials_and_pictures(tmp_path):
+def test_a_turn_is_shown_without_credentials_and_pictures(tmp_path):
     servers = {"docs": {"command": "serve", "env": {"DOCS_KEY": "secret"}}}
     picture = Image("image/png", b"bytes of it")
-    task = task_in(tmp_path, "http://secret", {"KEY": "secret"}, cloud={"AWS": "secret"}, mcp_servers=servers)
-    assert "secret" not in repr(task) + str([task])
+    turn = session_in(tmp_path, "", {}, mcp_servers=servers).turn
+    assert "secret" not in repr(turn) + str([turn])
     assert repr(picture) == "<Image image/png>"
 
 
@@ -170,7 +162,7 @@ def test_tools_read_inside_the_tree_and_nowhere_else(tmp_path, environ):
         ToolUse("Glob", {"pattern": "**/*secret*"}),
     ]
     with answering(Turn(*calls), OK) as model:
-        ending, notes = hold(task_in(tmp_path, model.base_url, environ))
+        ending, notes = hold(session_in(tmp_path, model.base_url, environ))
     assert ending.status == "answered"
     said = {item["tool_use_id"]: item for item in notes.events if item.get("role") == "tool"}
     inputs = [item for item in notes.events if item.get("role") == "assistant" and item.get("tool")]
@@ -186,7 +178,7 @@ def test_tools_that_are_not_listed_are_neither_offered_nor_run(tmp_path, environ
     wanted = tmp_path / "tree" / "made"
     calls = [ToolUse("Bash", {"command": f"touch {wanted}"}), ToolUse("Write", {"file_path": "made", "content": "x"})]
     with answering(Turn(*calls), OK) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ))
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ))
     assert sorted(model.script.requests[0].tool_names) == ["Glob", "Grep", "Read", "StructuredOutput"]
     assert ending.status == "answered" and not wanted.exists()
 
@@ -228,7 +220,7 @@ def test_the_guard_lets_through_what_stays_inside(tmp_path, tool, given, allowed
 def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp_path, environ, monkeypatch):
     dump = tmp_path / "dump"
     program = tmp_path / "claude"
-    cli = find_cli(environ)
+    cli = find_cli(environ["PATH"])
     program.write_text(f'#!/bin/sh\nenv > {dump}\ntr "\\0" "\\n" < /proc/$$/cmdline > {dump}.argv\nexec {cli} "$@"\n')
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\n/usr/bin/env > {dump}.launcher\nexec {sys.executable} "$@"\n')
@@ -249,7 +241,7 @@ def test_no_variable_of_ours_reaches_the_program_or_its_launcher_by_accident(tmp
     os.environ.update(secrets)  # the environ fixture puts it back
     try:
         with answering(OK) as model:
-            ending, _ = hold(task_in(tmp_path, model.base_url, environ | secrets, cli_path=program))
+            ending, _ = hold(session_in(tmp_path, model.base_url, environ | secrets, cli_path=program))
     finally:
         for name in secrets:
             os.environ.pop(name)
@@ -273,7 +265,7 @@ def test_a_cloud_is_reached_with_its_own_variables(tmp_path, environ):
         upstream = find_upstream(found)
         assert upstream is not None
         model = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
-        ending, _ = hold(task_in(tmp_path, "", environ, cloud=upstream.cloud, model=model, max_cost_usd=0.5))
+        ending, _ = hold(session_in(tmp_path, "", environ, cloud=upstream.cloud, model=model, max_cost_usd=0.5))
     assert any(request.path.startswith("/model/eu.anthropic.claude") for request in api.log)
     assert ending.status == "api_error"
 
@@ -312,7 +304,7 @@ def test_the_hostile_tree_is_one_for_a_careless_start(tmp_path, environ):
     (tree / ".claude" / "settings.local.json").unlink()
     with answering(Turn("Hello."), repeat_last=True) as model:
         values = environ | model.environ | {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-        line = [find_cli(environ), "-p", "@CLAUDE.md", "--model", "claude-sonnet-5"]
+        line = [find_cli(environ["PATH"]), "-p", "@CLAUDE.md", "--model", "claude-sonnet-5"]
         subprocess.run(line, cwd=tree, env=values, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
     assert mark.exists()
     assert "hostile-instructions" in model.script.requests[0].all_text
@@ -330,7 +322,7 @@ def test_a_hostile_tree_runs_nothing_and_says_nothing(tmp_path, environ, reposit
         subprocess.run(["git", "-C", tree, "config", "core.fsmonitor", f"touch {mark}"], check=True)
     prompt = "/pass\n/help @/etc/passwd @CLAUDE.md @sub/a.py !`touch it`"
     with answering(Turn(ToolUse("Read", {"file_path": "sub/a.py"})), OK) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ, prompt=prompt, model=name))
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ, prompt=prompt, model=name))
     assert ending.status == "answered"
     assert not mark.exists()
     for request in model.script.requests:
@@ -343,7 +335,7 @@ def test_a_hostile_tree_runs_nothing_and_says_nothing(tmp_path, environ, reposit
 def test_long_system_prompts_and_prompts_arrive_whole(tmp_path, environ):
     system, prompt = "Judge. " * 40_000, "line of a diff\n" * 100_000
     with answering(OK) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ, system_prompt=system, prompt=prompt))
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ, system_prompt=system, prompt=prompt))
     assert ending.status == "answered"
     request = model.script.requests[0]
     assert system.strip() in request.system_text
@@ -358,7 +350,7 @@ def test_a_session_is_recorded_as_it_goes_until_its_answer_fits(tmp_path, enviro
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
     reads = [ToolUse("Read", {"file_path": name}, id=f"toolu_{name}") for name in ("a.py", "missing.py", "/etc/passwd")]
     with answering(Turn("Looking.", *reads), {"ok": "perhaps"}, OK) as model:
-        ending, notes = hold(task_in(tmp_path, model.base_url, environ, clock=lambda: 1_700_000_000.5))
+        ending, notes = hold(session_in(tmp_path, model.base_url, environ, clock=lambda: 1_700_000_000.5))
     assert (ending.status, ending.answer) == ("answered", OK)
     assert ending.cost.basis == "known" and ending.cost.usd > 0 and ending.cost.by_model.keys() == {"claude-sonnet-5"}
     assert (ending.cost.input_tokens, ending.cost.output_tokens) == (300, 60)
@@ -384,8 +376,8 @@ def test_a_recorder_that_fails_does_not_fail_the_guard(tmp_path, environ):
             raise OSError("disk full")
 
     with answering(Turn(ToolUse("Read", {"file_path": "/etc/passwd"})), OK) as model:
-        task = task_in(tmp_path, model.base_url, environ)
-        ending = asyncio.run(run_conversation(task, Broken()))
+        session = session_in(tmp_path, model.base_url, environ)
+        ending = asyncio.run(conversing(session, Broken()))
     assert ending.status == "answered"
     assert "root:" not in model.script.requests[1].all_text
 

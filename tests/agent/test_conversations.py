@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from claude_agent_sdk import InMemorySessionStore
 from scripted_messages_api import ToolUse, Turn
-from wire import answering, hold, task_in
+from wire import answering, hold, session_in
 
-from vibe_gate.agent import Conversation, Image
+from vibe_gate.agent import Image, StoredSession
 from vibe_gate.errors import AgentError
 
 pytestmark = pytest.mark.slow
@@ -36,11 +36,11 @@ def kept(place, environ, model, prompt, **conversation):
     """A working turn whose session is kept; each call has a home, and a directory, of its own."""
     tree = place / f"clone-{uuid4()}"
     tree.mkdir()
-    task = task_in(
-        place, model.base_url, environ, schema=None, working=True, tools=("Write",), cwd=tree, prompt=prompt,
-        conversation=Conversation(**conversation),
+    session = session_in(
+        place, model.base_url, environ, schema=None, working=True, tools=("Write",), folder=tree, prompt=prompt,
+        session=StoredSession(**conversation),
     )  # fmt: skip
-    return hold(task)[0]
+    return hold(session)[0]
 
 
 def test_a_session_goes_on_in_another_home_and_clone_from_its_end_or_from_a_message(tmp_path, environ):
@@ -105,12 +105,12 @@ def test_a_session_that_is_not_there_is_an_error(tmp_path, environ):
 
 def test_a_picture_goes_with_the_prompt(tmp_path, environ):
     with answering(Turn("A dot.")) as model:
-        task = task_in(tmp_path, model.base_url, environ, schema=None, images=(Image("image/png", PNG),))
-        ending, notes = hold(task)
+        session = session_in(tmp_path, model.base_url, environ, schema=None, images=(Image("image/png", PNG),))
+        ending, notes = hold(session)
     blocks = [block for message in model.script.requests[0].messages for block in message["content"]]
     pictures = [block["source"] for block in blocks if isinstance(block, dict) and block["type"] == "image"]
     assert [(each["media_type"], base64.b64decode(each["data"])) for each in pictures] == [("image/png", PNG)]
-    assert task.prompt in said(model.script.requests[0]) and ending.status == "done"
+    assert session.turn.prompt in said(model.script.requests[0]) and ending.status == "done"
     assert notes.events[0]["images"] == [{"media_type": "image/png", "bytes": len(PNG)}]
 
 
@@ -140,11 +140,11 @@ def test_tools_of_a_named_server_are_there_and_a_slow_start_is_waited_for(tmp_pa
     told = []
     calls = [ToolUse(f"mcp__db__{name}", {"path": "/etc"}) for name in ("ask", "drop")]
     with answering(Turn(*calls), Turn("Done.")) as model:
-        task = task_in(
+        session = session_in(
             tmp_path, model.base_url, environ, schema=None, working=True, tools=tools, mcp_servers={"db": server},
             watch=told.append,
         )  # fmt: skip
-        ending, notes = hold(task)
+        ending, notes = hold(session)
     results = [(item["tool"], item["is_error"]) for item in notes.events if item.get("role") == "tool"]
     assert results == [("mcp__db__ask", False), ("mcp__db__drop", bool(tools))] and ending.status == "done"
     assert json.loads(model.script.requests[1].tool_results[0].text) == [{"path": "/etc"}, "for-the-server"]

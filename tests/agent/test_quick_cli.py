@@ -12,11 +12,11 @@ import pytest
 import sdk_alone
 from claude_agent_sdk import InMemorySessionStore, project_key_for_directory
 from scripted_messages_api import ApiError, Fault, Step, Text, Thinking, ToolUse, Turn
-from wire import Notes, answer, answering, costing, hold, task_in
+from wire import Notes, answer, answering, costing, hold, session_in
 
-from vibe_gate.agent import Conversation
+from vibe_gate.agent import StoredSession
 from vibe_gate.domain.verdict import DETAILS
-from vibe_gate.domain.wire import Ending
+from vibe_gate.domain.wire import TurnResult
 
 ITS_OWN = {
     "ts", "uuid", "message_id", "tool_use_id", "session_id", "transcript_path", "prompt_id", "effort", "duration_ms",
@@ -77,9 +77,9 @@ def both(tmp_path: Path, environ: dict[str, str], script: list[Step], **more: An
         with answering(*script) as model:
             place = tmp_path / name
             place.mkdir()
-            kept = Conversation(store=InMemorySessionStore(), session_id=str(uuid4()))
-            about = more | ({"conversation": kept} if more.get("working") else {})
-            ending, notes = hold(task_in(place, model.base_url, environ | {"PATH": path}, **about))
+            kept = StoredSession(store=InMemorySessionStore(), session_id=str(uuid4()))
+            about = more | ({"session": kept} if more.get("working") else {})
+            ending, notes = hold(session_in(place, model.base_url, environ | {"PATH": path}, **about))
         asked = [
             (told_of(one.body["messages"]), one.body["model"], one.body["stream"], one.tool_names)
             for one in model.script.requests
@@ -100,7 +100,7 @@ def told(notes: Notes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return [one for one in events if one["type"] == "usage"], others
 
 
-def transcript(kept: Conversation, place: Path) -> list[Any]:
+def transcript(kept: StoredSession, place: Path) -> list[Any]:
     """The messages of the kept session, in the order in which each follows another."""
     key = {"project_key": project_key_for_directory(place / "tree"), "session_id": kept.session_id}
     entries = asyncio.run(kept.store.load(key)) or []
@@ -158,7 +158,7 @@ def test_a_working_agents_turn_leaves_the_same(tmp_path, environ, quick_agents):
     assert [(tmp_path / name / "tree/new/a.txt").read_text() for name in ("quick", "real")] == ["b", "b"]
 
 
-def outcome(ending: Ending) -> tuple[Any, ...]:
+def outcome(ending: TurnResult) -> tuple[Any, ...]:
     """All but the words of the CLI's own error, and the price, which is the gateway's to say."""
     tokens = ending.cost.input_tokens, ending.cost.output_tokens
     detail = ending.detail.partition(DETAILS)[0]
@@ -167,6 +167,6 @@ def outcome(ending: Ending) -> tuple[Any, ...]:
 
 def test_what_it_is_not_made_for_fails_the_test(tmp_path, environ, quick_agents):
     with answering(Turn(ToolUse("Read", {"file_path": "a"}))) as model:
-        ending, _ = hold(task_in(tmp_path, model.base_url, environ, tools=("Read",)))
+        ending, _ = hold(session_in(tmp_path, model.base_url, environ, tools=("Read",)))
     assert ending.status == "died"
     assert "the tool Read" in sdk_alone.refused()

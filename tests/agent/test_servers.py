@@ -8,10 +8,10 @@ import sys
 import time
 
 import pytest
-from wire import answering, hold, task_in
+from wire import answering, hold, session_in
 
-from vibe_gate.agent import servers
-from vibe_gate.agent.conclusion import MAX_DETAIL, Observed, conclude
+from vibe_gate.agent import mcp_servers
+from vibe_gate.agent.session_end import MAX_DETAIL, ObservedSession, conclude
 from vibe_gate.errors import AgentError
 from vibe_gate.secrets import Redactor
 
@@ -20,14 +20,18 @@ LONG = "s3cr3t " * 800
 
 def started(folder, code: str, **server: str) -> subprocess.CompletedProcess[str]:
     """The program as the CLI would start it, to its end."""
-    kept = servers.kept({"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder)["docs"]
+    kept = mcp_servers.watched_servers({"docs": {"command": sys.executable, "args": ["-c", code], **server}}, folder)[
+        "docs"
+    ]
     argv = [kept["command"], *kept["args"]]
     return subprocess.run(argv, input="asked", capture_output=True, text=True, check=False)
 
 
 def why(folder, redact=str, **told: str) -> str:
     told = {"name": "docs", "status": "failed", **told}
-    return servers.failure(servers.states(["docs"], [told], folder, redact).failed).partition("MCP server ")[2]
+    return mcp_servers.failure_sentence(mcp_servers.server_states(["docs"], [told], folder, redact).failed).partition(
+        "MCP server "
+    )[2]
 
 
 def test_a_server_speaks_as_before_and_its_end_is_kept(tmp_path):
@@ -57,30 +61,32 @@ def test_a_secret_is_redacted_before_what_was_said_is_put_on_one_line_and_cut(tm
     started(tmp_path, f"import sys; print('no login with', {secret!r}, file=sys.stderr)")
     assert why(tmp_path, redact).startswith("docs (exit code 0) did not start. Details: docs: no login with [redacted:")
     for filler in ("", "x" * (MAX_DETAIL - 70)):
-        _, detail = conclude(Observed(stderr=[f"{filler} {secret}"]), 30, redact)
+        _, detail = conclude(ObservedSession(stderr=[f"{filler} {secret}"]), 30, redact)
         assert "hunter2" not in detail and "pq" not in detail
 
 
 def test_what_a_server_left_holding_its_pipes_does_not_delay_its_error(tmp_path):
     """Claude Code sees neither's end; a server that is connected may have left its work to another process."""
     (tmp_path / "mcp-docs.exit").write_text("1\n")
-    assert servers.states(["docs"], [], tmp_path, str).starting == ("docs",)
-    os.utime(tmp_path / "mcp-docs.exit", (0, time.time() - 2 * servers.ENDED_S))
+    assert mcp_servers.server_states(["docs"], [], tmp_path, str).starting == ("docs",)
+    os.utime(tmp_path / "mcp-docs.exit", (0, time.time() - 2 * mcp_servers.ENDED_S))
     assert why(tmp_path, status="pending") == "docs (exit code 1) did not start."
     told = [{"name": "docs", "status": "connected"}]
-    assert servers.states(["docs"], told, tmp_path, str) == servers.ServerStates()
+    assert mcp_servers.server_states(["docs"], told, tmp_path, str) == mcp_servers.ServerStates()
 
 
 def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
     server = {"type": "http", "url": "http://127.0.0.1:9"}
-    assert servers.kept({"docs": server}, tmp_path) == {"docs": server}
+    assert mcp_servers.watched_servers({"docs": server}, tmp_path) == {"docs": server}
     assert why(tmp_path, error="ECONNREFUSED") == "docs (no connection) did not start. Details: docs: ECONNREFUSED"
     assert why(tmp_path, status="needs-auth") == "docs (it asks for a login) did not start."
-    assert servers.states(["docs", "db"], [{"name": "db", "status": "connected"}], tmp_path, str).starting == ("docs",)
+    assert mcp_servers.server_states(
+        ["docs", "db"], [{"name": "db", "status": "connected"}], tmp_path, str
+    ).starting == ("docs",)
 
 
 def test_a_session_that_ends_while_a_server_starts_says_which():
-    status, detail = conclude(Observed(timed_out=True, starting=("docs",)), 30, str)
+    status, detail = conclude(ObservedSession(timed_out=True, starting=("docs",)), 30, str)
     assert (status, detail.endswith("It waited for the MCP server docs to start.")) == ("timeout", True)
 
 
@@ -89,7 +95,7 @@ def test_no_agent_works_without_a_server_of_its_own(tmp_path, environ):
     silent = {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}
     broken = {"command": sys.executable, "args": ["-c", "import nosuch"]}
     with answering() as model:
-        task = task_in(tmp_path, model.base_url, environ, mcp_servers={"db": silent, "docs": broken})
+        session = session_in(tmp_path, model.base_url, environ, mcp_servers={"db": silent, "docs": broken})
         with pytest.raises(AgentError, match=r"its MCP server docs \(exit code 1\) did not start.* named 'nosuch'"):
-            hold(task)
+            hold(session)
         assert model.script.requests == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -11,11 +12,10 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, Clock, Hush
 from scripted_messages_api import Hang, ToolUse, Turn, Usage
-from wire import Notes, answering, hold, task_in
+from wire import Notes, answering, conversing, hold, session_in
 
 from vibe_gate import agent
 from vibe_gate.agent.allowed import PROTECTED, refusal
-from vibe_gate.agent.turns import run_conversation
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.gateway import Gateway, Wire, find_upstream
 from vibe_gate.store import open_store
@@ -35,11 +35,11 @@ def bash(command: str) -> ToolUse:
 
 
 def work_in(place: Path, base_url: str, environ, **changes):
-    """A working task in a folder like a run's workspace, below a folder named .git."""
+    """A working session in a folder like a run's workspace, below a folder named .git."""
     tree = place / ".git" / "workspaces" / "tree"
     tree.mkdir(parents=True, exist_ok=True)
-    more = {"cwd": tree, "schema": None, "working": True, "tools": TOOLS, "prompt": "Work."}
-    return task_in(place, base_url, environ, **(more | changes))
+    more = {"folder": tree, "schema": None, "working": True, "tools": TOOLS, "prompt": "Work."}
+    return session_in(place, base_url, environ, **(more | changes))
 
 
 def failed(notes: Notes) -> list[tuple[str, bool]]:
@@ -63,12 +63,15 @@ def test_listed_tools_change_the_workspace_and_free_text_ends_it(tmp_path, envir
         Turn("All done.\nTwo files."),
     ]
     with answering(*steps) as model:
-        task = work_in(tmp_path, model.base_url, environ)
-        ending, notes = hold(task)
+        session = work_in(tmp_path, model.base_url, environ)
+        ending, notes = hold(session)
     assert (ending.status, ending.text, ending.detail) == ("done", "All done.\nTwo files.", "All done. Two files.")
     assert ending.answer is None and ending.cost.usd > 0
     assert not any(is_error for _, is_error in failed(notes)) and len(failed(notes)) == 6
-    assert files(task.cwd) == ["a.py", "by-bash", "d/b.py"] and (task.cwd / "a.py").read_text() == "x = 2\n"
+    assert (
+        files(session.turn.folder) == ["a.py", "by-bash", "d/b.py"]
+        and (session.turn.folder / "a.py").read_text() == "x = 2\n"
+    )
     assert "x = 2" in model.script.requests[4].all_text
 
 
@@ -93,10 +96,10 @@ def test_writes_outside_and_to_what_decides_are_refused(tmp_path, environ):
 def test_what_is_disallowed_stays_so_and_what_is_not_listed_is_not_there(tmp_path, environ):
     calls = (bash("git push origin"), bash("echo made > ok"), ToolUse("NotebookEdit", {"notebook_path": "a.ipynb"}))
     with answering(*(Turn(call) for call in calls), DONE) as model:
-        task = work_in(tmp_path, model.base_url, environ, disallowed_tools=("Bash(git push *)",))
-        _, notes = hold(task)
+        session = work_in(tmp_path, model.base_url, environ, disallowed_tools=("Bash(git push *)",))
+        _, notes = hold(session)
     assert [is_error for _, is_error in failed(notes)] == [True, False, True]
-    assert files(task.cwd) == ["ok"]
+    assert files(session.turn.folder) == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +111,11 @@ def test_tools_of_servers_are_listed_one_by_one_or_all(tmp_path, tool, allowed):
 
 
 def test_a_working_agent_goes_on_after_an_answer_that_was_cut_and_may_be_asked_for_a_form(tmp_path, environ):
-    schema = task_in(tmp_path, "", environ).schema
+    schema = session_in(tmp_path, "", environ).turn.schema
     with answering(Turn("Half an ans", stop_reason="max_tokens"), Turn(write("a.py")), {"ok": True}) as model:
-        task = work_in(tmp_path, model.base_url, environ, schema=schema)
-        ending, _ = hold(task)
-    assert (ending.status, ending.answer, files(task.cwd)) == ("answered", {"ok": True}, ["a.py"])
+        session = work_in(tmp_path, model.base_url, environ, schema=schema)
+        ending, _ = hold(session)
+    assert (ending.status, ending.answer, files(session.turn.folder)) == ("answered", {"ok": True}, ["a.py"])
 
 
 def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
@@ -132,9 +135,9 @@ def test_a_subagent_is_held_by_the_same_guard(tmp_path, environ):
         return DONE
 
     with answering(step, repeat_last=True) as model:
-        task = work_in(tmp_path, model.base_url, environ, tools=("Agent", "Write"))
-        ending, _ = hold(task)
-    assert ending.status == "done" and files(task.cwd) == ["in.py"]
+        session = work_in(tmp_path, model.base_url, environ, tools=("Agent", "Write"))
+        ending, _ = hold(session)
+    assert ending.status == "done" and files(session.turn.folder) == ["in.py"]
     assert [each["tool_name"] for each in ending.permission_denials] == ["Write"]
 
 
@@ -151,9 +154,11 @@ def test_each_answer_says_what_it_used_and_todos_their_text(tmp_path, environ):
 
 def test_the_program_starts_behind_what_the_wall_gives(tmp_path, environ):
     with answering(Turn(bash("echo $BEHIND $HOME; id -un")), DONE) as model:
-        task = work_in(tmp_path, model.base_url, environ, wall=lambda home, cli: ("/usr/bin/env", f"BEHIND={cli.name}"))
-        ending, _ = hold(task)
-    assert model.script.requests[1].tool_results[0].text.startswith(f"claude {task.home}/home\n")
+        session = work_in(
+            tmp_path, model.base_url, environ, wall=lambda home, cli: ("/usr/bin/env", f"BEHIND={cli.name}")
+        )
+        ending, _ = hold(session)
+    assert model.script.requests[1].tool_results[0].text.startswith(f"claude {session.home}/home\n")
     assert ending.status == "done"
 
 
@@ -172,8 +177,8 @@ def test_a_watcher_hears_everything_in_order(tmp_path, environ):
         DONE,
     )
     with answering(*steps) as model:
-        task = work_in(tmp_path, model.base_url, environ, watch=heard.append, disallowed_tools=("Bash(git push *)",))
-        hold(task)
+        session = work_in(tmp_path, model.base_url, environ, watch=heard.append, disallowed_tools=("Bash(git push *)",))
+        hold(session)
     told = [(step.kind, step.tool or step.text, step.ok) for step in heard if step.kind != "usage"]
     assert told == [
         ("tool.started", "Write", None), ("tool.ended", "Write", True),
@@ -192,13 +197,13 @@ def test_what_a_watcher_forbids_happens_no_further(tmp_path, environ, kind):
         if step.kind == kind and "db/" in step.input.get("file_path", ""):
             raise PermissionError("hands off db")
 
-    task = None
+    session = None
     with answering(Turn(write("a.py"), write("db/b.py"), write("db/c.py")), Turn(write("d.py")), DONE) as model:
-        task = work_in(tmp_path, model.base_url, environ, watch=watch)
-        ending, notes = hold(task)
+        session = work_in(tmp_path, model.base_url, environ, watch=watch)
+        ending, notes = hold(session)
     assert (ending.status, ending.detail) == ("aborted", "Its watcher stopped it: hands off db")
-    assert isinstance(task.stop.error, PermissionError) and ending.cost.usd > 0
-    assert files(task.cwd) == ["a.py"] + ["db/b.py"] * (kind == "tool.ended")
+    assert isinstance(session.turn.stop.error, PermissionError) and ending.cost.usd > 0
+    assert files(session.turn.folder) == ["a.py"] + ["db/b.py"] * (kind == "tool.ended")
     assert len(model.script.requests) == 1 and notes.events[-1]["type"] == "result"
 
 
@@ -216,13 +221,13 @@ def test_a_watcher_may_wait_and_may_stop_at_what_an_answer_used(tmp_path, enviro
 LONG = Turn(bash("echo $$ > pid; tail -f /dev/null"), write("b.py"))
 
 
-async def stopped(task, model, how):
-    """Its end, after `how(task, running)` once its second request has come and something is under way."""
-    running = asyncio.create_task(run_conversation(task, Notes()))
+async def stopped(session, model, how):
+    """Its end, after `how(session, running)` once its second request has come and something is under way."""
+    running = asyncio.create_task(conversing(session, Notes()))
     while len(model.script.requests) < 2:
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.7)
-    await asyncio.to_thread(how, task, running)
+    await asyncio.to_thread(how, session, running)
     return await asyncio.wait_for(running, 10)
 
 
@@ -238,38 +243,31 @@ def nothing_left(tree: Path) -> bool:
 @pytest.mark.parametrize("step", [LONG, Hang()])
 def test_a_turn_is_stopped_from_outside(tmp_path, environ, step):
     with answering(Turn(write("a.py")), step) as model:
-        task = work_in(tmp_path, model.base_url, environ)
-        ending = asyncio.run(stopped(task, model, lambda task, _: task.stop.abort("Enough.")))
+        session = work_in(tmp_path, model.base_url, environ)
+        ending = asyncio.run(stopped(session, model, lambda session, _: session.turn.stop.abort("Enough.")))
     assert (ending.status, ending.detail) == ("aborted", "Enough.")
-    assert "b.py" not in files(task.cwd) and ending.cost.usd > 0 and nothing_left(task.cwd)
+    assert "b.py" not in files(session.turn.folder) and ending.cost.usd > 0 and nothing_left(session.turn.folder)
 
 
 def test_cancelling_and_the_clock_leave_no_command_running(tmp_path, environ):
     with answering(Turn(write("a.py")), LONG) as model, pytest.raises(asyncio.CancelledError):
-        task = work_in(tmp_path, model.base_url, environ)
-        asyncio.run(stopped(task, model, lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel)))
-    assert nothing_left(task.cwd)
+        session = work_in(tmp_path, model.base_url, environ)
+        asyncio.run(stopped(session, model, lambda _, running: running.get_loop().call_soon_threadsafe(running.cancel)))
+    assert nothing_left(session.turn.folder)
     with answering(LONG) as model:
         ending, _ = hold(work_in(tmp_path, model.base_url, environ, timeout_s=4))
-    assert ending.status == "timeout" and nothing_left(task.cwd)
+    assert ending.status == "timeout" and nothing_left(session.turn.folder)
 
 
 # Held: recorded, paid for, sealed.
 
 
-def held(place: Path, model, environ, *, budget=1.0, watch=None, stop=None, made=None, **changes):
+def held(place: Path, model, environ, *, budget=1.0, **changes):
     """(its end, the run's folder, what was spent) of a working turn that is recorded, through a gateway."""
-    task = work_in(place, "", environ, **changes)
-    names = agent.Turn.__struct_fields__
-    turn = agent.Turn(**{name: getattr(task, name) for name in names} | {"node": "fix"})
     homes = place / "homes"
     homes.mkdir()
-
-    async def holding():
-        return await agent.hold(
-            turn, record=run, wire=gateway, environ=environ, redact=str, homes=homes, timeout_s=30,
-            watch=watch, stop=stop, made=made,
-        )  # fmt: skip
+    turn = work_in(place, "", environ, node="fix", homes=homes, **changes).turn
+    environment = agent.agent_environment_from(environ)
 
     upstream = find_upstream(model.environ)
     with (
@@ -277,7 +275,8 @@ def held(place: Path, model, environ, *, budget=1.0, watch=None, stop=None, made
         Gateway(upstream, Wire("live"), budget, str) as gateway,
     ):
         run.event("node.added", "fix", kind="stage")
-        end = asyncio.run(holding())
+        running = agent.run_turn(turn, record=run, gateway=gateway, environment=environment, redact=str)
+        end = asyncio.run(running)
         folder, spent = run.directory, gateway.spent()
         events = [json.loads(line) for line in (folder / "events.ndjson").read_text().splitlines()]
     return end, folder / end.folder, spent, [each["data"] for each in events if each["type"] == "node.status"]
@@ -299,10 +298,10 @@ def test_a_turn_that_its_watcher_stopped_is_sealed_with_what_came_before(tmp_pat
 
     tree = tmp_path / ".git" / "workspaces" / "tree"
     with answering(Turn(write("a.py"), write("db/b.py"), write("c.py")), DONE) as model:
-        end, folder, spent, said = held(tmp_path, model, environ, watch=watch, made=made_of(tree))
+        end, folder, spent, said = held(tmp_path, model, environ, watch=watch, change=made_of(tree))
     summary = json.loads((folder / "summary.json").read_text())
-    assert (end.ending.status, summary["status"], said[-1]["status"]) == ("aborted", "aborted", "CANCELLED")
-    assert isinstance(end.error, PermissionError) and spent.usd == end.ending.cost.usd == spent.by_node["fix"] > 0
+    assert (end.status, summary["status"], said[-1]["status"]) == ("aborted", "aborted", "CANCELLED")
+    assert isinstance(end.error, PermissionError) and spent.usd == end.cost.usd == spent.by_node["fix"] > 0
     assert (folder / "turn.patch").read_text() == "a.py\n" and summary["hookCaptureStatus"]["complete"]
     assert summary["fileStats"]["added"] == 1 and len(list((folder / "files" / "after").iterdir())) == 1
 
@@ -311,13 +310,20 @@ def test_a_turn_that_was_stopped_before_it_began_asks_nothing(tmp_path, environ)
     stop = agent.Stop()
     stop.abort("Enough.")
     with answering(DONE) as model:
-        task = work_in(tmp_path, "", environ)
-        end = asyncio.run(
-            agent.hold(
-                task, record=None, wire=None, environ=environ, redact=str, homes=tmp_path, timeout_s=9, stop=stop
-            )
-        )
-    assert (end.ending.status, end.ending.detail, model.api.log) == ("aborted", "Enough.", [])
+        turn = work_in(tmp_path, "", environ, stop=stop).turn
+        end = asyncio.run(agent.run_turn(turn, record=None, gateway=None, environment=None, redact=str))
+    assert (end.status, end.detail, model.api.log) == ("aborted", "Enough.", [])
+
+
+def test_a_home_that_cannot_be_written_is_an_end_with_its_name(tmp_path, environ):
+    def delete(home, cli):
+        shutil.rmtree(home)
+        return ()
+
+    with answering(DONE) as model:
+        end, *_ = held(tmp_path, model, environ, wall=delete)
+    assert end.status == "died"
+    assert "homes/" in end.detail and end.detail.endswith("cannot be written: No such file or directory.")
 
 
 def test_what_cannot_be_said_of_a_turn_leaves_it_sealed(tmp_path, environ):
@@ -325,7 +331,7 @@ def test_what_cannot_be_said_of_a_turn_leaves_it_sealed(tmp_path, environ):
         raise OSError("no git")
 
     with answering(DONE) as model, pytest.raises(OSError, match="no git"):
-        held(tmp_path, model, environ, made=made)
+        held(tmp_path, model, environ, change=made)
     assert len(list(tmp_path.rglob("turn-001/summary.json"))) == 1
 
 
@@ -333,5 +339,5 @@ def test_a_session_has_a_ceiling_of_its_own_below_the_budget_of_the_run(tmp_path
     dear = Usage(input_tokens=1000, output_tokens=9_000)  # 0.092 USD
     with answering(*(Turn(bash("true"), usage=dear) for _ in range(3)), repeat_last=True) as model:
         end, _, spent, _ = held(tmp_path, model, environ, max_cost_usd=0.19)
-    assert (end.ending.status, end.ending.detail) == ("budget", "The budget of this session is reached.")
+    assert (end.status, end.detail) == ("budget", "The budget of this session is reached.")
     assert 0.09 < spent.usd <= 0.19

@@ -102,7 +102,7 @@ def test_the_small_installation_of_the_docs_has_no_bundled_program_and_judges_wi
     without = environ["PATH"].removeprefix(f"{sdk_alone.REAL}:")
     there = environ | {"PATH": f"{tmp_path}:{without}"}
     assert claude_of(python, there).startswith("Claude Code was not found")
-    (tmp_path / "claude").symlink_to(find_cli(environ))
+    (tmp_path / "claude").symlink_to(find_cli(environ["PATH"]))
     assert claude_of(python, there) == f"{tmp_path}/claude (claude-agent-sdk does not bundle one)"
     repo = gated(tmp_path / "r", environ)
     repo.commit("Load robustly", **{"src/load.py": SWALLOWS})

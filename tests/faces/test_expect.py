@@ -41,7 +41,8 @@ def acted(run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = Tr
         turn.event({"type": "todo", "action": "add", "text": "mend", "status": todo})
     turn.event({"type": "message", "role": "tool", "tool": "Bash", "result": printed})
     if seal:
-        turn.seal(Ended(cost=SessionCost(10, 20, {"a-model": ModelCost(usd, "known")})), TurnChange(files=tuple(files)))
+        cost, change = SessionCost(10, 20, {"a-model": ModelCost(usd, "known")}), TurnChange(files=tuple(files))
+        turn.seal(Ended(cost=cost, change=change))
     turn.close()
     return run.directory / turn.relative
 

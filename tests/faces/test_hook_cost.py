@@ -9,7 +9,7 @@ from hooked import started
 
 NOT_NEEDED = {
     "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
-    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent.turns", "vibe_gate.gateway",
+    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent.turn_runner", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.store.gc",
 }  # fmt: skip
 """What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter; all of pygit2 but

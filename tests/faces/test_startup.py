@@ -72,7 +72,7 @@ def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs
         *sessions,
         "pydantic",
         "vibe_gate.gateway.server",
-        "vibe_gate.agent.turns",
+        "vibe_gate.agent.turn_runner",
     }
 
 

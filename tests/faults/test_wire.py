@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from scripted_messages_api import ApiError, Fault, ToolUse, Turn
-from wire import answering, costing, hold, task_in
+from wire import answering, costing, hold, session_in
 
 from vibe_gate.domain.summary import Cost
-from vibe_gate.domain.wire import Ending
+from vibe_gate.domain.wire import TurnResult
 from vibe_gate.gateway import Gateway, Wire, find_upstream
 
 pytestmark = pytest.mark.slow
@@ -16,10 +16,10 @@ OK = {"ok": True}
 HELLO = "hello " * 50
 
 
-def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[Ending, Cost]:
+def judged(model, place, environ, budget: float = 1.0, **changes) -> tuple[TurnResult, Cost]:
     """One session through a live gateway."""
     with Gateway(find_upstream(model.environ), Wire("live"), budget, str) as gateway:
-        ending, _ = hold(task_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes}))
+        ending, _ = hold(session_in(place, gateway.url("judge"), environ, **{"timeout_s": 60, **changes}))
         return ending, gateway.spent()
 
 
@@ -78,9 +78,9 @@ def test_an_answer_cut_by_the_budget_is_a_matter_of_budget(tmp_path, environ):
 def test_a_request_that_was_never_recorded_ends_the_session_without_another_try(tmp_path, environ):
     cassette = tmp_path / "cassette"
     with answering(OK) as model, Gateway(find_upstream(model.environ), Wire("record", cassette), 1.0, str) as gateway:
-        hold(task_in(tmp_path, gateway.url("judge"), environ))
+        hold(session_in(tmp_path, gateway.url("judge"), environ))
     with Gateway(None, Wire("replay", cassette), 1.0, str) as gateway:
-        ending, _ = hold(task_in(tmp_path, gateway.url("judge"), environ, prompt="Is it good?"))
+        ending, _ = hold(session_in(tmp_path, gateway.url("judge"), environ, prompt="Is it good?"))
         assert ending.status == "api_error"
         assert ending.detail == "The cassette holds no answer to this request; record it again."
         assert len(gateway.unmatched) == 1

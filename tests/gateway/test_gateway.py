@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_messages_api import ApiError, DropConnection, Fault, Text, Thinking, ToolUse, Turn, Usage
-from wire import KEY, answering, costing, hold, task_in
+from wire import KEY, answering, costing, hold, session_in
 
 from vibe_gate.domain import wire
 from vibe_gate.domain.summary import Cost
@@ -761,7 +761,7 @@ def test_a_session_recorded_is_the_same_session_replayed(tmp_path, environ):
         places = {str(tmp_path): "{{folder}}"}
         with Gateway(upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places) as gateway:
             prompt = f"Judge what is in {tree}."
-            return hold(task_in(tmp_path, gateway.url("judge"), environ, prompt=prompt))[0], gateway
+            return hold(session_in(tmp_path, gateway.url("judge"), environ, prompt=prompt))[0], gateway
 
     with answering(
         Turn(Thinking("Let me see."), *calls), Turn(ToolUse("Grep", {"pattern": "1"})), {"ok": True}
@@ -784,8 +784,8 @@ def test_a_working_agent_is_replayed_in_another_clone_whatever_its_commands_say(
         with Gateway(upstream, Wire(mode, tmp_path / "c"), 1.0, same, placeholders=places) as gateway:
             tools = ("Read", "Write", "Edit", "Bash", "TaskCreate", "TaskUpdate")
             url = gateway.url("fix", working=True)
-            task = task_in(tmp_path, url, environ, cwd=tree, schema=None, working=True, tools=tools)
-            return hold(task)[0], (tree / "a.py").read_text(), gateway
+            session = session_in(tmp_path, url, environ, folder=tree, schema=None, working=True, tools=tools)
+            return hold(session)[0], (tree / "a.py").read_text(), gateway
 
     edit = ToolUse("Edit", {"file_path": f"{tmp_path}/one/a.py", "old_string": "1", "new_string": "2"})
     steps = (
@@ -810,7 +810,7 @@ def test_a_cassette_of_format_1_is_still_replayed(tmp_path, environ):
     (tmp_path / "tree" / "a.py").write_text("x = 1\n")
     cassette = Path(__file__).parents[1] / "cassettes" / "format-1"
     with Gateway(None, Wire("replay", cassette), 1.0, same, placeholders={str(tmp_path): "{{folder}}"}) as gateway:
-        ending, notes = hold(task_in(tmp_path, gateway.url("judge"), environ))
+        ending, notes = hold(session_in(tmp_path, gateway.url("judge"), environ))
     assert gateway.unmatched == []
     assert (ending.status, ending.answer) == ("answered", {"ok": True})
     calls = [item["tool"] for item in notes.events if item.get("role") == "assistant" and "tool" in item]

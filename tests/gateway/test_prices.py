@@ -6,7 +6,7 @@ import json
 
 import pytest
 import scripted_messages_api as scripted
-from wire import answer, answering, hold, task_in
+from wire import answer, answering, hold, session_in
 
 from vibe_gate.gateway.prices import DEAREST, PRICES, cost, price_of
 from vibe_gate.gateway.usage import Meter, Usage
@@ -34,7 +34,7 @@ class Reported(scripted.Usage):
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5", "claude-haiku-4-5-20251001"])
 def test_our_prices_are_those_of_the_cli(tmp_path, environ, model):
     with answering(answer({"ok": True}, usage=Reported(EVERY_KIND))) as scripted_model:
-        ending, _ = hold(task_in(tmp_path, scripted_model.base_url, environ, model=model))
+        ending, _ = hold(session_in(tmp_path, scripted_model.base_url, environ, model=model))
     price, basis = price_of(model)
     assert ending.cost.usd == pytest.approx(cost(EVERY_KIND, price))
     assert ending.cost.basis == basis == "known"

@@ -26,7 +26,7 @@ from vibe_gate.domain.summary import (
 )
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
-from vibe_gate.domain.wire import Ending
+from vibe_gate.domain.wire import TurnResult
 from vibe_gate.store import RunRecorder, open_store
 
 PATCH = b"""diff --git a/pay.py b/pay.py
@@ -62,8 +62,8 @@ def _turns(run: RunRecorder) -> None:
     before, after = fixer.content("before", b"old\n"), fixer.content("after", b"new\n")
     file = TurnFile(path="pay.py", change_type="modified", added=1, deleted=1, before=before, after=after)
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
-    fixer.seal(Ended(session_id="5e551011-0000-4000-8000-000000000002"), TurnChange(PATCH, git, (file,)))
-    run.turn("judge-quality").seal(Ending("died", None, "the agent's process died"))
+    fixer.seal(Ended(session_id="5e551011-0000-4000-8000-000000000002", change=TurnChange(PATCH, git, (file,))))
+    run.turn("judge-quality").seal(TurnResult("died", None, "the agent's process died"))
 
 
 def _summary(run: RunRecorder) -> Summary:

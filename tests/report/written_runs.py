@@ -135,10 +135,8 @@ def _agent(run: RunRecorder, calls: int, attack: str) -> None:
     before, after = turn.content("before", b"old\n"), turn.content("after", b"new\n")
     file = TurnFile(path="repaired.py", change_type="modified", added=1, deleted=1, before=before, after=after)
     git = TurnGit(before=GitState(head=KEY, dirty=False), after=GitState(head=KEY, dirty=True))
-    turn.seal(
-        Ended(permission_denials=({"tool_use_id": "toolu_4"},)),
-        TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,)),
-    )
+    change = TurnChange(_patch("repaired.py", "old\n", "new\n"), git, (file,))
+    turn.seal(Ended(permission_denials=({"tool_use_id": "toolu_4"},), change=change))
 
 
 def _calls(calls: int, attack: str) -> Iterator[tuple[dict, list[dict]]]:

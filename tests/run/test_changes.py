@@ -27,7 +27,7 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, 
         (workspace.root / "gone.py").unlink()
         (workspace.root / "huge").write_bytes(huge)
         made = TurnChanges(workspace, begun)
-        turn.seal(Ended(), made(turn))
+        turn.seal(Ended(change=made(turn)))
         run.seal(summary_of(run))
         assert made.after == workspace.tree()
         assert (workspace.folder / "kept.git/refs/turns/fix/turn-001").read_text().strip() == made.after

@@ -15,7 +15,7 @@ from scripted_messages_api import Hang, Turn, Usage
 from wire import answering
 from working import FIXED, WorkingRepo, says, writes
 
-from vibe_gate.run.turn import at_work
+from vibe_gate.run.agent_turns import at_work
 
 FORMS = """\
 schema = 1

@@ -10,7 +10,7 @@ import pytest
 from processes import gone, pid_in
 from repos import Repo
 from scripted_messages_api import Text, ToolUse, Turn
-from wire import answering, hold, task_in
+from wire import answering, hold, session_in
 
 from vibe_gate import sandbox
 from vibe_gate.errors import InfrastructureError
@@ -50,8 +50,8 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
         )
         with answering(*calls) as model:
             ending, _ = hold(
-                task_in(
-                    tmp_path, model.base_url, environ, schema=None, cwd=workspace.root, working=True,
+                session_in(
+                    tmp_path, model.base_url, environ, schema=None, folder=workspace.root, working=True,
                     wall=agent_wall(workspace.root, workspace.borrowed, environ), tools=("Bash", "Edit", "Read"),
                 )
             )  # fmt: skip

@@ -13,7 +13,7 @@ from bundle_words import SECRET, Clock, Hush
 from claude_agent_sdk import list_sessions_from_store
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from vibe_gate.agent import sessions as kept_by_sdk
+from vibe_gate.agent import fork_stored_session, read_session_messages, sdk_project_key
 from vibe_gate.errors import AgentError, StorageError, UsageError
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import Sessions
@@ -30,11 +30,11 @@ def sessions_in(root: Path, redact=Hush(), index=None, clock=None, begun=None) -
 
 
 def opened(sessions: Sessions, workspace: Path, **start):
-    return sessions.open(workspace, kept_by_sdk.project_key(workspace), **start)
+    return sessions.open(workspace, sdk_project_key(workspace), **start)
 
 
 def key(workspace: Path, session_id: str = FIRST) -> dict[str, str]:
-    return {"project_key": kept_by_sdk.project_key(workspace), "session_id": session_id}
+    return {"project_key": sdk_project_key(workspace), "session_id": session_id}
 
 
 def entry(number: int, text: str, kind: str = "user", session_id: str = FIRST, **more):
@@ -255,11 +255,11 @@ def test_a_fork_is_a_copy_with_ids_of_its_own(tmp_path):
     talk(mirror, tmp_path, turns=5)
     mirror.close()
     before, anywhere = messages(tmp_path).read_bytes(), sessions.open(tmp_path / "anywhere")
-    copy, uuids = asyncio.run(kept_by_sdk.fork(anywhere, FIRST, ID.format(104)))
-    said = asyncio.run(kept_by_sdk.messages(anywhere, copy))
+    copy, uuids = asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(104)))
+    said = asyncio.run(read_session_messages(anywhere, copy))
     assert [each["message"]["content"][0]["text"] for each in said][::2] == ["Do 1.\nMore.", "Do 2.\nMore."]
     assert list(uuids) == [ID.format(100 + n) for n in (1, 2, 3, 4)] and said[-1]["uuid"] == uuids[ID.format(104)]
     assert sessions.find(FIRST).id != sessions.find(copy).id
     assert (tmp_path / ".vibe-artifacts/sessions" / sessions.find(FIRST).id / "messages.jsonl").read_bytes() == before
     with pytest.raises(AgentError, match="cannot be copied"):
-        asyncio.run(kept_by_sdk.fork(anywhere, FIRST, ID.format(999)))
+        asyncio.run(fork_stored_session(anywhere, FIRST, ID.format(999)))

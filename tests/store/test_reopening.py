@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Store:
 def finished_stage(run: RunRecorder) -> None:
     run.event("node.added", "fix", kind="stage", agent="fixer", digest="d")
     run.event("node.status", "fix", status="RUNNING", before="a" * 40, prompt="p")
-    run.turn("fix").seal(Ended(), TurnChange(before="a" * 40, after="b" * 40))
+    run.turn("fix").seal(Ended(change=TurnChange(before="a" * 40, after="b" * 40)))
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def turn_with(store: Store, before: bytes | None, after: bytes) -> RunResult:
         side: turn.content(side, data) for side, data in (("before", before), ("after", after)) if data is not None
     }
     file = TurnFile(path="a.txt", change_type="modified" if before is not None else "added", **sides)
-    turn.seal(Ended(), TurnChange(files=(file,)))
+    turn.seal(Ended(change=TurnChange(files=(file,))))
     return read_bundle(run.directory / turn.relative)
 
 

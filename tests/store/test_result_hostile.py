@@ -101,7 +101,7 @@ def sealed_content(run: RunRecorder, data: bytes = b"12345", **lie: Any) -> Stor
     kept = recorder.content("after", data)
     assert kept is not None
     content = Content(**{"sha256": kept.sha256, "size": kept.size} | lie)
-    recorder.seal(Ended(), TurnChange(files=(TurnFile(path="a", change_type="added", after=content),)))
+    recorder.seal(Ended(change=TurnChange(files=(TurnFile(path="a", change_type="added", after=content),))))
     (change,) = read_bundle(run.directory / recorder.relative).files.changed()
     assert change.after is not None
     return change.after

@@ -1,6 +1,6 @@
-"""The door to coding agents. `turns.hold` is the only way in which any agent, judges included, gets a turn.
+"""The door to coding agents. `run_turn` is the only way in which any agent, judges included, gets a turn.
 
-    end = await hold(turn, record=..., wire=..., environ=..., redact=..., homes=..., timeout_s=...)
+    result = await run_turn(TurnRequest(...), record=..., gateway=..., environment=..., redact=...)
 
 Importing this package is cheap; the SDK (a second) is loaded by the first session.
 """
@@ -9,23 +9,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.agent import sessions
-from vibe_gate.agent.sdk import find_cli, load_without_mcp, program_versions, sdk_version
+from vibe_gate.agent.agent_environment import AgentEnvironment, agent_environment_from
+from vibe_gate.agent.sdk import find_cli, program_versions, sdk_version
+from vibe_gate.agent.sdk_sessions import (
+    fork_stored_session,
+    read_session_messages,
+    rename_stored_session,
+    sdk_project_key,
+)
 
 if TYPE_CHECKING:
-    from vibe_gate.agent.task import Conversation, Image, Stop, Task, Turn, TurnProgress
-    from vibe_gate.agent.turns import ModelGateway, TurnEnd, TurnRecord, hold
+    from vibe_gate.agent.protocols import TurnRecord
+    from vibe_gate.agent.turn_request import Image, Stop, StoredSession, TurnProgress, TurnRequest
+    from vibe_gate.agent.turn_runner import run_turn
 
 __all__ = [
-    "Conversation", "Image", "ModelGateway", "Stop", "Task", "Turn", "TurnEnd", "TurnProgress", "TurnRecord",
-    "find_cli", "hold", "load_without_mcp", "program_versions", "sdk_version", "sessions",
+    "AgentEnvironment", "Image", "Stop", "StoredSession", "TurnProgress", "TurnRecord", "TurnRequest",
+    "agent_environment_from", "find_cli", "fork_stored_session", "program_versions", "read_session_messages",
+    "rename_stored_session", "run_turn", "sdk_project_key", "sdk_version",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module holds
-    """Load turns only when one is held: an answer from the cache needs the SDK's version alone."""
+    """Load turns only when one is run: an answer from the cache needs the SDK's version alone."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from vibe_gate.agent import task, turns
+    from vibe_gate.agent import protocols, turn_request, turn_runner
 
-    return getattr(turns, name, None) or getattr(task, name)
+    module = next(module for module in (turn_runner, turn_request, protocols) if hasattr(module, name))
+    return getattr(module, name)

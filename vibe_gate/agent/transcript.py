@@ -18,9 +18,9 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from vibe_gate.agent.session_end import counted_tokens
 from vibe_gate.domain.turn import TodoChanges
 from vibe_gate.domain.verdict import ANSWER_TOOL
-from vibe_gate.domain.wire import MAX_TOKENS
 
 Item = dict[str, Any]
 
@@ -97,11 +97,6 @@ class Transcript:
 
 def _uuid(message: AssistantMessage | UserMessage) -> Item:
     return {"uuid": message.uuid} if message.uuid else {}
-
-
-def counted_tokens(value: object) -> int:
-    """A count of tokens as an endpoint gave it: 0 for what is none, and at most `MAX_TOKENS`."""
-    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0
 
 
 def _tokens(usage: Item) -> dict[str, int]:

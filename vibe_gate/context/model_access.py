@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from vibe_gate import scratch
-from vibe_gate.agent import load_without_mcp, program_versions
+from vibe_gate.agent import agent_environment_from, program_versions
 from vibe_gate.domain.summary import Cost
 from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     import asyncio
     from pathlib import Path
 
-    from vibe_gate import agent
+    from vibe_gate.agent import TurnRequest
     from vibe_gate.context.review_request import ReviewRequest
     from vibe_gate.context.world import RunContext
     from vibe_gate.domain.gate import Gate
+    from vibe_gate.domain.wire import TurnResult
     from vibe_gate.gateway import Gateway
 
 CONVERSATIONS_AT_ONCE = 4
@@ -86,12 +87,10 @@ class ModelAccess:
 
         from vibe_gate.gateway import Gateway
 
-        if self._request.alone:
-            load_without_mcp()
         run, spending = self._run, self._run.state.spending
         scratch.remove_abandoned()
         self.folder = self._resources.enter_context(scratch.private_folder("run"))
-        run.record.describe(versions=program_versions(run.environ, self.folder))
+        run.record.describe(versions=program_versions(agent_environment_from(run.environ).search_path, self.folder))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left_today = math.inf
         if self._budget.per_day_usd is not None:
@@ -116,28 +115,26 @@ class ModelAccess:
         """Close the gateway and delete the folder, if it was opened."""
         self._resources.close()
 
-    async def hold(self, turn: agent.Turn) -> agent.TurnEnd:
-        """Hold a conversation through the gateway, in the time that the run has left."""
-        from vibe_gate.agent import hold  # only who asks needs it
+    async def run_turn(self, turn: TurnRequest) -> TurnResult:
+        """Run the turn of an agent through the gateway."""
+        from vibe_gate.agent import run_turn  # asyncio, for who asks
 
         run = self._run
-        return await hold(
+        return await run_turn(
             turn,
             record=run.record,
-            wire=self.gateway,
-            environ=run.environ,
-            homes=self.folder,
+            gateway=self.gateway,
+            environment=agent_environment_from(run.environ),
             redact=run.redactor.text,
-            timeout_s=run.deadline.left(),
         )
 
-    def why_unanswered(self, end: agent.TurnEnd) -> str:
-        """Why a conversation ended without an answer: a limit of the run, or what was seen."""
-        if end.ending.status == "timeout":
+    def why_unanswered(self, result: TurnResult) -> str:
+        """Why a turn ended without an answer: a limit of the run, or what was seen."""
+        if result.status == "timeout":
             return self._run.deadline.reached
-        if end.ending.status == "budget":
+        if result.status == "budget":
             return f"The budget of ${self.limit_usd:g} is reached."
-        return self._run.redactor.text(end.ending.detail)
+        return self._run.redactor.text(result.detail)
 
     @property
     def cost(self) -> Cost:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from vibe_gate.domain.summary import CostBasis, least_certain
+from vibe_gate.domain.turn import TurnChange
 
 FINAL_STOPS = ("refusal", "max_tokens")
 """After these the agent's program would ask again by itself, and pay again; for us they decide."""
@@ -95,25 +96,30 @@ def end_kind(status: str) -> EndKind:
     return _KINDS.get(status, "broken")
 
 
-class Ending(Struct, frozen=True):
-    """How a session ended.
-
-    `answer` fills the schema and is None unless `status` is "answered"; "done" is the end of an agent that no schema
-    was given to. `text` is the last message as a whole, `detail` a sentence for people. `cost` is what the CLI counted;
-    after `turns.hold`, what the run counted. `used_tools`: the model called a tool that is not the one to answer with.
-    `is_unavailable`: the model stayed overloaded, or the API does not know it; another may answer.
-    """
+class TurnResult(Struct, frozen=True):
+    """What came of one turn of an agent."""
 
     status: Status
     answer: dict[str, Any] | None
+    """What fills the schema; None unless the status is "answered"."""
     detail: str
+    """A sentence for people."""
+    text: str = ""
+    """The agent's last message as a whole, if the session came to its end."""
     cost: SessionCost = field(default_factory=SessionCost)
     session_id: str = ""
     duration_ms: int = 0
     permission_denials: tuple[dict[str, Any], ...] = ()
-    text: str = ""
     used_tools: bool = False
+    """Whether the model called a tool that is not the one to answer with."""
     is_unavailable: bool = False
+    """Whether the model stayed overloaded, or the API does not know it: another may answer."""
+    change: TurnChange = TurnChange()
+    """What the agent changed."""
+    folder: str = ""
+    """Where the turn is recorded, relative to the run's bundle; "" if it is not."""
+    error: Exception | None = None
+    """What a watcher raised that stopped the turn."""
 
     @property
     def kind(self) -> EndKind:

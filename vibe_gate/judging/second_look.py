@@ -13,8 +13,7 @@ from pathlib import Path
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from vibe_gate import agent
-from vibe_gate.agent import sdk_version
+from vibe_gate.agent import TurnRequest, sdk_version
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
@@ -25,6 +24,7 @@ from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, LookOutcome, SecondLook, Vote, short
+from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gateway import Wire
 from vibe_gate.git import Repository, Tree
@@ -244,27 +244,29 @@ async def _look(question: LookQuestion, shared: _LookContext) -> SecondLook:
         end, name = await with_fallback(
             partial(_hold, question, shared), question.model, question.fail.rubric.fallback, model, run.redactor.text
         )
-    if end.ending.status == "answered":
-        return replace(_found(end.ending.answer, end.folder, shared), model=name)
+    if end.status == "answered":
+        return replace(_found(end.answer, end.folder, shared), model=name)
     return _no_answer(model.why_unanswered(end), end.folder)
 
 
-async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> agent.TurnEnd:
+async def _hold(question: LookQuestion, shared: _LookContext, name: str, patience_s: float) -> TurnResult:
     model, fail = shared.model, question.fail
-    turn = agent.Turn(
+    turn = TurnRequest(
         node=question.node,
         prompt=look_prompt(fail.criterion, fail.votes, model.nonce),
         system_prompt=LOOK_PROMPT,
         schema=look_schema(),
         objection=look_objection,
-        cwd=shared.folder,
+        folder=shared.folder,
+        homes=model.folder,
         tools=TOOLS,
         model=name,
         max_turns=shared.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
+        timeout_s=shared.run.deadline.left(),
         patience_s=patience_s,
     )
-    return await model.hold(turn)
+    return await model.run_turn(turn)
 
 
 def _no_answer(why: str, turn: str = "") -> SecondLook:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from msgspec import UNSET, Struct, convert
 from msgspec.structs import replace
 
-from vibe_gate import agent
+from vibe_gate.agent import TurnRequest
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
@@ -28,7 +28,7 @@ from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, Outcome, Vote, short
-from vibe_gate.domain.wire import EndKind, end_kind
+from vibe_gate.domain.wire import EndKind, TurnResult, end_kind
 from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
@@ -239,53 +239,55 @@ def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
 
 
 async def with_fallback(
-    hold: Callable[[str, float], Coroutine[Any, Any, agent.TurnEnd]],
+    hold: Callable[[str, float], Coroutine[Any, Any, TurnResult]],
     name: str,
     other: str | None,
     model: ModelAccess,
     redact: Callable[[str], str],
-) -> tuple[agent.TurnEnd, str]:
+) -> tuple[TurnResult, str]:
     """How a conversation with the model `name` ended, or with `other` if that one stays overloaded or is not there.
 
     `hold` takes a model's name and how many seconds an overloaded one is waited for. Returns whose answer it is, too.
     """
     if other is None or name not in model.unavailable:
         end = await hold(name, math.inf if other in (None, name) else FALLBACK_AFTER_S)
-        if other is None or other == name or not end.ending.is_unavailable:
+        if other is None or other == name or not end.is_unavailable:
             return end, name
-        model.unavailable.setdefault(name, redact(end.ending.detail))
+        model.unavailable.setdefault(name, redact(end.detail))
     model.replacements.add((name, other))
     return await hold(other, math.inf), other
 
 
 async def _hold(
     shown: RubricBrief, number: int, part: BriefPart, node: str, context: VoteContext, name: str, patience_s: float
-) -> agent.TurnEnd:
+) -> TurnResult:
     model = context.model
-    turn = agent.Turn(
+    turn = TurnRequest(
         node=node,
         prompt=shown.prompt(part, model.nonce, number),
         system_prompt=brief.SYSTEM_PROMPT + brief.tests_prompt(shown.question.tests),
         schema=brief.answer_schema(tests=shown.question.tests is not None),
         objection=partial(sent_back, [criterion.id for criterion in part.criteria]),
-        cwd=context.folder / TREES,
+        folder=context.folder / TREES,
+        homes=model.folder,
         tools=TOOLS,
         model=name,
         max_turns=context.facts.gate.file.budget.max_turns,
         max_cost_usd=model.limit_usd,
+        timeout_s=context.run.deadline.left(),
         patience_s=patience_s,
     )
-    return await model.hold(turn)
+    return await model.run_turn(turn)
 
 
-async def _reply_of(part: BriefPart, end: agent.TurnEnd, model: str, change: Change, context: VoteContext) -> _Reply:
-    if end.ending.status == "answered":
-        reply = await _reply(part, end.ending.answer, change, end.folder, context)
+async def _reply_of(part: BriefPart, end: TurnResult, model: str, change: Change, context: VoteContext) -> _Reply:
+    if end.status == "answered":
+        reply = await _reply(part, end.answer, change, end.folder, context)
     else:
         why = context.model.why_unanswered(end)
-        reply = _no_answer(part, end.ending.status, why, end.folder)
+        reply = _no_answer(part, end.status, why, end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
-    looked = end.ending.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
+    looked = end.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
     return replace(reply, votes=votes, model=model, used_tools=looked)
 
 

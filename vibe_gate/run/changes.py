@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TurnChanges:
-    """What one turn makes of the workspace: `agent.hold` calls it when the session has ended, as its `made`.
+    """What one turn makes of the workspace: `TurnRequest.change`, called when the session has ended.
 
     Afterwards `after` is the tree that the turn left, kept in the workspace under the turn's name, and `change` what
     it made of `before`.

@@ -25,16 +25,16 @@ from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.report.round import Round, answered_by, as_told, next_round
+from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, held_in, prompt_digest
 from vibe_gate.run.approval import Approve, approved
-from vibe_gate.run.conversation import go_on, session_before
 from vibe_gate.run.graph import StageGraph
+from vibe_gate.run.kept_session import go_on, session_before
 from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.review import reach_verdict
 from vibe_gate.run.summary import summary_of
 from vibe_gate.run.tree import RunTree, RunTrees
-from vibe_gate.run.turn import AgentTurns, TrustedFiles, held_in, prompt_digest
 from vibe_gate.sessions import SessionMeta
 
 _NO_CASSETTE = (
@@ -164,7 +164,7 @@ class Stages:
             self.graph.began(node, before=before, prompt=prompt)
             self._progress(node, f"agent {agent.id}")
 
-        result = await self.turns.hold(node, asked, tree, goes_on, began)
+        result = await self.turns.run_stage(node, asked, tree, goes_on, began)
         return self._ended(_shown(result, agent), _status(result))
 
     def skip(self, id: str, after: Iterable[str], why: str, kind: str) -> StageResult:

@@ -37,6 +37,7 @@ from vibe_gate.gate.fixing import FIX
 from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gateway import NO_CREDENTIALS, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
+from vibe_gate.run.agent_turns import held_in
 from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.facts import catch_up, facts_of
@@ -49,7 +50,6 @@ from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.sharing import open_shared, told, unshared
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.tree import RunTree
-from vibe_gate.run.turn import held_in
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of
 from vibe_gate.store import captured
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from vibe_gate.domain.document import parse_object
 from vibe_gate.domain.event import Event, earlier
 from vibe_gate.domain.summary import Cost
-from vibe_gate.domain.wire import Ending, ModelCost, SessionCost
+from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.bundle import parse_events
@@ -160,7 +160,7 @@ def _sealed(run: RunRecorder, turn: _RecordedTurn) -> None:
     used, made = _tokens([turn])
     cost = SessionCost(used, made, {next(iter(turn.by_model), ""): ModelCost(turn.usd, "known")})
     record.restore(turn.events, turn.hooks)
-    record.seal(Ending("interrupted", None, CUT, cost, turn.session_id))
+    record.seal(TurnResult("interrupted", None, CUT, cost=cost, session_id=turn.session_id))
 
 
 def _tokens(turns: list[_RecordedTurn]) -> tuple[int, int]:

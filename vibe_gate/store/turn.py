@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from vibe_gate.domain import escape, unredacted_fields
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import plain, read, require_few, text_of, without_none
-from vibe_gate.domain.turn import Content, TurnChange, TurnTodo
+from vibe_gate.domain.turn import Content, TurnTodo
 from vibe_gate.store import names
 from vibe_gate.store.contents import Contents, CountingRedactor, TextRedactor, redacted_patch, tally
 from vibe_gate.store.folder import Folder, let_go, write_all
@@ -21,10 +21,7 @@ from vibe_gate.store.recording import RecordingStatus, never_fails
 from vibe_gate.store.turn_summary import HookMark, TurnMetrics, TurnSummary, correlate, count, todos_after
 
 if TYPE_CHECKING:
-    from vibe_gate.domain.wire import Ending
-
-NOTHING = TurnChange()
-"""Of a turn that changed nothing, a judge's for one."""
+    from vibe_gate.domain.wire import TurnResult
 
 _NAMES = ("type", "role", "tool", "hook", "hook_event_name", "tool_name", "tool_use_id", "session_id")
 """What is kept of an event that cannot be kept whole."""
@@ -118,9 +115,9 @@ class TurnRecorder:
         parts.events.cut()
         parts.hooks.cut()
 
-    def seal(self, ending: Ending, made: TurnChange = NOTHING) -> None:
+    def seal(self, result: TurnResult) -> None:
         """Write turn.patch if anything changed, and the turn's summary last."""
-        self._seal(ending, made)
+        self._seal(result)
         self.close()
 
     def close(self) -> None:
@@ -133,44 +130,45 @@ class TurnRecorder:
                 let_go(parts.transcript)
 
     @never_fails
-    def _seal(self, parts: TurnParts, ending: Ending, made: TurnChange) -> None:
-        self.session_id = ending.session_id
-        if made.patch:
-            parts.folder.place(names.TURN_PATCH, redacted_patch(made.patch, parts.redact.data))
-        denied = (str(denial.get("tool_use_id", "")) for denial in ending.permission_denials)
+    def _seal(self, parts: TurnParts, result: TurnResult) -> None:
+        self.session_id = result.session_id
+        change = result.change
+        if change.patch:
+            parts.folder.place(names.TURN_PATCH, redacted_patch(change.patch, parts.redact.data))
+        denied = (str(denial.get("tool_use_id", "")) for denial in result.permission_denials)
         calls, capture = correlate(self._marks, frozenset(escape.show_text(parts.redact.text(call)) for call in denied))
-        if ending.status == "interrupted":  # what it did after its last recorded event, no hook told
-            warnings = (*capture.warnings, f"cut off: {escape.show_text(ending.detail)}")
+        if result.status == "interrupted":  # what it did after its last recorded event, no hook told
+            warnings = (*capture.warnings, f"cut off: {escape.show_text(result.detail)}")
             capture = replace(capture, complete=False, warnings=warnings)
         metrics = TurnMetrics(
-            total_tokens=ending.cost.input_tokens + ending.cost.output_tokens,
-            total_cost_usd=float(ending.cost.usd),
-            cost_basis=ending.cost.basis,
-            duration_ms=ending.duration_ms,
+            total_tokens=result.cost.input_tokens + result.cost.output_tokens,
+            total_cost_usd=float(result.cost.usd),
+            cost_basis=result.cost.basis,
+            duration_ms=result.duration_ms,
             tool_calls=len(calls),
-            files_changed=len(made.files),
+            files_changed=len(change.files),
         )
         summary = TurnSummary(
             test_id=self._test_id,
             metrics=metrics,
-            git=made.git,
-            file_stats=count(file.change_type for file in made.files),
-            files=made.files,
+            git=change.git,
+            file_stats=count(file.change_type for file in change.files),
+            files=change.files,
             tool_calls=calls,
             todos=tuple(self._todos),
             hook_capture_status=capture,
-            session_id=escape.show_text(ending.session_id),
-            status=ending.status,
-            detail=escape.show_text(ending.detail),
+            session_id=escape.show_text(result.session_id),
+            status=result.status,
+            detail=escape.show_text(result.detail),
         )
         document = without_none(plain(summary))
         safe = unredacted_fields.redacted(document, unredacted_fields.TURN, parts.redact.value)
         safe["redacted"] = tally(parts.redact)
         read(TurnSummary, safe)
         parts.folder.place(names.SUMMARY, encode_line(safe))
-        trees = {"before": made.before, "after": made.after} if made.after else {}
+        trees = {"before": change.before, "after": change.after} if change.after else {}
         parts.completed(
-            self, {"status": ending.status, **trees, "usd": 0.0 if ending.cost.replayed else ending.cost.usd}
+            self, {"status": result.status, **trees, "usd": 0.0 if result.cost.replayed else result.cost.usd}
         )
 
 

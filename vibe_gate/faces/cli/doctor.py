@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from vibe_gate.agent import find_cli
+from vibe_gate.agent import agent_environment_from, find_cli
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
@@ -114,7 +114,7 @@ def _git(environ: Mapping[str, str]) -> Point:
 
 def _agent(environ: Mapping[str, str]) -> Point:
     try:
-        cli = find_cli(environ)
+        cli = find_cli(agent_environment_from(environ).search_path)
     except AgentError as error:
         return Point("claude", "warning", str(error), "Until then checks run and judge questions are inconclusive.")
     if cli.parent.name == "_bundled":

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from vibe_gate.agent import sessions as by_sdk
+from vibe_gate.agent import fork_stored_session, read_session_messages, rename_stored_session
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
@@ -185,7 +185,7 @@ def _show(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
             return _show_captured(head, environ, as_json=arguments.as_json)
         meta = sessions.find(arguments.id)
         place = sessions.place(meta.id)
-        messages = asyncio.run(by_sdk.messages(sessions.open(place), meta.session_id))
+        messages = asyncio.run(read_session_messages(sessions.open(place), meta.session_id))
     names = {"agent": meta.agent, "model": meta.model, "run": meta.run, "parent": meta.parent_session_id}
     lines = [f"{meta.id}  {meta.title}", "", *(f"{name:<9} {value}" for name, value in names.items() if value)]
     lines.append(f"{'session':<9} {meta.session_id} · {counted(len(meta.turns), 'turn')} · ${meta.usd:.4f}")
@@ -239,7 +239,7 @@ def _copy(arguments: CopyArguments, environ: Mapping[str, str]) -> int:
         source = _own(sessions, arguments.id, environ, subcommand)
         sessions.require_begun(source)
         turn = len(source.turns) if arguments.turn is None else arguments.turn
-        copy = asyncio.run(sessions.copy(source, turn, by_sdk.fork, newest=newest))
+        copy = asyncio.run(sessions.copy(source, turn, fork_stored_session, newest=newest))
     extent = f", up to turn {turn}" if turn else ""
     next_command = "continue PROMPT" if newest else f"resume {copy.id} PROMPT"
     lines = [
@@ -253,7 +253,7 @@ def _rename(arguments: RenameArguments, environ: Mapping[str, str]) -> int:
     with _opened(environ) as sessions:
         session_id = _own(sessions, arguments.id, environ, "rename").session_id
         with closing(sessions.open(sessions.place(session_id))) as mirror:
-            asyncio.run(by_sdk.rename(mirror, session_id, arguments.title))
+            asyncio.run(rename_stored_session(mirror, session_id, arguments.title))
             meta = mirror.hold(session_id)
     return emit_result(_document(meta), [f"{meta.id}  {meta.title}"], as_json=arguments.as_json)
 

@@ -1,4 +1,4 @@
-"""The conversation of an agent's turn: kept as a session, so that a later run can go on with it."""
+"""The session of an agent's turn, kept so that a later run can go on with it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from vibe_gate.agent import Conversation, TurnEnd, sessions
+from vibe_gate.agent import StoredSession, sdk_project_key
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import StorageError
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.tree import RunTree
@@ -36,45 +37,57 @@ def session_before(run: RunContext, name: str) -> tuple[Sessions, SessionMeta]:
     return sessions, replace(meta, turns=tuple(earlier_turns))
 
 
-class KeptConversation:
-    """One turn's conversation, held from here to `close`; `given` is what the turn takes, None if it cannot be kept.
+class KeptSession:
+    """The session of one turn, held from here to `close`, so that a later run can go on with it.
 
-    That stops no agent but one that goes on with a session; `problem` says why it is not kept, or not whole.
+    That it cannot be kept stops no agent but one that goes on with a session.
     """
 
-    def __init__(self, run: RunContext, root: Path, workspace: Path, goes_on: SessionMeta | None, **about: Any) -> None:  # noqa: ANN401
-        """`goes_on`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
+    def __init__(
+        self,
+        run: RunContext,
+        root: Path,
+        workspace: Path,
+        earlier: SessionMeta | None,
+        **about: Any,  # noqa: ANN401
+    ) -> None:
+        """`earlier`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
 
         StorageError: that cannot be gone on with, as another process does.
         """
-        self.given: Conversation | None = None
+        self.stored: StoredSession | None = None
+        """What the turn takes; None if it cannot be kept."""
         self.problem = ""
-        self._id = goes_on.session_id if goes_on else str(uuid.uuid4())
+        """Why it is not kept, or not whole: a sentence for people."""
+        self._id = earlier.session_id if earlier else str(uuid.uuid4())
         try:
-            self._sessions = kept = sessions_of(run)
+            self._sessions = sessions_of(run)
         except StorageError as error:
-            if goes_on is not None:
+            if earlier is not None:
                 raise
             self.problem = f"The conversation of {about['node']} is not kept: {error}"
             return
         self._run = run.record.run_id
-        self._mirror = kept.open(workspace, sessions.project_key(workspace), **about, cwd=str(root), run=self._run)
-        if goes_on is None:
-            self.given = Conversation(store=self._mirror, session_id=self._id)
-        elif self._mirror.hold(self._id).turns != goes_on.turns:
+        key = sdk_project_key(workspace)
+        self._mirror = self._sessions.open(workspace, key, **about, cwd=str(root), run=self._run)
+        if earlier is None:
+            self.stored = StoredSession(store=self._mirror, session_id=self._id)
+            return
+        if self._mirror.hold(self._id).turns != earlier.turns:
             self._mirror.close()
-            raise StorageError(f"The session {goes_on.id} was just used by another process; try again.")
-        else:
-            if about["private"] > goes_on.private:
-                self._mirror.change(self._id, private=True)
-            last = goes_on.turns[-1].last if goes_on.turns else ""
-            self.given = Conversation(store=self._mirror, resume=self._id, resume_at=last)
+            raise StorageError(f"The session {earlier.id} was just used by another process; try again.")
+        if about["private"] > earlier.private:
+            self._mirror.change(self._id, private=True)
+        last = earlier.turns[-1].last if earlier.turns else ""
+        self.stored = StoredSession(store=self._mirror, resume=self._id, resume_at=last)
 
-    def finish(self, end: TurnEnd, result: StageResult, patch: bytes) -> None:
+    def finish(self, ended: TurnResult, result: StageResult, patch: bytes) -> None:
         """Note how the turn ended, and what it made of the files."""
-        cost = end.ending.cost
+        if self.stored is None:
+            return
+        cost = ended.cost
         try:
-            came = self.given is not None and self._mirror.finish(
+            has_messages = self._mirror.finish(
                 self._id,
                 before=result.before,
                 after=result.after,
@@ -85,7 +98,7 @@ class KeptConversation:
                 run=self._run,
                 node=result.node,
             )
-            if came and patch:
+            if has_messages and patch:
                 self._keep_patch(f"{result.after}.patch", patch)
         except StorageError as error:
             self.problem = f"The conversation of {result.node} is not kept whole: {error}"
@@ -98,38 +111,40 @@ class KeptConversation:
 
     def close(self) -> None:
         """Let others go on with it."""
-        if self.given is not None:
+        if self.stored is not None:
             self._mirror.close()
 
 
-def go_on(kept: Sessions, meta: SessionMeta, tree: RunTree, own: str = "") -> str:
+def go_on(sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str = "") -> str:
     """Begin with the files that the session left; why that cannot be, as a note for people, or "".
 
-    They come from the workspace of the run that left them, or of `own`, the run that is resumed. In another clone,
+    They come from the workspace of the run that left them, or of `resumed_run`, the run that goes on. In another clone,
     where that is not, they are made anew by the patches that the session keeps.
     """
     if not meta.turns or not meta.turns[-1].after:
         return ""
-    known = {tree_id for turn in _turns(kept, meta) for tree_id in (turn.before, turn.after)}
-    last = meta.turns[-1].after
-    runs = (turn.run for turn in reversed(meta.turns) if turn.after == last)
-    if any(tree.begin_at(last, run, known) for run in (own, *runs)):
+    known_trees: set[str] = set()
+    for turn in _turns_with_origins(sessions, meta):
+        known_trees |= {turn.before, turn.after}
+    last_tree = meta.turns[-1].after
+    runs = [turn.run for turn in reversed(meta.turns) if turn.after == last_tree]
+    if any(tree.begin_at(last_tree, run, known_trees) for run in (resumed_run, *runs)):
         return ""
     patches: dict[str, tuple[str, bytes]] = {}
     for turn in meta.turns:
         if turn.before != turn.after and turn.after not in patches:  # a later turn has no patch of its own there
-            patches[turn.after] = (turn.before, kept.kept(meta, f"{turn.after}.patch"))
-    if tree.rebuild(last, patches, known):
+            patches[turn.after] = (turn.before, sessions.kept(meta, f"{turn.after}.patch"))
+    if tree.rebuild(last_tree, patches, known_trees):
         return ""
     return f"The files that {meta.id} left are not in this clone; it goes on with your files as they are."
 
 
-def _turns(kept: Sessions, meta: SessionMeta) -> Iterator[Any]:
+def _turns_with_origins(sessions: Sessions, meta: SessionMeta) -> Iterator[Any]:
     """Those of the session, and of those that it was copied from."""
-    by_id = {one.session_id: one for one in kept.all()}
-    seen: set[str] = set()
-    one: SessionMeta | None = meta
-    while one is not None and one.session_id not in seen:
-        seen.add(one.session_id)
-        yield from one.turns
-        one = by_id.get(one.parent_session_id)
+    by_id = {session.session_id: session for session in sessions.all()}
+    visited: set[str] = set()
+    session: SessionMeta | None = meta
+    while session is not None and session.session_id not in visited:
+        visited.add(session.session_id)
+        yield from session.turns
+        session = by_id.get(session.parent_session_id)

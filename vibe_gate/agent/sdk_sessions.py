@@ -11,22 +11,22 @@ from typing import Any
 from vibe_gate.errors import AgentError, UsageError
 
 
-def project_key(folder: Path) -> str:
+def sdk_project_key(folder: Path) -> str:
     """The SDK's key of the sessions whose agent works in `folder`."""
     from claude_agent_sdk import project_key_for_directory
 
     return project_key_for_directory(folder)
 
 
-async def messages(store: Any, session_id: str) -> list[dict[str, Any]]:  # noqa: ANN401  a SessionStore
+async def read_session_messages(store: Any, session_id: str) -> list[dict[str, Any]]:  # noqa: ANN401  a SessionStore
     """The conversation, oldest first: `type` (user, assistant), `uuid` and the API's `message`."""
     from claude_agent_sdk import get_session_messages_from_store
 
-    found = await get_session_messages_from_store(store, session_id)
-    return [{"type": each.type, "uuid": each.uuid, "message": each.message} for each in found]
+    messages = await get_session_messages_from_store(store, session_id)
+    return [{"type": message.type, "uuid": message.uuid, "message": message.message} for message in messages]
 
 
-async def rename(store: Any, session_id: str, title: str) -> None:  # noqa: ANN401  a SessionStore
+async def rename_stored_session(store: Any, session_id: str, title: str) -> None:  # noqa: ANN401  a SessionStore
     """Give the session another title. UsageError for an empty one."""
     from claude_agent_sdk import rename_session_via_store
 
@@ -35,14 +35,18 @@ async def rename(store: Any, session_id: str, title: str) -> None:  # noqa: ANN4
     await rename_session_via_store(store, session_id, title)
 
 
-async def fork(store: Any, session_id: str, up_to: str = "") -> tuple[str, dict[str, str]]:  # noqa: ANN401
+async def fork_stored_session(store: Any, session_id: str, up_to: str = "") -> tuple[str, dict[str, str]]:  # noqa: ANN401
     """Copy the session up to the message `up_to`; the copy's id, and the copy's uuid of each message. AgentError."""
     from claude_agent_sdk import fork_session_via_store, project_key_for_directory
 
     try:
-        made = await fork_session_via_store(store, session_id, up_to_message_id=up_to or None)
+        copy = await fork_session_via_store(store, session_id, up_to_message_id=up_to or None)
     except (ValueError, FileNotFoundError) as error:
         raise AgentError(f"The session cannot be copied: {error}.") from error
-    copied = await store.load({"project_key": project_key_for_directory(), "session_id": made.session_id}) or []
-    origins = ((entry.get("forkedFrom"), entry.get("uuid")) for entry in copied)
-    return made.session_id, {str(of["messageUuid"]): str(uuid) for of, uuid in origins if isinstance(of, dict)}
+    entries = await store.load({"project_key": project_key_for_directory(), "session_id": copy.session_id}) or []
+    copied_ids: dict[str, str] = {}
+    for entry in entries:
+        origin = entry.get("forkedFrom")
+        if isinstance(origin, dict):
+            copied_ids[str(origin["messageUuid"])] = str(entry.get("uuid"))
+    return copy.session_id, copied_ids

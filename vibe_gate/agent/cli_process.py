@@ -13,13 +13,10 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from vibe_gate.agent.sdk import find_cli
-from vibe_gate.agent.servers import START_S
-from vibe_gate.agent.task import Task
-
-KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
-"""What of our environment reaches the agent, besides LC_*: enough to run, nothing to learn."""
+from vibe_gate.agent.mcp_servers import START_S
 
 GRACE_S = 0.5
 """How long SIGTERM may take before SIGKILL; the CLI needs about 40 ms."""
@@ -32,7 +29,10 @@ IDLE_FLOOR_MS = 10_000
 
 DUMMY_KEY = "held-by-the-gateway"
 
-_PASSED = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
+HOME_FOLDERS = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp", "TMPDIR": "tmp"}
+"""Variables of the agent's program that name a folder below its home, each with that folder."""
+
+_FROM_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE", "PWD")
 """What the launcher hands on of what the SDK gave it."""
 
 _LAUNCHER = """\
@@ -52,20 +52,30 @@ os.rename(PID_FILE + ".new", PID_FILE)
 os.execve(PROGRAM[0], [*PROGRAM, *sys.argv[1:]], ENVIRON)
 """
 
+Wall = Callable[[Path, Path], Sequence[str]]
+"""Given the agent's home and its program, the beginning of a command line that runs the program behind a wall."""
 
-class Launch:
-    """One agent process: its launcher on disk, and the way to end it."""
 
-    def __init__(self, task: Task) -> None:
-        self._pid_file = task.home / "pid"
-        self.executable = task.home / "launch"
-        cli = task.cli_path or find_cli(task.environ)
-        script = task.home / "launch.py"
-        environ = agent_environ(task)
-        program = [*(task.wall(task.home, cli) if task.wall else ()), str(cli)]
-        self._grace_s = WALL_GRACE_S if task.wall else GRACE_S
-        values = (os.getpid(), program, str(self._pid_file), environ)
-        script.write_text(_LAUNCHER.format(values=values, passed=_PASSED), encoding="utf-8", errors="surrogateescape")
+class CliProcess:
+    """One process of the agent's program: its launcher on disk, and the way to end it."""
+
+    def __init__(self, home: Path, cli: Path, variables: Mapping[str, str], wall: Wall | None) -> None:
+        """Write the launcher into `home`, an empty private folder; `variables` are the program's whole environment.
+
+        OSError: `home` cannot be written.
+        """
+        self.home = home
+        self.executable = home / "launch"
+        """What the SDK starts in place of the CLI."""
+        self._pid_file = home / "pid"
+        self._grace_s = WALL_GRACE_S if wall else GRACE_S
+        for name in HOME_FOLDERS.values():
+            (home / name).mkdir(mode=0o700, exist_ok=True)
+        program = [*wall(home, cli), str(cli)] if wall else [str(cli)]
+        values = (os.getpid(), program, str(self._pid_file), dict(variables))
+        source = _LAUNCHER.format(values=values, passed=_FROM_SDK)
+        script = home / "launch.py"
+        script.write_text(source, encoding="utf-8", errors="surrogateescape")
         line = shlex.join([sys.executable, "-I", "-S", str(script)])
         self.executable.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
         self.executable.chmod(0o700)
@@ -73,7 +83,7 @@ class Launch:
     @staticmethod
     def blanked() -> dict[str, str]:
         """Our variables, emptied: the launcher needs none, and an agent of the same user could read its environment."""
-        return dict.fromkeys(os.environ.keys() - {"LD_LIBRARY_PATH", *_PASSED}, "")
+        return dict.fromkeys(os.environ.keys() - {"LD_LIBRARY_PATH", *_FROM_SDK}, "")
 
     def signal(self, number: int) -> bool:
         """Send a signal to the whole process group; False when there is none (any more)."""
@@ -95,19 +105,23 @@ class Launch:
             self.signal(signal.SIGKILL)
 
 
-def agent_environ(task: Task) -> dict[str, str]:
-    """The whole environment of the agent's program: no variable reaches it by accident."""
-    folders = {"HOME": "home", "CLAUDE_CONFIG_DIR": "config", "CLAUDE_CODE_TMPDIR": "tmp", "TMPDIR": "tmp"}
-    for name in folders.values():
-        (task.home / name).mkdir(mode=0o700, exist_ok=True)
-    kept = {name: value for name, value in task.environ.items() if name in KEPT or name.startswith("LC_")}
-    values = kept | {name: str(task.home / folder) for name, folder in folders.items()} | _quiet(task.timeout_s)
-    if task.base_url:
-        values |= {"ANTHROPIC_BASE_URL": task.base_url, "ANTHROPIC_API_KEY": DUMMY_KEY, "NO_PROXY": "127.0.0.1"}
-    return values | dict(task.cloud)
+def program_variables(
+    home: Path, passed: Mapping[str, str], model: Mapping[str, str], timeout_s: float
+) -> dict[str, str]:
+    """The whole environment of the agent's program: no variable reaches it by accident.
+
+    `passed`: of this program's environment; `model`: what leads to the model.
+    """
+    folders = {name: str(home / folder) for name, folder in HOME_FOLDERS.items()}
+    return {**passed, **folders, **_quiet_variables(timeout_s), **model}
 
 
-def _quiet(timeout_s: float) -> dict[str, str]:
+def gateway_variables(url: str) -> dict[str, str]:
+    """What leads to the model through our gateway; the key is the gateway's own affair."""
+    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": DUMMY_KEY, "NO_PROXY": "127.0.0.1"}
+
+
+def _quiet_variables(timeout_s: float) -> dict[str, str]:
     """Settings that keep the CLI to the conversation, and within its time."""
     timeout_ms = max(1000, int(timeout_s * 1000))
     return {

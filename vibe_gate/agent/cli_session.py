@@ -1,0 +1,461 @@
+"""One session with the real CLI, in the tightest form it offers.
+
+Why each option: `cli_options` below; what happens otherwise was seen to happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import inspect
+import itertools
+import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    HookContext,
+    HookMatcher,
+    ResultMessage,
+    StreamEvent,
+    project_key_for_directory,
+)
+from claude_agent_sdk.types import HookEvent, HookInput, HookJSONOutput
+
+from vibe_gate.agent import mcp_servers, transcript
+from vibe_gate.agent.allowed import PROTECTED, built_in, refusal
+from vibe_gate.agent.cli_process import CliProcess
+from vibe_gate.agent.protocols import SessionRecord
+from vibe_gate.agent.session_end import ObservedSession
+from vibe_gate.agent.turn_request import Image, ProgressKind, StoredSession, TurnProgress, TurnRequest
+from vibe_gate.domain.turn import TodoChanges
+from vibe_gate.domain.verdict import ANSWER_TOOL
+from vibe_gate.domain.wire import FINAL_STOPS
+from vibe_gate.errors import AgentError
+
+# What the SDK logs of a process that we ended ourselves is no news; how the session ended is an ObservedSession.
+logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
+logging.getLogger("claude_agent_sdk").propagate = False
+
+MAX_MESSAGE_BYTES = 16 << 20
+"""One message of the CLI; the SDK's default of 1 MB is less than one large tool result."""
+
+MAX_STDERR_LINES = 50
+
+CLOSING_S = 1.0
+"""How long the CLI may take to leave by itself (30 ms as a rule) before it is ended."""
+
+STOPPING_S = 5.0
+"""How long an interrupted CLI may take to say what the session cost (50 ms as a rule)."""
+
+HELD_S = 1.0
+"""How long a hook of a stopped session holds its call back, for the interrupt to come first."""
+
+OBSERVED: tuple[HookEvent, ...] = (
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStart", "SubagentStop",
+    "PreCompact", "Notification", "PermissionRequest",
+)  # fmt: skip
+
+
+async def observe_session(
+    turn: TurnRequest,
+    process: CliProcess,
+    record: SessionRecord,
+    redact: Callable[[str], str] = str,
+    *,
+    metered: bool,
+    clock: Callable[[], float] = time.time,
+) -> ObservedSession:
+    """Hold the session of a turn from start to end. AgentError: an MCP server did not start.
+
+    `redact` takes secrets out of what servers said. `metered`: a gateway minds the turn's ceiling. `clock` gives
+    seconds since 1970. Whatever the model, the wire or the agent's process does is observed, not raised. Cancelling it
+    leaves no process behind.
+    """
+    started = time.monotonic()
+    session = _Session(turn, process, record, redact, clock)
+    seen = session.seen
+    if turn.session is not None:
+        await _restore_session(turn.session, turn.folder, process.home)
+    client = ClaudeSDKClient(cli_options(session, metered=metered))
+    try:
+        async with asyncio.timeout(turn.timeout_s) as timeout:
+            await session.listen(client, timeout)
+    except TimeoutError:
+        seen.timed_out = True
+    except Exception as error:
+        # For a process that died mid-sentence the SDK raises no class of its own, only Exception.
+        if type(error) is not Exception and not isinstance(error, ClaudeSDKError | OSError):
+            raise
+        seen.failure = str(error)
+    finally:
+        await _close(client, process, graceful=bool(seen.result))
+    seen.stopped = turn.stop.reason
+    seen.used_tools = session.transcript.used_tools
+    seen.duration_ms = round((time.monotonic() - started) * 1000)
+    return seen
+
+
+def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
+    """The read-only form, and that of a working agent.
+
+    `dontAsk` without `allowed_tools`: naming a tool there opens the whole file system
+    to it. A working agent's calls are allowed one by one by the guard, which answers both of the CLI's questions: below
+    a folder named .git or .claude, where a workspace may lie, it asks twice, and `dontAsk` refuses everything. What
+    nobody answers is refused in both forms. No setting sources, strict MCP, restricted: else the reviewed repository's
+    hooks, servers and key helpers run. Verbatim prompts: else `@/path` in a diff reads
+    that file and a leading `/` runs a command. The system prompt and the MCP servers go through files:
+    arguments end at 128 KB and everybody on the machine can read them.
+    """
+    turn, seen, home = session.turn, session.seen, session.process.home
+    system_prompt = home / "system-prompt.txt"
+    system_prompt.write_text(turn.system_prompt, encoding="utf-8")
+    servers = home / "mcp.json"
+    servers.write_text(json.dumps({"mcpServers": mcp_servers.watched_servers(turn.mcp_servers, home / "tmp")}))
+    variables = session.process.blanked()
+    arguments: dict[str, str | None] = {"restricted": None, "disable-slash-commands": None}
+    if turn.session is None:
+        arguments["no-session-persistence"] = None
+    else:
+        arguments |= _session_arguments(turn.session)
+        variables["CLAUDE_CONFIG_DIR"] = str(home / "config")  # where the SDK looks for the transcript to mirror
+
+    def keep_stderr(line: str) -> None:
+        if len(seen.stderr) < MAX_STDERR_LINES:
+            seen.stderr.append(line)
+
+    return ClaudeAgentOptions(
+        tools=built_in(turn.tools),
+        disallowed_tools=list(turn.disallowed_tools),
+        permission_mode="default" if turn.working else "dontAsk",
+        setting_sources=[],
+        mcp_servers=servers if turn.mcp_servers else {},
+        strict_mcp_config=True,
+        verbatim_prompts=True,
+        system_prompt={"type": "file", "path": str(system_prompt)},
+        output_format=None if turn.schema is None else {"type": "json_schema", "schema": dict(turn.schema)},
+        model=turn.model,
+        max_turns=turn.max_turns,
+        max_budget_usd=None if metered else turn.max_cost_usd,
+        max_buffer_size=MAX_MESSAGE_BYTES,
+        include_partial_messages=True,
+        cwd=turn.folder,
+        env=variables,
+        session_store=turn.session.store if turn.session else None,
+        session_store_flush="eager",
+        cli_path=session.process.executable,
+        hooks=_hooks(session),
+        stderr=keep_stderr,
+        extra_args=arguments,
+    )
+
+
+async def _restore_session(session: StoredSession, folder: Path, home: Path) -> None:
+    """Put the session that goes on where the CLI looks for its own.
+
+    The SDK would do this in a folder of its own in our TMPDIR, which a sudden death leaves there and a wall closes.
+    """
+    if not session.resume:
+        return
+    key, session_id = project_key_for_directory(folder), str(uuid.UUID(session.resume))
+    entries = await session.store.load({"project_key": key, "session_id": session_id})
+    if not entries:
+        raise AgentError(f"The session {session_id} is not there, or has no messages.")
+    transcripts = home / "config" / "projects" / key
+    transcripts.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(entry) + "\n" for entry in _leading_to(session.resume_at, entries))
+    (transcripts / f"{session_id}.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that the CLI needs to go on after the message `last` ("": after the newest).
+
+    The CLI finds its way from the leaf that the newest "last-prompt" names. As the program ends, that is at times a
+    note about hooks beside `last`, from which no later turn is found. Without such entries it begins at the newest.
+    """
+    end = next((number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last), len(entries))
+    return [entry for entry in entries[:end] if entry.get("type") != "last-prompt"]
+
+
+def _session_arguments(session: StoredSession) -> dict[str, str | None]:
+    """The CLI's arguments for a session that is kept. Not the SDK's options: `resume` there is `_restore_session`."""
+    ids = {"session-id": session.session_id, "resume": session.resume, "resume-session-at": session.resume_at}
+    return {name: str(uuid.UUID(value)) for name, value in ids.items() if value}
+
+
+class _Session:
+    """What one session shares between its messages, its hooks and who watches or stops it."""
+
+    def __init__(
+        self,
+        turn: TurnRequest,
+        process: CliProcess,
+        record: SessionRecord,
+        redact: Callable[[str], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self.turn, self.process, self.record = turn, process, record
+        self.seen = ObservedSession(free_text=turn.schema is None)
+        self.transcript = transcript.Transcript()
+        self._redact, self._clock = redact, clock
+        self._tools = _listed_tools(turn)
+        self._todos = TodoChanges()
+        self._telling = asyncio.Lock()
+        self._answer_ids: set[str] = set()
+        """Calls of the answer tool."""
+        self._denied: dict[str, dict[str, Any]] = {}
+        """By id, calls that the guard refused."""
+        self._objected = False
+        self._running: dict[str, dict[str, Any]] = {}
+        """By id, calls that the watcher heard begin, and not end."""
+
+    def ms(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return int(self._clock() * 1000)
+
+    def note(self, item: transcript.Item) -> None:
+        """Write it down."""
+        self.record.event(item | {"ts": self.ms()})
+
+    async def tell(self, kind: ProgressKind, **details: Any) -> None:  # noqa: ANN401  fields of TurnProgress
+        """Tell the watcher; what it raises stops the session."""
+        if self.turn.watch is None:
+            return
+        async with self._telling:
+            if self.turn.stop.reason:
+                return
+            try:
+                result = self.turn.watch(TurnProgress(kind=kind, ts=self.ms(), **details))
+                if inspect.isawaitable(result):
+                    await result
+            except Exception as error:  # noqa: BLE001  the watcher's own; who awaits the turn gets it
+                self.turn.stop.abort(f"Its watcher stopped it: {error}", error)
+
+    async def listen(self, client: ClaudeSDKClient, timeout: asyncio.Timeout) -> None:
+        """Ask, and hear the session to its end."""
+        await client.connect()
+        if self.turn.mcp_servers:
+            await self._servers_started(client)
+        if self.turn.stop.reason:
+            return
+        prompt: transcript.Item = {"type": "message", "role": "user", "content": self.turn.prompt}
+        if self.turn.images:
+            prompt["images"] = [_image_note(image) for image in self.turn.images]
+        self.note(prompt)
+        await client.query(_with_images(self.turn) if self.turn.images else self.turn.prompt)
+        stopping = asyncio.create_task(self._interrupt(client, timeout))
+        try:
+            async for message in client.receive_response():
+                await self._hear(message)
+        finally:
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
+
+    async def _servers_started(self, client: ClaudeSDKClient) -> None:
+        """Wait until every MCP server has started: without one, the agent would do its work without those tools.
+
+        AgentError: one did not start.
+        """
+        began = time.monotonic()
+        reported: tuple[str, ...] = ()
+        while not self.turn.stop.reason:
+            status = await client.get_mcp_status()
+            folder = self.process.home / "tmp"
+            states = mcp_servers.server_states(self.turn.mcp_servers, status["mcpServers"], folder, self._redact)
+            self.seen.starting = states.starting
+            if states.failed:
+                raise AgentError(mcp_servers.failure_sentence(states.failed))
+            if not states.starting:
+                return
+            if states.starting != reported and time.monotonic() - began > mcp_servers.REPORTED_AFTER_S:
+                reported = states.starting
+                await self.tell("notification", text=f"waiting for the MCP server {', '.join(reported)} to start")
+            await asyncio.sleep(mcp_servers.POLL_S)
+
+    async def _interrupt(self, client: ClaudeSDKClient, timeout: asyncio.Timeout) -> None:
+        """When the turn is stopped: interrupt the CLI, and give it a little time to say what the session cost."""
+        await self.turn.stop.wanted()
+        limit = asyncio.get_running_loop().time() + STOPPING_S
+        timeout.reschedule(min(limit, timeout.when() or limit))
+        await client.interrupt()
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, StreamEvent):
+            await self._hear_part(message)
+            return
+        if isinstance(message, ResultMessage):
+            self._end_with(transcript.raw(message))
+            return
+        for item in self.transcript.items(message):
+            self.note(item)
+        self._answer_ids.update(transcript.answer_ids(message))
+        for block in transcript.results(message):
+            if not block.is_error:
+                self.seen.answers += block.tool_use_id in self._answer_ids
+            elif block.tool_use_id in self._running:  # refused by the CLI behind the guard: no hook tells of its end
+                await self.tell("tool.ended", **self._running.pop(block.tool_use_id), ok=False)
+
+    def _end_with(self, result: transcript.Item) -> None:
+        """Of the calls that our guard refused, an interrupted CLI tells only those whose answer it awaited."""
+        denials = {str(denial.get("tool_use_id")): denial for denial in result.get("permission_denials") or ()}
+        self.seen.result = result | {"permission_denials": list((denials | self._denied).values())}
+        self.note({"type": "result", **self.seen.result})
+
+    async def _hear_part(self, message: StreamEvent) -> None:
+        """A judge's first cut answer or refusal decides; a working agent goes on, and its last answer decides."""
+        stop_reason = str((message.event.get("delta") or {}).get("stop_reason") or "")
+        if stop_reason and self.turn.working:
+            self.seen.stop_reason = stop_reason
+        elif stop_reason in FINAL_STOPS:
+            self.seen.stop_reason = self.seen.stop_reason or stop_reason
+        usage = self.transcript.usage(message)
+        if usage:
+            self.note(usage)
+            await self.tell("usage", tokens=usage["tokens"])
+
+    def why_refused(self, call: dict[str, Any]) -> str | None:
+        """Why this call must not run, or None if it may."""
+        protected = PROTECTED if self.turn.working else frozenset()
+        tool_input = call.get("tool_input") or {}
+        return refusal(str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected)
+
+    def objection(self, call: dict[str, Any]) -> str | None:
+        """What is wrong with an answer that is about to be given; None of the second one, which stands as it is."""
+        if self.turn.objection is None or self._objected or call.get("tool_name") != ANSWER_TOOL:
+            return None
+        objection = self.turn.objection(call.get("tool_input") or {})
+        self._objected = bool(objection)
+        return objection or None
+
+    async def begin_call(self, call: dict[str, Any]) -> str | None:
+        """As `why_refused`, for a call that is about to run."""
+        if objection := self.objection(call):
+            return objection
+        reason = self.why_refused(call)
+        if call.get("tool_name") != ANSWER_TOOL:
+            details = _call_details(call)
+            await self.tell("tool.started", **details)
+            if reason is None:
+                self._running[details["tool_use_id"]] = details
+            else:
+                await self.tell("tool.ended", **details, ok=False, result=reason)
+        if self.turn.stop.reason:
+            reason = "The session was stopped."
+        if reason is not None:
+            denial = {name: call.get(name) for name in ("tool_name", "tool_use_id", "tool_input")}
+            self._denied[str(call.get("tool_use_id"))] = denial
+        await self._hold_back()
+        return reason
+
+    async def end_call(self, call: dict[str, Any]) -> None:
+        """Tell of a call that has ended, and of the todos that it changed."""
+        tool = str(call.get("tool_name"))
+        if tool == ANSWER_TOOL:
+            return
+        self._running.pop(str(call.get("tool_use_id")), None)
+        succeeded = call.get("hook_event_name") == "PostToolUse"
+        result = call.get("tool_response") if succeeded else call.get("error")
+        await self.tell("tool.ended", **_call_details(call), ok=succeeded, result=result)
+        if succeeded:
+            for todo in self._todos.of(tool, call.get("tool_input"), result):
+                await self.tell("todo", text=todo["text"], status=todo["status"])
+        await self._hold_back()
+
+    async def _hold_back(self) -> None:
+        """Hold a stopped session's hook back, so that the interrupt comes first."""
+        if self.turn.stop.reason:
+            await asyncio.sleep(HELD_S)
+
+
+def _listed_tools(turn: TurnRequest) -> tuple[str, ...]:
+    """The tools of the turn, with all of a server's tools unless some of them are named."""
+    servers_with_names = {tool.split("__")[1] for tool in turn.tools if tool.startswith("mcp__")}
+    whole_servers = [f"mcp__{server}" for server in turn.mcp_servers if server not in servers_with_names]
+    return (*turn.tools, *whole_servers)
+
+
+def _call_details(call: dict[str, Any]) -> dict[str, Any]:
+    """Of a hook's event about a tool call, the fields of TurnProgress."""
+    return {
+        "tool": str(call.get("tool_name") or ""),
+        "tool_use_id": str(call.get("tool_use_id") or ""),
+        "input": call.get("tool_input") or {},
+    }
+
+
+def _image_note(image: Image) -> transcript.Item:
+    return {"media_type": image.media_type, "bytes": len(image.data)}
+
+
+def _image_block(image: Image) -> dict[str, Any]:
+    data = base64.b64encode(image.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
+
+
+async def _with_images(turn: TurnRequest) -> AsyncIterator[dict[str, Any]]:
+    """The prompt behind its pictures, as the one message of a stream."""
+    content = [_image_block(image) for image in turn.images]
+    content.append({"type": "text", "text": turn.prompt})
+    yield {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None}
+
+
+def _hooks(session: _Session) -> dict[HookEvent, list[HookMatcher]]:
+    numbers = itertools.count()
+
+    async def record_event(event: HookInput, tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
+        raw: dict[str, Any] = transcript.json_safe(dict(event))
+        about = {"seq": next(numbers), "ts": session.ms(), "hook": raw.get("hook_event_name")}
+        session.record.hook({**about, **raw, "tool_use_id": tool_use_id})
+        return {}
+
+    async def guard(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        reason = await session.begin_call(dict(event))
+        if reason is None and not session.turn.working:
+            return {}
+        decision = {"permissionDecision": "allow"}
+        if reason is not None:
+            decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}  # type: ignore[typeddict-item]
+
+    async def permit(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        reason = session.why_refused(dict(event))
+        decision = {"behavior": "allow"} if reason is None else {"behavior": "deny", "message": reason}
+        return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+    async def tell_end(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        await session.end_call(dict(event))
+        return {}
+
+    async def tell_notification(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
+        await session.tell("notification", text=str(dict(event).get("message") or ""))
+        return {}
+
+    hooks = {name: [HookMatcher(hooks=[record_event])] for name in OBSERVED}
+    hooks["PreToolUse"].append(HookMatcher(hooks=[guard], on_failure="block"))
+    if session.turn.working:
+        hooks["PermissionRequest"].append(HookMatcher(hooks=[permit], on_failure="block"))
+    if session.turn.watch is not None:
+        hooks["PostToolUse"].append(HookMatcher(hooks=[tell_end]))
+        hooks["PostToolUseFailure"].append(HookMatcher(hooks=[tell_end]))
+        hooks["Notification"].append(HookMatcher(hooks=[tell_notification]))
+    return hooks
+
+
+async def _close(client: ClaudeSDKClient, process: CliProcess, *, graceful: bool) -> None:
+    """No process is left, whatever interrupts this."""
+    try:
+        if not graceful:
+            await process.end()
+        with contextlib.suppress(TimeoutError, ClaudeSDKError, OSError):
+            async with asyncio.timeout(CLOSING_S):
+                await client.disconnect()
+    finally:
+        await process.end()

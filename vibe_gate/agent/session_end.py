@@ -1,0 +1,187 @@
+"""What a session's end means: pure, from what was observed to a status, a sentence and a cost.
+
+The CLI's own `subtype` says "success" for a refusal, a 401 and a cut stream alike, so nothing here trusts it for that.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from vibe_gate.domain import wire
+from vibe_gate.domain.summary import CostBasis
+from vibe_gate.domain.verdict import DETAILS
+from vibe_gate.domain.wire import MAX_TOKENS, MAX_USD, ModelCost, SessionCost, Status
+
+MAX_DETAIL = 300
+"""Characters of a detail: one sentence in a terminal."""
+
+ADVICE = {
+    400: "the model's API does not accept the request; check the model's name",
+    401: "the model's API does not accept the key; check it with `vibe-gate doctor`",
+    403: "the model's API denies this key the request; check what it may use",
+    404: "the model's API does not know this model or address; check both",
+    413: "the request is too large for the model's API",
+    429: "the model's API limits the rate of this key; try again later",
+    500: "the model's API failed; try again later",
+    501: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
+    505: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
+    529: "the model's API is overloaded; try again later",
+}
+
+UNAVAILABLE_STATUS = (404, 429, 500, 502, 503, 504, 529)
+"""After these another model may answer."""
+
+OTHER_STATUS = "the model's API refused the request"
+
+
+class ObservedSession(Struct):
+    """What is observed of one session of the agent's program, from its start to its end."""
+
+    free_text: bool = False
+    """Whether no schema was given, so that the last message is the answer."""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    """The CLI's last message, as a plain dict; {} if there was none."""
+    stop_reason: str = ""
+    """Of the model's answer that decides."""
+    answers: int = 0
+    """Calls of the answer tool that fitted the schema."""
+    used_tools: bool = False
+    """Whether the model called another tool."""
+    stderr: list[str] = field(default_factory=list)
+    """The first lines of the CLI's stderr."""
+    starting: tuple[str, ...] = ()
+    """MCP servers that were waited for."""
+    timed_out: bool = False
+    stopped: str = ""
+    """Why its watcher or caller stopped it."""
+    failure: str = ""
+    """What the SDK raised."""
+    not_begun: str = ""
+    """Why there was no conversation: a sentence."""
+    duration_ms: int = 0
+
+
+def conclude(session: ObservedSession, timeout_s: float, redact: Callable[[str], str]) -> tuple[Status, str]:
+    """The status and one sentence for people, redacted before it is cut."""
+    if session.not_begun:
+        return "died", session.not_begun
+    status, detail = _conclude(session, timeout_s)
+    return status, shortened(redact(detail))
+
+
+def is_unavailable(session: ObservedSession) -> bool:
+    """Whether the model stayed overloaded, or the API does not know it."""
+    status = session.result.get("api_error_status")
+    return status in UNAVAILABLE_STATUS or _has_mark(session.result, wire.UNAVAILABLE)
+
+
+def session_cost(result: Mapping[str, Any]) -> SessionCost:
+    """What the CLI says that the session cost; only a price with basis "list" is one that it knows."""
+    usage: dict[str, object] = result.get("usage") or {}
+    read_tokens = counted_tokens(usage.get("cache_read_input_tokens"))
+    written_tokens = counted_tokens(usage.get("cache_creation_input_tokens"))
+    other_tokens = counted_tokens(usage.get("input_tokens"))
+    models: dict[str, dict[str, Any]] = result.get("model_usage") or {}
+    by_model: dict[str, ModelCost] = {}
+    for name, model_usage in models.items():
+        usd = min(float(model_usage.get("costUSD") or 0.0), MAX_USD)
+        basis: CostBasis = "known" if model_usage.get("costBasis") == "list" else "unknown"
+        by_model[shortened(name)] = ModelCost(usd, basis)
+    return SessionCost(
+        input_tokens=read_tokens + written_tokens + other_tokens,
+        output_tokens=counted_tokens(usage.get("output_tokens")),
+        by_model=by_model,
+        cache_read_tokens=read_tokens,
+    )
+
+
+def counted_tokens(value: object) -> int:
+    """A count of tokens as an endpoint gave it: 0 for what is none, and at most `MAX_TOKENS`."""
+    return min(value, MAX_TOKENS) if isinstance(value, int) and value > 0 else 0
+
+
+def shortened(text: str) -> str:
+    """As `one_line`, of at most MAX_DETAIL characters."""
+    line = one_line(text)
+    return line if len(line) <= MAX_DETAIL else line[: MAX_DETAIL - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """The text without control or invisible characters, and single spaces between its words."""
+    visible = "".join(" " if unicodedata.category(char)[0] in "CZ" else char for char in text)
+    return " ".join(visible.split())
+
+
+def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str]:
+    if session.stopped:
+        return "aborted", session.stopped
+    if session.timed_out:
+        detail = f"The session was not finished after {timeout_s:.3g} s."
+        if session.starting:
+            detail += f" It waited for the MCP server {', '.join(session.starting)} to start."
+        return "timeout", detail
+    if _has_mark(session.result, wire.BUDGET_REACHED):
+        return "budget", "The budget of this run is reached."
+    if _has_mark(session.result, wire.CEILING_REACHED):
+        return "budget", "The budget of this session is reached."
+    if session.stop_reason == "refusal":
+        return "refused", "The model refused to answer."
+    if session.stop_reason == "max_tokens":
+        return "max_tokens", "The model's answer was cut at its token limit."
+    if not session.result:
+        last_words = session.failure or (session.stderr[-1] if session.stderr else "it said nothing")
+        return "died", f"The agent's process ended before its conversation did.{DETAILS}{last_words}"
+    return _from_result(session, session.result)
+
+
+def _from_result(session: ObservedSession, result: Mapping[str, Any]) -> tuple[Status, str]:
+    message = str(result.get("result") or "")
+    match result.get("subtype"):
+        case "error_max_turns":
+            return "max_turns", "The session used up its turns without an answer."
+        case "error_max_budget_usd":
+            return "budget", "The budget of this session is reached."
+        case "error_max_structured_output_retries":
+            error = _first_error(result)
+            return "no_answer", f"The model gave no answer in the asked form.{DETAILS}{error}"
+    if result.get("is_error") or result.get("terminal_reason") != "completed":
+        return "api_error", _api_error(result, message)
+    if session.free_text:
+        return "done", message or "The agent ended without a word."
+    if session.answers > 1:
+        return "two_answers", f"The model gave {session.answers} answers where one was asked."
+    if not isinstance(result.get("structured_output"), dict):
+        return "no_answer", "The model ended without an answer in the asked form."
+    return "answered", "The model answered."
+
+
+def _api_error(result: Mapping[str, Any], message: str) -> str:
+    status = result.get("api_error_status")
+    if _has_mark(result, wire.UNMATCHED):
+        return "The cassette holds no answer to this request; record it again."
+    if _has_mark(result, wire.UNAVAILABLE):
+        return message.partition(wire.UNAVAILABLE)[2].strip()
+    message = message or _first_error(result) or str(result.get("terminal_reason"))
+    if not isinstance(status, int):
+        return f"The conversation with the model's API broke off.{DETAILS}{message}"
+    if status == 400 and "credit balance" in message.lower():
+        advice = "the account of this API key has no credit left; add some or use another key"
+        return f"HTTP 400: {advice}.{DETAILS}{message}"
+    message = message.replace(f"API Error: {status}", "")  # the sentence begins with it
+    return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)}.{DETAILS}{message}"
+
+
+def _has_mark(result: Mapping[str, Any], mark: str) -> bool:
+    """Whether the gateway ended the session with this mark."""
+    if result.get("api_error_status") != wire.REFUSED_STATUS:
+        return False
+    return mark in str(result.get("result") or "")
+
+
+def _first_error(result: Mapping[str, Any]) -> str:
+    errors = result.get("errors")
+    return str(errors[0]) if isinstance(errors, list) and errors else ""

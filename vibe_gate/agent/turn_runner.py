@@ -1,0 +1,137 @@
+"""Run one turn of an agent: the only way in which any agent, judges included, gets to speak.
+
+`run_turn` opens the turn's record, takes an address for the model, makes a home, keeps the time limit, settles what the
+session cost and seals the record.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.agent.agent_environment import AgentEnvironment
+from vibe_gate.agent.cli_process import CliProcess, gateway_variables, program_variables
+from vibe_gate.agent.protocols import ModelGateway, RunRecord, SessionRecord
+from vibe_gate.agent.sdk import find_cli
+from vibe_gate.agent.session_end import ObservedSession, conclude, is_unavailable, session_cost
+from vibe_gate.agent.turn_request import TurnRequest
+from vibe_gate.domain.turn import TurnChange
+from vibe_gate.domain.wire import SessionCost, TurnResult, end_kind
+from vibe_gate.errors import AgentError, UsageError
+
+LEAST_SECONDS = 1.0
+"""A turn with less time left than this is not begun."""
+
+NO_TIME = TurnResult("timeout", None, "The deadline was reached.")
+"""Of a turn that was not begun."""
+
+NODE_STATUS = {"finished": "DONE", "stopped": "CANCELLED"}
+"""Of a node, by how its turn ended; ERROR after any other end."""
+
+
+async def run_turn(
+    turn: TurnRequest,
+    *,
+    record: RunRecord,
+    gateway: ModelGateway,
+    environment: AgentEnvironment,
+    redact: Callable[[str], str],
+) -> TurnResult:
+    """Run one turn to its end.
+
+    Whatever goes wrong with the model, the wire or the agent's program is a TurnResult, and so are files that
+    `turn.change` cannot read; what else that raises is raised, behind the turn's seal.
+    """
+    if turn.stop.reason:
+        return TurnResult("aborted", None, turn.stop.reason, error=turn.stop.error)
+    if turn.timeout_s < LEAST_SECONDS:
+        return NO_TIME
+    turn_record = record.turn(turn.node)
+    record.event("node.status", turn.node, status="RUNNING")
+    url = gateway.url(
+        turn.node,
+        ceiling_usd=turn.max_cost_usd if turn.working else None,
+        working=turn.working,
+        timeout_s=min(turn.timeout_s, turn.patience_s),
+    )
+    model = gateway_variables(url) if url else gateway.cloud
+    session = await _observed(turn, model, turn_record, environment, redact, metered=bool(url))
+    cost = gateway.settle(turn.node, url, session_cost(session.result))
+    turn_record.event(_usage_item(cost))
+    change, unreadable = TurnChange(), ""
+    try:
+        if turn.change is not None:
+            change = turn.change(turn_record)
+    except UsageError as error:
+        unreadable = str(error)
+    finally:
+        result = conclude_turn(turn, session, cost, change, unreadable, turn_record.relative, redact)
+        turn_record.seal(result)
+        status = NODE_STATUS.get(result.kind, "ERROR")
+        record.event("node.status", turn.node, status=status, reason=result.detail)
+    return result
+
+
+async def _observed(
+    turn: TurnRequest,
+    model: Mapping[str, str],
+    record: SessionRecord,
+    environment: AgentEnvironment,
+    redact: Callable[[str], str],
+    *,
+    metered: bool,
+) -> ObservedSession:
+    """What was observed of the turn's session, in a home of its own. `model`: variables that lead to the model."""
+    with tempfile.TemporaryDirectory(dir=turn.homes, ignore_cleanup_errors=True) as name:
+        home = Path(name)
+        try:
+            cli = find_cli(environment.search_path)  # before the SDK, which may be missing, too
+            from vibe_gate.agent.cli_session import observe_session  # the SDK takes a second to load
+
+            variables = program_variables(home, environment.variables, model, turn.timeout_s)
+            process = CliProcess(home, cli, variables, turn.wall)
+            return await observe_session(turn, process, record, redact, metered=metered)
+        except AgentError as error:
+            return ObservedSession(not_begun=str(error))
+        except OSError as error:
+            return ObservedSession(not_begun=f"The agent's home {home} cannot be written: {error.strerror}.")
+
+
+def conclude_turn(
+    turn: TurnRequest,
+    session: ObservedSession,
+    cost: SessionCost,
+    change: TurnChange,
+    unreadable: str,
+    folder: str,
+    redact: Callable[[str], str],
+) -> TurnResult:
+    """What came of the turn; `unreadable` says why its change is not known, "" if it is."""
+    status, detail = conclude(session, turn.timeout_s, redact)
+    last_message = str(session.result.get("result") or "")
+    return TurnResult(
+        status="died" if unreadable else status,
+        answer=session.result.get("structured_output") if status == "answered" else None,
+        detail=unreadable or detail,
+        text=last_message if end_kind(status) == "finished" else "",
+        cost=cost,
+        session_id=str(session.result.get("session_id") or ""),
+        duration_ms=session.duration_ms,
+        permission_denials=tuple(session.result.get("permission_denials") or ()),
+        used_tools=session.used_tools,
+        is_unavailable=is_unavailable(session),
+        change=change,
+        folder=folder,
+        error=turn.stop.error,
+    )
+
+
+def _usage_item(cost: SessionCost) -> dict[str, Any]:
+    """The turn's total, after it was settled: what the run's summary says of it, too."""
+    tokens = {"input": cost.input_tokens, "output": cost.output_tokens}
+    item: dict[str, Any] = {"type": "usage", "tokens": tokens, "cost": cost.usd, "basis": cost.basis}
+    if cost.waits:
+        item["waits"] = cost.waits
+    return item

@@ -1,0 +1,291 @@
+"""One turn of an agent in a run: what it is asked, where it works, what it made."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vibe_gate.agent import TurnProgress, TurnRequest
+from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Progress
+from vibe_gate.context.model_access import ModelAccess
+from vibe_gate.context.world import RunContext
+from vibe_gate.domain.agent import Agent, Isolation
+from vibe_gate.domain.escape import counted, listed
+from vibe_gate.domain.gate import Gate, McpServer
+from vibe_gate.domain.wire import TurnResult
+from vibe_gate.errors import UsageError
+from vibe_gate.gate.trusted import WORKTREE
+from vibe_gate.git import Repository
+from vibe_gate.run.changes import TurnChanges
+from vibe_gate.run.kept_session import KeptSession
+from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, background_sections, handed_over
+from vibe_gate.run.result import OUTCOMES, StageResult
+from vibe_gate.run.tree import RunTree
+from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
+from vibe_gate.sessions import SessionMeta
+
+SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
+"""Of the tool calls of a turn that were refused, and of what each was about."""
+
+_TARGETS = ("file_path", "path", "notebook_path", "command", "url", "pattern")
+"""Of a tool's input, what tells people what the call was about."""
+
+
+class TrustedFiles:
+    """Files that stages name, as they are at the trusted revision, each read once."""
+
+    def __init__(self, facts: Facts, repository: Repository, contents: Mapping[str, bytes]) -> None:
+        """`contents`: by path, files that were read already."""
+        self._facts, self._repository, self._contents = facts, repository, dict(contents)
+
+    def __call__(self, path: str) -> bytes:
+        """The content. UsageError: there is no such file."""
+        if path not in self._contents:
+            gate = self._facts.gate
+            revision = self._repository.snapshot() if gate.revision == WORKTREE else gate.revision
+            data = self._repository.tree(revision or self._facts.change.before).read(path)
+            if data is None:
+                raise UsageError(f"There is no file {path} at the trusted revision.")
+            self._contents[path] = data
+        return self._contents[path]
+
+
+class AgentTurns:
+    """Runs the turns of a run's agents."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        run: RunContext,
+        model: ModelAccess,
+        read: TrustedFiles,
+        root: Path,
+        progress: Progress,
+        tick: Progress | None,
+    ) -> None:
+        """`root`: the repository's, which kept sessions name.
+
+        `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
+        """
+        self.notes: list[str] = []
+        """Sentences for people about turns that have ended."""
+        self.background: tuple[Material, ...] = ()
+        """What agents that write are shown besides."""
+        self.private = False
+        """Whether the background, or a session that a turn goes on with, may not leave the clone."""
+        self._gate, self._run, self._model = facts.gate, run, model
+        self._read, self._root, self._progress, self._tick = read, root, progress, tick
+
+    async def run_stage(
+        self,
+        node: str,
+        request: StageRequest,
+        tree: RunTree,
+        earlier: SessionMeta | None,
+        began: Callable[[str], object],
+    ) -> StageResult:
+        """One turn, in the workspace if the agent writes. UsageError, StorageError.
+
+        `earlier`: the session that it goes on with. `began` is told the tree before it, once that is free.
+        """
+        self._model.open()
+        hide_process()
+        async with tree.reading() if request.agent.level == "none" else tree.writing() as workspace:
+            before = tree.now
+            began(before)
+            folder, changes = self._folder_of(node, tree, workspace)
+            model = request.model or request.agent.model or self._gate.default_model(self._run.environ)
+            about = {"agent": request.agent.id, "model": model, "node": node, "private": self.private}
+            with closing(KeptSession(self._run, self._root, folder, earlier, **about)) as session:
+                turn = self._turn(node, request, tree, folder, model, session, changes)
+                async with self._model.slots:
+                    ended = await self._model.run_turn(turn)
+                if changes is not None:
+                    tree.left(changes.after, request.agent.id, readable=changes.change is not None)
+                result = self._stage_result(node, request, ended, before, tree, changes)
+                session.finish(ended, result, self._run.redactor.data(result.patch))
+        if session.problem:
+            self.notes.append(session.problem)
+        self.notes += _refused_calls(node, ended.permission_denials, folder, self._run.redactor.text)
+        return result
+
+    def _folder_of(self, node: str, tree: RunTree, workspace: Path | None) -> tuple[Path, TurnChanges | None]:
+        """Where the agent works: in the run's workspace, whose changes are noted, or in an export."""
+        if workspace is not None:
+            self._model.placeholders[str(workspace)] = "{{workspace}}"
+            return workspace, TurnChanges(tree.workspace, tree.now)
+        folder = self._model.folder / node / "tree"
+        with self._run.deadline.interrupting():
+            tree.repository.export(tree.now, folder)
+        return folder, None
+
+    def _turn(
+        self,
+        node: str,
+        request: StageRequest,
+        tree: RunTree,
+        folder: Path,
+        model: str,
+        session: KeptSession,
+        changes: TurnChanges | None,
+    ) -> TurnRequest:
+        """What the agent is asked, with the limits of the stage, of the agent, else of the gate."""
+        agent, file, nonce = request.agent, self._gate.file, self._model.nonce
+        wall = self._wall_of(agent, tree)
+        background = self.background if agent.writes else ()
+        sections = list(request.text(nonce, self._read, partial(self._command_output, tree, node)))
+        sections += handed_over(request.context, nonce)
+        sections += background_sections(background, nonce)
+        system_prompt = agent.system_prompt
+        if request.context or request.prompt_command or background:
+            system_prompt += DATA_RULE.replace("NONCE", nonce)
+        time_left = self._run.deadline.left()
+        return TurnRequest(
+            node=node,
+            prompt="\n\n".join(sections),
+            system_prompt=system_prompt,
+            model=model,
+            folder=folder,
+            homes=self._model.folder,
+            schema=request.schema,
+            images=request.pictures(self._read),
+            tools=agent.tools,
+            disallowed_tools=agent.disallowed_tools,
+            mcp_servers={name: _mcp_server(file.mcp, name, self._run.environ) for name in agent.mcp_servers},
+            working=True,
+            wall=wall,
+            session=session.stored,
+            max_turns=agent.max_turns or file.budget.max_turns,
+            max_cost_usd=request.max_cost_usd or agent.max_cost_usd,
+            timeout_s=min(request.timeout_s or agent.timeout_s or time_left, time_left),
+            watch=self._watch_of(node, request),
+            stop=request.stop,
+            change=changes,
+        )
+
+    def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
+        if held_in(agent, self._gate) == "sandbox":
+            return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._run.environ)
+        if agent.level == "sandbox":
+            self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
+        return None
+
+    def _watch_of(self, node: str, request: StageRequest) -> Callable[[TurnProgress], object]:
+        """Tell people of each step, then the request's own watchers."""
+        answers = 0
+
+        async def watch(step: TurnProgress) -> None:
+            nonlocal answers
+            answers += step.kind == "usage"
+            if step.kind == "notification" and not answers:
+                self._progress(node, step.text)
+            elif self._tick is not None:
+                self._tick(node, at_work(answers, step.tool))
+            for watcher in request.watchers:
+                result = watcher(step)
+                if inspect.isawaitable(result):
+                    await result
+
+        return watch
+
+    def _command_output(self, tree: RunTree, node: str, argv: tuple[str, ...]) -> str:
+        """What a prompt's command prints in an export of the files as they are."""
+        folder, time_left = self._model.folder / node / "command", self._run.deadline.left()
+        tree.repository.export(tree.now, folder)
+        process = run_command(argv, cwd=folder, timeout_s=time_left, environ=self._run.environ)
+        output = self._run.redactor.text(process.output.replace(f"{folder}/", ""))
+        if process.failure:
+            return f"{output}\n({process.failure})"
+        return f"{output}\n(exit code {process.exit_code})" if process.exit_code else output
+
+    def _stage_result(
+        self,
+        node: str,
+        request: StageRequest,
+        ended: TurnResult,
+        before: str,
+        tree: RunTree,
+        changes: TurnChanges | None,
+    ) -> StageResult:
+        run, run_limit_usd = self._run, self._model.limit_usd
+        outcome = OUTCOMES.get(ended.kind, "error")
+        change = changes.change if changes else None
+        reason = ""
+        if ended.status == "timeout" and not run.deadline.left():
+            reason = run.deadline.reached
+        elif outcome != "pass":
+            reason = run.redactor.text(ended.detail)
+        if ended.status == "budget":
+            limit_usd = min(request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd, run_limit_usd)
+            run.record.event("budget.reached", node, limit_usd=limit_usd, not_asked=[])
+        return StageResult(
+            id=request.id,
+            node=node,
+            outcome=outcome,
+            reason=reason,
+            before=before,
+            after=tree.now,
+            agent=request.agent.id,
+            status=ended.status,
+            message=ended.text,
+            answer=ended.answer,
+            session_id=ended.session_id,
+            patch=tree.repository.patch(change) if change and change.files else b"",
+            bundle=run.record.directory / ended.folder if ended.folder else None,
+            error=ended.error,
+        )
+
+
+def at_work(answers: int, tool: str) -> str:
+    """What the line of a running agent says: how often its model has answered in this turn, and the tool in use."""
+    return " · ".join(filter(None, (counted(answers, "answer") if answers else "begun", tool)))
+
+
+def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
+    """Of what is asked, without what differs from run to run; what a run that is resumed hands over was redacted."""
+    prompts = (request.prompt, request.prompt_file, request.prompt_command, request.images)
+    parts = [str(prompts), *handed_over(request.context, "nonce")]
+    return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
+
+
+def held_in(agent: Agent, gate: Gate) -> Isolation:
+    """The isolation that the agent runs in: a clone, if the system lacks the wall and the gate allows that."""
+    if agent.level == "sandbox" and gate.file.agent.allow_unwalled and wall_lack():
+        return "clone"
+    return agent.level
+
+
+def _refused_calls(
+    node: str, denials: Sequence[Mapping[str, Any]], folder: Path, redact: Callable[[str], str]
+) -> list[str]:
+    """A sentence about the tool calls of a turn that were refused; none if none was.
+
+    Redacted before it is cut: what a limit leaves of a secret is not known as one any more.
+    """
+    calls = []
+    for denial in denials:
+        tool_input = denial.get("tool_input") or {}
+        target = next((str(tool_input[name]) for name in _TARGETS if tool_input.get(name)), "")
+        target = redact(target.removeprefix(f"{folder}/"))[:SHOWN_CHARACTERS]
+        calls.append(f"{denial.get('tool_name')} {target}".rstrip())
+    if not calls:
+        return []
+    first_calls = listed(dict.fromkeys(calls), SHOWN_REFUSALS)
+    return [f"{node}: {counted(len(calls), 'tool call')} refused: {first_calls}."]
+
+
+def _mcp_server(servers: Mapping[str, McpServer], name: str, environ: Mapping[str, str]) -> Mapping[str, Any]:
+    """A server in the CLI's own form. UsageError: gate.toml names no such server."""
+    server = servers.get(name)
+    if server is None:
+        raise UsageError(f"There is no [mcp.{name}] in gate.toml.")
+    if server.url is not None:
+        return {"type": "http", "url": server.url}
+    variables = {variable: environ[variable] for variable in server.env if variable in environ}
+    return {"type": "stdio", "command": server.command, "args": list(server.args), "env": variables}
