@@ -77,7 +77,7 @@ def test_listed_tools_change_the_workspace_and_free_text_ends_it(tmp_path, envir
 
 def test_writes_outside_and_to_what_decides_are_refused(tmp_path, environ):
     with answering() as model:
-        tree = work_in(tmp_path, model.base_url, environ).cwd
+        tree = work_in(tmp_path, model.base_url, environ).turn.folder
     for name in (".git/hooks", ".claude", ".vibe-gate", "sub/.git"):
         (tree / name).mkdir(parents=True)
     (tree / "up").symlink_to(tmp_path)

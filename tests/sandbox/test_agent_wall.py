@@ -15,7 +15,7 @@ from wire import answering, hold, session_in
 from vibe_gate import sandbox
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import open_repository
-from vibe_gate.sandbox import agent_wall
+from vibe_gate.sandbox import agent_wall, command_environment_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the wall is Linux's")
 
@@ -52,7 +52,8 @@ def test_an_agent_reads_and_writes_its_workspace_and_nothing_else(tmp_path: Path
             ending, _ = hold(
                 session_in(
                     tmp_path, model.base_url, environ, schema=None, folder=workspace.root, working=True,
-                    wall=agent_wall(workspace.root, workspace.borrowed, environ), tools=("Bash", "Edit", "Read"),
+                    wall=agent_wall(workspace.root, workspace.borrowed, command_environment_from(environ)),
+                    tools=("Bash", "Edit", "Read"),
                 )
             )  # fmt: skip
             results = [result.text for result in model.script.requests[-1].tool_results]
@@ -84,7 +85,7 @@ LEFT = "setsid sleep 300 & echo $! > pid; sleep 300"
 def walled(folder: Path, environ: dict[str, str]) -> tuple[str, ...]:
     for name in ("home", "config", "tmp"):
         (folder / name).mkdir()
-    wall = agent_wall(folder, (), environ)
+    wall = agent_wall(folder, (), command_environment_from(environ))
     assert wall is not None
     return tuple(wall(folder, Path("/bin/sh")))
 
@@ -103,4 +104,4 @@ def test_a_system_without_a_wall_is_refused(
 ) -> None:
     monkeypatch.setattr(sandbox, "LEAST_ABI", 1000)
     with pytest.raises(InfrastructureError, match=r"cannot put an agent behind a wall .*allow_unwalled = true"):
-        agent_wall(tmp_path, (), environ)
+        agent_wall(tmp_path, (), command_environment_from(environ))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import gone, pid_in
 
-from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, run_command
+from vibe_gate.sandbox import KEPT_OUTPUT, CommandResult, command_environment_from, run_command
 
 USER = {
     "PATH": os.environ["PATH"],
@@ -25,7 +25,7 @@ USER = {
 
 
 def run(tree: Path, *argv: str, timeout_s: float = 20) -> CommandResult:
-    return run_command(argv, cwd=tree, timeout_s=timeout_s, environ=USER)
+    return run_command(argv, cwd=tree, timeout_s=timeout_s, environment=command_environment_from(USER))
 
 
 def python(tree: Path, code: str, timeout_s: float = 20) -> CommandResult:
@@ -80,7 +80,8 @@ def test_a_name_with_a_slash_is_a_file_of_the_tree_and_one_without_never_is(tmp_
     (tmp_path / "tool").write_text("#!/bin/sh\necho ours\n")
     (tmp_path / "tool").chmod(0o755)
     assert run(tmp_path, "./tool").output == "ours\n"
-    here = run_command(["tool"], cwd=tmp_path, timeout_s=5, environ={"PATH": f".:{USER['PATH']}:"})
+    environment = command_environment_from({"PATH": f".:{USER['PATH']}:"})
+    here = run_command(["tool"], cwd=tmp_path, timeout_s=5, environment=environment)
     assert here.failure.startswith("not found")
 
 
@@ -132,9 +133,10 @@ def test_closing_the_output_early_is_no_end(tmp_path: Path) -> None:
 
 def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     script = (
-        "import sys, os; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
+        "import os, sys; from pathlib import Path\n"
+        "from vibe_gate.sandbox import command_environment_from, run_command\n"
         f"run_command(['sh', '-c', 'echo $$ > pid; sleep 600'], cwd=Path({str(tmp_path)!r}), "
-        "timeout_s=60, environ=os.environ)"
+        "timeout_s=60, environment=command_environment_from(os.environ))"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, cwd=Path(__file__).parents[2])
     pid = pid_in(tmp_path)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from repos import gated
 
-from vibe_gate.sandbox import CommandLimits, CommandResult, launcher, run_command
+from vibe_gate.sandbox import CommandLimits, CommandResult, command_environment_from, launcher, run_command
 
 ABI = launcher.landlock_abi() if sys.platform == "linux" else 0
 walled = pytest.mark.skipif(ABI < 1, reason="this system has no Landlock")
@@ -53,7 +53,8 @@ def secretive(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def run(tree: Path, code: str, *argv: object, **environ: str) -> CommandResult:
     command = [sys.executable, "-c", code, *map(str, argv)]
-    return run_command(command, cwd=tree, timeout_s=30, environ={"PATH": os.environ["PATH"], **environ})
+    environment = command_environment_from({"PATH": os.environ["PATH"], **environ})
+    return run_command(command, cwd=tree, timeout_s=30, environment=environment)
 
 
 def tried(tree: Path, expressions: dict[str, str], **environ: str) -> dict[str, Any]:
@@ -177,7 +178,8 @@ def test_the_sockets_of_other_services_are_out_of_reach(tree: Path):
 def test_a_gate_may_open_unix_sockets_to_its_command(tree: Path):
     command = [sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX).bind('s')"]
     environ = {"PATH": os.environ["PATH"]}
-    assert run_command(command, cwd=tree, timeout_s=30, environ=environ, unix_sockets=True).exit_code == 0
+    environment = command_environment_from(environ)
+    assert run_command(command, cwd=tree, timeout_s=30, environment=environment, unix_sockets=True).exit_code == 0
 
 
 @linux
@@ -236,8 +238,10 @@ def test_a_process_that_flees_by_forking_does_not_outlive_the_command(tree: Path
 @linux
 def test_the_gate_itself_shows_nothing_to_processes_of_its_user(tree: Path):
     code = (
-        "import os, sys; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
-        f"run_command(['true'], cwd=Path({str(tree)!r}), timeout_s=9, environ=os.environ)\n"
+        "import os, sys; from pathlib import Path\n"
+        "from vibe_gate.sandbox import command_environment_from, run_command\n"
+        f"run_command(['true'], cwd=Path({str(tree)!r}), timeout_s=9, "
+        "environment=command_environment_from(os.environ))\n"
         "print(os.stat('/proc/self/environ').st_uid, __import__('ctypes').CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -266,9 +270,11 @@ def without_landlock(*argv: str, **how: Any) -> subprocess.CompletedProcess[str]
 @walled
 def test_a_kernel_without_landlock_runs_the_command_and_ends_what_it_leaves(tree: Path):
     code = (
-        "import os, sys; from pathlib import Path; from vibe_gate.sandbox import run_command\n"
+        "import os, sys; from pathlib import Path\n"
+        "from vibe_gate.sandbox import command_environment_from, run_command\n"
         f"command = [sys.executable, '-c', {DAEMON!r}]\n"
-        f"result = run_command(command, cwd=Path({str(tree)!r}), timeout_s=20, environ=os.environ)\n"
+        f"result = run_command(command, cwd=Path({str(tree)!r}), timeout_s=20, "
+        "environment=command_environment_from(os.environ))\n"
         "print(result.exit_code, result.lacks)"
     )
     done = without_landlock("-c", code, cwd=ROOT, check=True)
@@ -307,6 +313,7 @@ def test_a_command_with_limits_has_no_network_no_socket_and_no_shared_memory(tre
     )
     limits = CommandLimits(memory_mb=300, disk_mb=10, processes=20)
     environ = {"PATH": os.environ["PATH"]}
-    done = run_command([sys.executable, "-c", code], cwd=tree, timeout_s=30, environ=environ, limits=limits)
+    environment = command_environment_from(environ)
+    done = run_command([sys.executable, "-c", code], cwd=tree, timeout_s=30, environment=environment, limits=limits)
     refused = [*["Network is down"] * 3, "Permission denied", *[f"no {errno.ENOSYS}"] * 3]
     assert done.output.splitlines() == ["300", *refused]

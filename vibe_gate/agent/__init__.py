@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vibe_gate.agent.agent_environment import AgentEnvironment, agent_environment_from
+from vibe_gate.agent.agent_environment import agent_environment_from
 from vibe_gate.agent.sdk import find_cli, program_versions, sdk_version
 from vibe_gate.agent.sdk_sessions import (
     fork_stored_session,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vibe_gate.agent.turn_runner import run_turn
 
 __all__ = [
-    "AgentEnvironment", "Image", "Stop", "StoredSession", "TurnProgress", "TurnRecord", "TurnRequest",
+    "Image", "Stop", "StoredSession", "TurnProgress", "TurnRecord", "TurnRequest",
     "agent_environment_from", "find_cli", "fork_stored_session", "program_versions", "read_session_messages",
     "rename_stored_session", "run_turn", "sdk_project_key", "sdk_version",
 ]  # fmt: skip

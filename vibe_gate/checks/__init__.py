@@ -219,7 +219,7 @@ class _Commands:
 
     def __call__(self, criterion: Criterion, argv: tuple[str, ...], timeout_s: float, side: Side) -> CommandRun:
         """Run a command in a fresh export of the tree before or after the change, behind the wall."""
-        from vibe_gate.sandbox import run_command  # most gates have no command
+        from vibe_gate.sandbox import command_environment_from, run_command  # most gates have no command
 
         with scratch.private_folder("check") as folder:
             root = folder.resolve() / "tree"
@@ -229,7 +229,7 @@ class _Commands:
                 argv,
                 cwd=root,
                 timeout_s=min(timeout_s, self._run.deadline.left()),
-                environ=self._run.environ,
+                environment=command_environment_from(self._run.environ),
                 unix_sockets=criterion.options.get("unix_sockets") is True,
             )
             changed, files = tuple(exported.changed()), frozenset(exported.files)

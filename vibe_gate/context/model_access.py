@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from vibe_gate import scratch
 from vibe_gate.agent import agent_environment_from, program_versions
 from vibe_gate.domain.summary import Cost
-from vibe_gate.gateway import Upstream, Wire, find_upstream, wire_from
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from vibe_gate.context.world import RunContext
     from vibe_gate.domain.gate import Gate
     from vibe_gate.domain.wire import TurnResult
-    from vibe_gate.gateway import Gateway
+    from vibe_gate.gateway import Gateway, Upstream, Wire
 
 CONVERSATIONS_AT_ONCE = 4
 """Conversations side by side: about twice the cores of a small CI machine (0.1-0.2 GB each)."""
@@ -66,11 +65,15 @@ class ModelAccess:
     @cached_property
     def wire(self) -> Wire:
         """Whether the model is asked, recorded or replayed. UsageError."""
+        from vibe_gate.gateway import wire_from  # a review by checks alone needs none of it
+
         return wire_from(self._run.environ, self._request.wire, self._request.cassette)
 
     @cached_property
     def upstream(self) -> Upstream | None:
         """The model's API and the credentials for it; None if there are none. GatewayError."""
+        from vibe_gate.gateway import find_upstream
+
         return find_upstream(self._run.environ)
 
     @property
@@ -90,7 +93,8 @@ class ModelAccess:
         run, spending = self._run, self._run.state.spending
         scratch.remove_abandoned()
         self.folder = self._resources.enter_context(scratch.private_folder("run"))
-        run.record.describe(versions=program_versions(agent_environment_from(run.environ).search_path, self.folder))
+        self._agent_environment = agent_environment_from(run.environ)
+        run.record.describe(versions=program_versions(self._agent_environment.search_path, self.folder))
         earlier = run.record.earlier.cost if run.record.earlier else Cost()
         left_today = math.inf
         if self._budget.per_day_usd is not None:
@@ -124,7 +128,7 @@ class ModelAccess:
             turn,
             record=run.record,
             gateway=self.gateway,
-            environment=agent_environment_from(run.environ),
+            environment=self._agent_environment,
             redact=run.redactor.text,
         )
 

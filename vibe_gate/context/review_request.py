@@ -73,9 +73,6 @@ class ReviewRequest(Struct, frozen=True):
     cassette: Path | None = None
     """The folder of recorded answers; None: as `VIBE_GATE_CASSETTE` says."""
 
-    alone: bool = False
-    """Whether no code but vibe-gate's uses the Claude Agent SDK in this process."""
-
     meter: Meter | None = None
     """Hears what it costs while it runs."""
 

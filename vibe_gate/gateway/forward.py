@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from vibe_gate.domain.proxies import certificates, proxies_for
 from vibe_gate.gateway.upstream import Cut, Oversized, Unavailable, Upstream, overload
 
 CONNECT_S = 15.0
@@ -52,9 +51,9 @@ class Client:
         self._silence_s = silence_s
         self.host = urlsplit(upstream.base_url).hostname
         self._session = requests.Session()
-        self._session.trust_env = False  # the environment is an argument; .netrc is nobody's business
-        self._session.proxies.update(proxies_for(upstream.base_url, upstream.network))
-        self._verify = certificates(upstream.network)
+        self._session.trust_env = False  # the upstream says what was found there; .netrc is nobody's business
+        self._session.proxies.update(upstream.proxies)
+        self._verify = upstream.certificates
 
     def post(self, path: str, headers: Mapping[str, str], body: bytes) -> requests.Response:
         """Send it with the real credentials; the response is under way. Raises Unavailable."""

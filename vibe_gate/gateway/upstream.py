@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from vibe_gate.domain import MODEL_KEYS
-from vibe_gate.domain.proxies import CERTIFICATES
+from vibe_gate.domain.proxies import certificates, proxies_for
 from vibe_gate.errors import GatewayError, UsageError
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -50,10 +50,11 @@ def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Pat
     chosen = mode or environ.get("VIBE_GATE_WIRE") or "live"
     if chosen not in get_args(Mode):
         raise UsageError(f"The wire is one of live, record and replay, not {chosen!r}.")
-    place = cassette or (Path(environ["VIBE_GATE_CASSETTE"]) if environ.get("VIBE_GATE_CASSETTE") else None)
-    if chosen != "live" and place is None:
+    if cassette is None and environ.get("VIBE_GATE_CASSETTE"):
+        cassette = Path(environ["VIBE_GATE_CASSETTE"])
+    if chosen != "live" and cassette is None:
         raise UsageError(f"To {chosen}, name the cassette's directory: --cassette DIR or VIBE_GATE_CASSETTE.")
-    return Wire(cast(Mode, chosen), place)
+    return Wire(cast(Mode, chosen), cassette)
 
 
 class Unavailable(Exception):
@@ -103,20 +104,20 @@ class Oversized(Cut):
 
 
 class Upstream(Struct, frozen=True):
-    """The model's API behind the gateway.
-
-    `source` names what was found ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL" for an
-    address that needs no key, "Bedrock", "Vertex"), for people. `credentials` are
-    HTTP headers. `cloud` are the variables with which an agent reaches Bedrock or
-    Vertex by itself, past the gateway; empty otherwise. `network` are the proxy and
-    certificate variables of the environment.
-    """
+    """The model's API behind the gateway, and how it is reached."""
 
     base_url: str
+    """"" of a cloud, which agents reach themselves."""
     source: str
+    """What was found, for people: "ANTHROPIC_API_KEY", "Bedrock", "Vertex" ...; "ANTHROPIC_BASE_URL" needs no key."""
     credentials: Mapping[str, str] = MappingProxyType({})
+    """HTTP headers."""
     cloud: Mapping[str, str] = MappingProxyType({})
-    network: Mapping[str, str] = MappingProxyType({})
+    """Variables with which an agent reaches Bedrock or Vertex by itself, past the gateway; {} otherwise."""
+    proxies: Mapping[str, str] = MappingProxyType({})
+    """By scheme, the proxy on the way to `base_url`."""
+    certificates: str | bool = True
+    """The file of the authorities that are trusted; True: those that come with `requests`."""
 
     def __repr__(self) -> str:  # without credentials; the address may hold a password, too
         return f"<Upstream {self.source}>"
@@ -142,23 +143,24 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
         base_url=base_url or ANTHROPIC,
         source=source or "ANTHROPIC_BASE_URL",
         credentials=credentials,
-        network=_network(environ),
+        proxies=proxies_for(base_url or ANTHROPIC, environ),
+        certificates=certificates(environ),
     )
 
 
 def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """What is set, as (names, headers), chosen as the CLI does: a subscription only if there is nothing else."""
-    given = {name: environ.get(name, "").strip() for name in (_TOKEN, _KEY, _SUBSCRIPTION)}
+    values = {name: environ.get(name, "").strip() for name in (_TOKEN, _KEY, _SUBSCRIPTION)}
     headers = _custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
-    if given[_TOKEN]:
-        headers["authorization"] = f"Bearer {given[_TOKEN]}"
-    if given[_KEY]:
-        headers["x-api-key"] = given[_KEY]
-    if given[_TOKEN] or given[_KEY]:
-        return " and ".join(name for name in (_TOKEN, _KEY) if given[name]), headers
-    if given[_SUBSCRIPTION]:
-        token = {"authorization": f"Bearer {given[_SUBSCRIPTION]}", "anthropic-beta": OAUTH_BETA}
-        return _SUBSCRIPTION, headers | token
+    if values[_TOKEN]:
+        headers["authorization"] = f"Bearer {values[_TOKEN]}"
+    if values[_KEY]:
+        headers["x-api-key"] = values[_KEY]
+    if values[_TOKEN] or values[_KEY]:
+        return " and ".join(name for name in (_TOKEN, _KEY) if values[name]), headers
+    if values[_SUBSCRIPTION]:
+        headers |= {"authorization": f"Bearer {values[_SUBSCRIPTION]}", "anthropic-beta": OAUTH_BETA}
+        return _SUBSCRIPTION, headers
     return "", headers
 
 
@@ -168,15 +170,11 @@ def _custom_headers(text: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in lines if name.strip()}
 
 
-def _network(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environ.items() if name.upper().endswith("_PROXY") or name in CERTIFICATES}
-
-
 def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
-    values = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
-    values |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
+    variables = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
+    variables |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
     for name, place in _HOME_FILES[kind].items():
         # The agent has a home of its own: the files that its cloud SDK would look for are named to it.
-        if name not in values and "HOME" in environ and (Path(environ["HOME"]) / place).is_file():
-            values[name] = str(Path(environ["HOME"]) / place)
-    return Upstream("", kind, cloud=values)
+        if name not in variables and "HOME" in environ and (Path(environ["HOME"]) / place).is_file():
+            variables[name] = str(Path(environ["HOME"]) / place)
+    return Upstream("", kind, cloud=variables)

@@ -25,7 +25,7 @@ from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.brief import CriterionAnswer
 from vibe_gate.judging.cast_vote import RubricVotes
 from vibe_gate.judging.counterexample import MAX_TEST, RUNS, RunReading
-from vibe_gate.sandbox import CommandLimits, CommandResult, run_command, wall_lack
+from vibe_gate.sandbox import CommandLimits, CommandResult, command_environment_from, run_command, wall_lack
 
 ENVIRONMENT = "VIBE_GATE_TEST_ENVIRONMENT"
 """The absolute path of the environment, in place of the gate's own setting: where a CI job made it."""
@@ -48,6 +48,7 @@ class Prover:
         self._tell = tell
         self._rule, self._folder, self._named = environment.rule, environment.folder, environment.named
         self._change, self._repository, self._run = change, repository, run
+        self._environment = command_environment_from(run.environ)
         self._trees: dict[Side, Tree] = {
             "after": repository.tree(change.after),
             "before": repository.tree(change.before),
@@ -139,7 +140,7 @@ class Prover:
                 argv,
                 cwd=root,
                 timeout_s=min(self._rule.timeout_s, left),
-                environ=self._run.environ,
+                environment=self._environment,
                 limits=CommandLimits(self._rule.memory_mb, MAX_DISK_MB, MAX_PROCESSES),
                 variables=self._variables(root),
                 cancelled=cancelled.is_set,
@@ -153,7 +154,7 @@ class Prover:
         own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONPATH": os.pathsep.join(found)}
         if self._folder is None:
             return own
-        path = os.pathsep.join(filter(None, [str(self._folder / "bin"), self._run.environ.get("PATH", "")]))
+        path = os.pathsep.join(filter(None, [str(self._folder / "bin"), self._environment.variables.get("PATH", "")]))
         return own | {"PATH": path, "VIRTUAL_ENV": str(self._folder)}
 
     def _python(self) -> str:

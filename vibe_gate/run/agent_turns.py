@@ -27,7 +27,7 @@ from vibe_gate.run.kept_session import KeptSession
 from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, background_sections, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
 from vibe_gate.run.tree import RunTree
-from vibe_gate.sandbox import agent_wall, hide_process, run_command, wall_lack
+from vibe_gate.sandbox import agent_wall, command_environment_from, hide_process, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
 
 SHOWN_REFUSALS, SHOWN_CHARACTERS = 3, 60
@@ -80,6 +80,7 @@ class AgentTurns:
         self.private = False
         """Whether the background, or a session that a turn goes on with, may not leave the clone."""
         self._gate, self._run, self._model = facts.gate, run, model
+        self._commands = command_environment_from(run.environ)
         self._read, self._root, self._progress, self._tick = read, root, progress, tick
 
     async def run_stage(
@@ -171,7 +172,7 @@ class AgentTurns:
 
     def _wall_of(self, agent: Agent, tree: RunTree) -> Callable[[Path, Path], Sequence[str]] | None:
         if held_in(agent, self._gate) == "sandbox":
-            return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._run.environ)
+            return agent_wall(tree.workspace.root, tree.workspace.borrowed, self._commands)
         if agent.level == "sandbox":
             self.notes.append("An agent ran without a wall: this system has none, and the gate allows it.")
         return None
@@ -198,7 +199,7 @@ class AgentTurns:
         """What a prompt's command prints in an export of the files as they are."""
         folder, time_left = self._model.folder / node / "command", self._run.deadline.left()
         tree.repository.export(tree.now, folder)
-        process = run_command(argv, cwd=folder, timeout_s=time_left, environ=self._run.environ)
+        process = run_command(argv, cwd=folder, timeout_s=time_left, environment=self._commands)
         output = self._run.redactor.text(process.output.replace(f"{folder}/", ""))
         if process.failure:
             return f"{output}\n({process.failure})"

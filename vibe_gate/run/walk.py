@@ -123,9 +123,9 @@ async def run_workflow(
             began(run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
         asks = (approve or nobody) if request.interactive else None
-        # A Python workflow is code of others, which may make the SDK's own tools.
-        review = replace(request.review, alone=request.review.alone and not plan.path)
-        stages = Stages(facts, run, repository, review, progress=progress, tick=tick, approve=asks, files=plan.files)
+        stages = Stages(
+            facts, run, repository, request.review, progress=progress, tick=tick, approve=asks, files=plan.files
+        )
         with recording(run, facts), stages.open():
             keep_contents(repository, change, run, named=False)
             _set_background(request, repair, stages)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -25,8 +25,17 @@ from msgspec import Struct
 from vibe_gate import scratch
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.sandbox import launcher
+from vibe_gate.sandbox.command_environment import (
+    DEFAULT_PATH,
+    CommandEnvironment,
+    command_environment_from,
+    readable_paths,
+)
 
-__all__ = ["CommandLimits", "CommandResult", "agent_wall", "hide_process", "run_command", "wall_lack"]
+__all__ = [
+    "CommandEnvironment", "CommandLimits", "CommandResult", "agent_wall", "command_environment_from", "hide_process",
+    "run_command", "wall_lack",
+]  # fmt: skip
 
 KEPT_OUTPUT = 64 * 1024
 """Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
@@ -43,50 +52,22 @@ LEAST_ABI = 3
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _OF_AN_AGENT = ("home", "config", "tmp")
 _SET_DUMPABLE = 4  # prctl(2)
-_KEPT_NAMES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-# What a command may read and run: the system, the programs of PATH and their libraries; not the user's files.
-# Landlock only allows, it takes nothing back: a folder that is listed is open with all that lies below.
-SYSTEM = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/snap", "/gnu/store",
-    "/home/linuxbrew/.linuxbrew", "/var/lib/gems", "/proc", "/sys", "/dev/fd",
-)  # fmt: skip
-"""Programs, libraries, settings of the machine."""
-
-TOOL_HOMES = (
-    ".pyenv", ".rbenv", ".nodenv", ".goenv", ".jenv", ".asdf", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".sdkman",
-    ".rustup", ".cargo/bin", ".dotnet", ".ghcup", ".juliaup", ".linuxbrew", ".local/bin", ".local/lib", ".local/pipx",
-    ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
-    "go/bin", "sdk", "miniconda3", "anaconda3", "miniforge3",
-)  # fmt: skip
-"""Folders of a home that hold programs and no credentials (so not all of ~/.cargo, which has a registry's token)."""
-
-BESIDE_PROGRAMS = ("lib", "lib32", "lib64", "libexec", "share", "include", "etc", "pyvenv.cfg", "conda-meta")
-"""What programs of PREFIX/bin read below PREFIX."""
-
-_CLOSED = ("HOME", "GITHUB_WORKSPACE", "RUNNER_TEMP")
-"""Variables that name folders which are never opened as a whole, nor any folder that they lie in."""
-
-_PROGRAM_FOLDERS = ("bin", "sbin", "condabin", "Scripts")
 
 
 class CommandResult(Struct, frozen=True):
-    """How a command ended in an export of the head tree.
-
-    `exit_code` is None when it was not finished: `failure` then says why
-    (not found, timed out after N s). `output` is stdout and stderr together, its
-    tail at most (`dropped` bytes stood before it), undecodable bytes replaced. `lacks` says what of the wall around
-    commands this system does not have; "" where it stands.
-    """
+    """How a command ended in an export of the head tree."""
 
     exit_code: int | None
+    """None when it was not finished."""
     output: str
+    """The end of stdout and stderr together, undecodable bytes replaced."""
     failure: str = ""
+    """Why it was not finished: not found, timed out after N s ..."""
     duration_ms: int = 0
     lacks: str = ""
+    """What of the wall around commands this system does not have; "" where it stands."""
     dropped: int = 0
+    """Bytes that stood before the output."""
 
 
 class CommandLimits(Struct, frozen=True):
@@ -99,15 +80,21 @@ class CommandLimits(Struct, frozen=True):
     @property
     def order(self) -> dict[str, Any]:
         """What the launcher is told."""
-        bytes_ = {"memory": self.memory_mb << 20, "disk": self.disk_mb << 20, "processes": self.processes}
-        return {"offline": True, "limits": bytes_}
+        limits = {"memory": self.memory_mb << 20, "disk": self.disk_mb << 20, "processes": self.processes}
+        return {"offline": True, "limits": limits}
 
 
 def run_command(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, environ: Mapping[str, str], unix_sockets: bool = False,
-    limits: CommandLimits | None = None, variables: Mapping[str, str] = MappingProxyType({}),
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    timeout_s: float,
+    environment: CommandEnvironment,
+    unix_sockets: bool = False,
+    limits: CommandLimits | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
     cancelled: Callable[[], bool] = bool,
-) -> CommandResult:  # fmt: skip
+) -> CommandResult:
     """Run `argv` in `cwd` and wait for its end, at most `timeout_s` seconds.
 
     A name without a slash is looked up in PATH; one with a slash is a file below
@@ -119,28 +106,34 @@ def run_command(
     started = time.monotonic()
     with scratch.private_folder("command") as folder:
         home = folder / "home"
-        env = {**_environment(environ, home), **variables}
-        program, why = _program(argv[0], cwd, env["PATH"])
-        if why:
-            return CommandResult(None, "", why, _since(started))
-        order = {
+        env = {**_command_variables(environment, home), **variables}
+        program, problem = _program(argv[0], cwd, env["PATH"])
+        if problem:
+            return CommandResult(None, "", problem, _since(started))
+        order: dict[str, Any] = {
             "argv": [program, *argv[1:]],
-            "read": _readable(program, env["PATH"], environ),
+            "read": readable_paths(program, env["PATH"], environment),
             "write": [str(cwd), str(home)],
             "unix_sockets": unix_sockets,
-        } | (limits.order if limits else {})
+        }
+        if limits is not None:
+            order |= limits.order
         tail = _Tail()
         try:
             answer = _carry_out(order, cwd, env, tail, timeout_s, cancelled)
         except OSError as error:
             return CommandResult(None, "", f"could not be started: {error}", _since(started))
     failure = str(answer.get("failure", "" if "code" in answer else "it could not be ended"))
-    code = None if failure else int(answer["code"])
-    return CommandResult(code, tail.text(), failure, _since(started), str(answer.get("lacks", "")), tail.dropped)
+    exit_code = None if failure else int(answer["code"])
+    return CommandResult(
+        exit_code, tail.text(), failure, _since(started), lacks=str(answer.get("lacks", "")), dropped=tail.dropped
+    )
 
 
-def agent_wall(folder: Path, read: Iterable[Path], environ: Mapping[str, str]) -> Callable[[Path, Path], Sequence[str]]:
-    """What puts an agent's program behind the wall: `agent.Turn.wall`.
+def agent_wall(
+    folder: Path, read: Iterable[Path], environment: CommandEnvironment
+) -> Callable[[Path, Path], Sequence[str]]:
+    """What puts an agent's program behind the wall: `agent.TurnRequest.wall`.
 
     It is called with the agent's home and program, and gives the beginning of a command line. The agent then reads the
     system, programs of PATH, `folder`, `read` and its home; it writes `folder`, and `home`, `config` and `tmp` of its
@@ -155,9 +148,12 @@ def agent_wall(folder: Path, read: Iterable[Path], environ: Mapping[str, str]) -
         )
 
     def prefix(home: Path, program: Path) -> Sequence[str]:
-        own = [str(home / name) for name in _OF_AN_AGENT]
-        readable = [*_readable(str(program), environ.get("PATH", _DEFAULT_PATH), environ), str(home), *map(str, read)]
-        order = {"read": readable, "write": [str(folder), *own], "unix_sockets": False}
+        readable = readable_paths(str(program), environment.search_path, environment)
+        order = {
+            "read": [*readable, str(home), *map(str, read)],
+            "write": [str(folder), *(str(home / name) for name in _OF_AN_AGENT)],
+            "unix_sockets": False,
+        }
         return sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order)
 
     return prefix
@@ -244,12 +240,12 @@ class _Tail:
         return note + self._kept.decode("utf-8", "replace")
 
 
-def _environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+def _command_variables(environment: CommandEnvironment, home: Path) -> dict[str, str]:
     """What the command sees: how to find programs and which language to speak; a home and a TMPDIR of its own."""
     temporary = home / "tmp"
     temporary.mkdir(parents=True)
-    kept = {name: environ[name] for name in _KEPT_NAMES if environ.get(name)}
-    return {"PATH": _DEFAULT_PATH, "LANG": "C.UTF-8"} | kept | {"HOME": str(home), "TMPDIR": str(temporary)}
+    defaults = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
+    return {**defaults, **environment.variables, "HOME": str(home), "TMPDIR": str(temporary)}
 
 
 def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
@@ -260,8 +256,8 @@ def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
             return "", f"not started: {name} leads out of the tree"
         return (str(file), "") if file.is_file() else ("", f"not found: there is no file {name}")
     absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())
-    found = shutil.which(name, path=absolute)
-    return (found, "") if found else ("", f"not found: no program {name} in PATH")
+    program = shutil.which(name, path=absolute)
+    return (program, "") if program else ("", f"not found: no program {name} in PATH")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -278,42 +274,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _since(started: float) -> int:
     return round((time.monotonic() - started) * 1000)
-
-
-def _readable(program: str, path: str, environ: Mapping[str, str]) -> list[str]:
-    """Paths, each with all that lies below, sorted. Some may not be there.
-
-    `path` is the command's PATH, `environ` the gate's environment: its HOME is the one to keep closed.
-    """
-    closed = {Path("/")}
-    for name in _CLOSED:
-        for private in _absolute(environ.get(name, "")):
-            closed |= {private, *private.parents, private.resolve(), *private.resolve().parents}
-    found = {*map(Path, SYSTEM), Path("/etc/resolv.conf").resolve(), *_absolute(environ.get("RUNNER_TOOL_CACHE", ""))}
-    found |= {home / one for home in _absolute(environ.get("HOME", "")) for one in TOOL_HOMES}
-    # A command without an interpreter of its own may be a script for the gate's.
-    folders = [Path(program).parent, Path(program).resolve().parent, Path(sys.base_prefix, "bin")]
-    for folder in (*_absolute(path), *folders):
-        found |= set(_programs(folder))
-    return sorted(str(one) for one in found if one not in closed)
-
-
-def _absolute(path: str) -> list[Path]:
-    return [Path(one) for one in path.split(os.pathsep) if Path(one).is_absolute()]
-
-
-def _programs(folder: Path) -> Iterator[Path]:
-    """A folder of programs and what they read; of a virtual environment, that of its interpreter, too."""
-    for one in {folder, folder.resolve()}:
-        yield one
-        if one.name == ".bin":
-            yield one.parent  # node_modules/.bin: the packages
-        if one.name not in _PROGRAM_FOLDERS:
-            continue
-        for beside in BESIDE_PROGRAMS:
-            if beside != "share" or one.parent.name != ".local":
-                yield one.parent / beside
-        if (one.parent / "pyvenv.cfg").is_file():
-            python = (one / "python").resolve()
-            yield python.parent
-            yield from (python.parent.parent / beside for beside in BESIDE_PROGRAMS)

@@ -74,7 +74,6 @@ def replay_history(
             Selection("range"),
             rubrics=inputs.rubrics,
             definitions=summary.change.head_commit,
-            alone=True,
         )
         batch = Batch(replay_batch(repository, asked, "", environ))
         trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run

@@ -296,7 +296,6 @@ def _review(
         judge=_judge_wish(job),
         base=job.compared.trusted,
         max_cost_usd=job.inputs.max_cost_usd,
-        alone=not workflow,
         forge=ForgeJob(approvals, accepted, issues, shows_repairs=job.suggests and job.inputs.review_comments),
         mode=_mode(job),
     )

@@ -23,7 +23,7 @@ from vibe_gate.run.review import Review, review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 
-REQUEST = ReviewRequest(Selection("commit"), wire="replay", definitions="HEAD~1", alone=True)
+REQUEST = ReviewRequest(Selection("commit"), wire="replay", definitions="HEAD~1")
 
 _START = 1_767_322_800  # 2026-01-02 03:00 UTC: any fixed time, so that the demo's commits always have the same ids
 

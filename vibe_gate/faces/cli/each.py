@@ -86,7 +86,7 @@ def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
     names = {name: getattr(request, name) for name in ("base", "definitions")}
     ids = {name: repository.resolve(value) for name, value in names.items() if value and value != "worktree"}
     cassette = request.cassette and request.cassette.absolute()
-    return replace(request, **ids, cassette=cassette, alone=True)
+    return replace(request, **ids, cassette=cassette)
 
 
 def _bring(

@@ -143,7 +143,6 @@ def _request(arguments: ReplayArguments, repository: Repository, environ: Mappin
         definitions=definitions if definitions == WORKTREE else repository.resolve(definitions),
         wire=wire.mode,
         cassette=wire.cassette and wire.cassette.absolute(),
-        alone=True,
     )
 
 

@@ -283,7 +283,7 @@ def _review(
             return ended.review, partial(run.present, ended, environ)
         return ended.review, partial(_present, arguments.form, ended.review, request, environ)
     with progress.shown(environ, quiet=is_quiet) as display:
-        alone = replace(request, alone=True, meter=display.meter)
+        alone = replace(request, meter=display.meter)
         walk = review(alone, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
         with advising_about(request, environ):
             finished = progress.run(walk)

@@ -277,7 +277,7 @@ def carry_out(
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
     with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet, of_workflow=True) as display:
-        request = replace(request, review=replace(request.review, alone=True, meter=display.meter))
+        request = replace(request, review=replace(request.review, meter=display.meter))
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():

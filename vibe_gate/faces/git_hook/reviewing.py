@@ -88,7 +88,6 @@ def review_change(
     """
     request = ReviewRequest(
         selection,
-        alone=True,
         mode=HookMode(hook.stage, message, find_reviews),
     )
     with open_repository(hook.start, hook.environ) as repository:
