@@ -54,13 +54,6 @@ def test_where_only_the_full_path_can_tell_neither_the_sdk_nor_the_forge_is_impo
 
 
 @pytest.mark.slow
-def test_a_judged_review_loads_the_sdk_without_mcp(tmp_path, environ):
-    modules = full_path_modules("demo", cwd=tmp_path, environ=environ)
-    assert "claude_agent_sdk" in modules
-    assert not [name for name in modules if name.partition(".")[0] == "mcp"]
-
-
-@pytest.mark.slow
 def test_a_review_that_the_cache_answers_loads_nothing_that_only_a_session_needs(tmp_path, environ):
     repo = gated(tmp_path / "r", environ)
     repo.write("src/load.py", SWALLOWS)

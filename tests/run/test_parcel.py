@@ -93,7 +93,7 @@ def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but
     with pytest.raises(BrokenExecutor):
         child.carry_out(time.sleep, 30)
     assert time.monotonic() - began < 10
-    threading.Timer(0.1, child.let_go).start()
+    threading.Timer(0.1, child.end_after_task).start()
     assert child.carry_out(time.sleep, 0.3) is None
 
 

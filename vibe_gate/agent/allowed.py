@@ -35,12 +35,12 @@ def refusal(
     if name.startswith(_MCP):
         return None
     root = Path(os.path.realpath(cwd))
-    for value in _paths(name, tool_input):
-        target = _target(value, root) if isinstance(value, str) and "\0" not in value else None
+    for path in _paths(name, tool_input):
+        target = _target(path, root) if isinstance(path, str) and "\0" not in path else None
         if target is None:
             return "Only files below the working directory can be reached."
-        inner = [part.casefold() for part in target.relative_to(root).parts]
-        if protected and (".git" in inner or not protected.isdisjoint(inner[:1])):
+        parts = [part.casefold() for part in target.relative_to(root).parts]
+        if protected and (".git" in parts or not protected.isdisjoint(parts[:1])):
             return f"Files below {', '.join(sorted(protected))} cannot be reached."
     return None
 
@@ -58,17 +58,17 @@ def _listed(name: str, tools: tuple[str, ...]) -> bool:
 
 def _paths(name: str, tool_input: Mapping[str, Any]) -> list[object]:
     """Every path that the call reaches for, with patterns up to their first wildcard."""
-    found = [tool_input[key] for key in _PATH_KEYS if tool_input.get(key) is not None]
+    paths: list[object] = [tool_input[key] for key in _PATH_KEYS if tool_input.get(key) is not None]
     base = tool_input.get("path") or "."
     for key in _PATTERN_KEYS.get(name, ()):
         pattern = tool_input.get(key)
         if pattern is None:
             continue
         if not isinstance(pattern, str) or not isinstance(base, str):
-            found.append(None)
+            paths.append(None)
         else:
-            found.append(str(PurePosixPath(base) / _literal_part(pattern)))
-    return found
+            paths.append(str(PurePosixPath(base) / _literal_part(pattern)))
+    return paths
 
 
 def _literal_part(pattern: str) -> str:
@@ -76,12 +76,17 @@ def _literal_part(pattern: str) -> str:
     if ".." in PurePosixPath(pattern).parts and _WILDCARD.search(pattern):
         return "/"
     start = _WILDCARD.split(pattern, maxsplit=1)[0]
-    return start if start == pattern else start.rpartition("/")[0] or ("/" if start.startswith("/") else ".")
+    if start == pattern:
+        return pattern
+    folder = start.rpartition("/")[0]
+    if folder:
+        return folder
+    return "/" if start.startswith("/") else "."
 
 
-def _target(value: str, root: Path) -> Path | None:
+def _target(path: str, root: Path) -> Path | None:
     """The file that the tool would reach, None outside of `root`."""
-    if value.startswith("~"):
+    if path.startswith("~"):
         return None  # the tool would expand it
-    target = Path(os.path.realpath(root / value))
+    target = Path(os.path.realpath(root / path))
     return target if target.is_relative_to(root) else None

@@ -82,7 +82,7 @@ async def observe_session(
     """
     started = time.monotonic()
     session = _Session(turn, process, record, redact, clock)
-    seen = session.seen
+    observed = session.observed
     if turn.session is not None:
         await _restore_session(turn.session, turn.folder, process.home)
     client = ClaudeSDKClient(cli_options(session, metered=metered))
@@ -90,18 +90,18 @@ async def observe_session(
         async with asyncio.timeout(turn.timeout_s) as timeout:
             await session.listen(client, timeout)
     except TimeoutError:
-        seen.timed_out = True
+        observed.timed_out = True
     except Exception as error:
         # For a process that died mid-sentence the SDK raises no class of its own, only Exception.
         if type(error) is not Exception and not isinstance(error, ClaudeSDKError | OSError):
             raise
-        seen.failure = str(error)
+        observed.failure = str(error)
     finally:
-        await _close(client, process, graceful=bool(seen.result))
-    seen.stopped = turn.stop.reason
-    seen.used_tools = session.transcript.used_tools
-    seen.duration_ms = round((time.monotonic() - started) * 1000)
-    return seen
+        await _close(client, process, graceful=bool(observed.result))
+    observed.stopped = turn.stop.reason
+    observed.used_tools = session.transcript.used_tools
+    observed.duration_ms = round((time.monotonic() - started) * 1000)
+    return observed
 
 
 def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
@@ -115,7 +115,7 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     that file and a leading `/` runs a command. The system prompt and the MCP servers go through files:
     arguments end at 128 KB and everybody on the machine can read them.
     """
-    turn, seen, home = session.turn, session.seen, session.process.home
+    turn, observed, home = session.turn, session.observed, session.process.home
     system_prompt = home / "system-prompt.txt"
     system_prompt.write_text(turn.system_prompt, encoding="utf-8")
     servers = home / "mcp.json"
@@ -129,8 +129,8 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
         variables["CLAUDE_CONFIG_DIR"] = str(home / "config")  # where the SDK looks for the transcript to mirror
 
     def keep_stderr(line: str) -> None:
-        if len(seen.stderr) < MAX_STDERR_LINES:
-            seen.stderr.append(line)
+        if len(observed.stderr) < MAX_STDERR_LINES:
+            observed.stderr.append(line)
 
     return ClaudeAgentOptions(
         tools=built_in(turn.tools),
@@ -203,7 +203,7 @@ class _Session:
         clock: Callable[[], float],
     ) -> None:
         self.turn, self.process, self.record = turn, process, record
-        self.seen = ObservedSession(free_text=turn.schema is None)
+        self.observed = ObservedSession(free_text=turn.schema is None)
         self.transcript = transcript.Transcript()
         self._redact, self._clock = redact, clock
         self._tools = _listed_tools(turn)
@@ -270,7 +270,7 @@ class _Session:
             status = await client.get_mcp_status()
             folder = self.process.home / "tmp"
             states = mcp_servers.server_states(self.turn.mcp_servers, status["mcpServers"], folder, self._redact)
-            self.seen.starting = states.starting
+            self.observed.starting = states.starting
             if states.failed:
                 raise AgentError(mcp_servers.failure_sentence(states.failed))
             if not states.starting:
@@ -299,23 +299,23 @@ class _Session:
         self._answer_ids.update(transcript.answer_ids(message))
         for block in transcript.results(message):
             if not block.is_error:
-                self.seen.answers += block.tool_use_id in self._answer_ids
+                self.observed.answers += block.tool_use_id in self._answer_ids
             elif block.tool_use_id in self._running:  # refused by the CLI behind the guard: no hook tells of its end
                 await self.tell("tool.ended", **self._running.pop(block.tool_use_id), ok=False)
 
     def _end_with(self, result: transcript.Item) -> None:
         """Of the calls that our guard refused, an interrupted CLI tells only those whose answer it awaited."""
         denials = {str(denial.get("tool_use_id")): denial for denial in result.get("permission_denials") or ()}
-        self.seen.result = result | {"permission_denials": list((denials | self._denied).values())}
-        self.note({"type": "result", **self.seen.result})
+        self.observed.result = result | {"permission_denials": list((denials | self._denied).values())}
+        self.note({"type": "result", **self.observed.result})
 
     async def _hear_part(self, message: StreamEvent) -> None:
         """A judge's first cut answer or refusal decides; a working agent goes on, and its last answer decides."""
         stop_reason = str((message.event.get("delta") or {}).get("stop_reason") or "")
         if stop_reason and self.turn.working:
-            self.seen.stop_reason = stop_reason
+            self.observed.stop_reason = stop_reason
         elif stop_reason in FINAL_STOPS:
-            self.seen.stop_reason = self.seen.stop_reason or stop_reason
+            self.observed.stop_reason = self.observed.stop_reason or stop_reason
         usage = self.transcript.usage(message)
         if usage:
             self.note(usage)
@@ -412,8 +412,8 @@ def _hooks(session: _Session) -> dict[HookEvent, list[HookMatcher]]:
 
     async def record_event(event: HookInput, tool_use_id: str | None, _context: HookContext) -> HookJSONOutput:
         raw: dict[str, Any] = transcript.json_safe(dict(event))
-        about = {"seq": next(numbers), "ts": session.ms(), "hook": raw.get("hook_event_name")}
-        session.record.hook({**about, **raw, "tool_use_id": tool_use_id})
+        header = {"seq": next(numbers), "ts": session.ms(), "hook": raw.get("hook_event_name")}
+        session.record.hook({**header, **raw, "tool_use_id": tool_use_id})
         return {}
 
     async def guard(event: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:

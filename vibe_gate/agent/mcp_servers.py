@@ -43,7 +43,7 @@ class FailedServer(Struct, frozen=True):
     """A server that did not start."""
 
     name: str
-    how: str
+    cause: str
     """How its program ended, in a few words."""
     message: str
     """What it or Claude Code said of that."""
@@ -87,7 +87,7 @@ def server_states(
 
 def failure_sentence(failed: Sequence[FailedServer]) -> str:
     """What is said of servers that did not start; with it the agent's turn ends."""
-    names = ", ".join(f"{server.name} ({server.how})" for server in failed)
+    names = ", ".join(f"{server.name} ({server.cause})" for server in failed)
     messages = "; ".join(f"{server.name}: {server.message}" for server in failed if server.message)
     sentence = f"The agent was not asked, because its MCP server {names} did not start."
     return sentence + DETAILS + messages if messages else sentence
@@ -108,15 +108,15 @@ def _failed(
     message = _last_lines(_read_ending(ending, "stderr"), redact)
     if code:
         return FailedServer(name, f"exit code {code}", message)
-    how = "it asks for a login" if status == "needs-auth" else "no connection"
-    return FailedServer(name, how, message or one_line(redact(str(report.get("error") or ""))))
+    cause = "it asks for a login" if status == "needs-auth" else "no connection"
+    return FailedServer(name, cause, message or one_line(redact(str(report.get("error") or ""))))
 
 
 def _last_lines(text: str, redact: Callable[[str], str]) -> str:
     """Whole lines only, and redacted first: what is left of a secret that was cut or joined is not known as one."""
     is_cut = len(text.encode("utf-8", "replace")) >= _KEPT_BYTES
-    whole = text.partition("\n")[2] if is_cut else text
-    lines = [line for line in map(one_line, redact(whole).splitlines()) if line]
+    whole_lines = text.partition("\n")[2] if is_cut else text
+    lines = [line for line in map(one_line, redact(whole_lines).splitlines()) if line]
     return " | ".join(lines[-_KEPT_LINES:])
 
 

@@ -29,9 +29,11 @@ class Transcript:
     """One session's messages as they come: what a later one needs of earlier ones is kept here."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[str, object]] = {}  # by id: the tool's name and its input
+        self._calls: dict[str, tuple[str, object]] = {}
+        """By id: the tool's name and its input."""
         self._todos = TodoChanges()
-        self._answers: dict[str | None, Item] = {}  # usage of the answer that is coming, by subagent
+        self._answers: dict[str | None, Item] = {}
+        """By subagent: the answer that is coming, and its usage."""
 
     @property
     def used_tools(self) -> bool:
@@ -42,16 +44,16 @@ class Transcript:
         """The items of one message, without `ts`. A message of an unknown kind is kept raw."""
         match message:
             case AssistantMessage():
-                about = {"model": message.model, "message_id": message.message_id} | _uuid(message)
+                source = {"model": message.model, "message_id": message.message_id} | _uuid(message)
                 for block in message.content:
-                    yield {"type": "message", "role": "assistant", "content": "", **self._said(block), **about}
+                    yield {"type": "message", "role": "assistant", "content": "", **self._answer_item(block), **source}
             case UserMessage():
                 content = message.content
                 for block in [TextBlock(content)] if isinstance(content, str) else content:
-                    yield {"type": "message", "role": "user", "content": "", **self._user(block), **_uuid(message)}
+                    yield {"type": "message", "role": "user", "content": "", **self._user_item(block), **_uuid(message)}
                     if isinstance(block, ToolResultBlock) and not block.is_error:
-                        name, given = self._calls.get(block.tool_use_id, ("", {}))
-                        yield from self._todos.of(name, given, message.tool_use_result)
+                        tool, tool_input = self._calls.get(block.tool_use_id, ("", {}))
+                        yield from self._todos.of(tool, tool_input, message.tool_use_result)
             case SystemMessage():
                 yield {"type": "system", "subtype": message.subtype, "data": json_safe(message.data)}
             case _:
@@ -61,36 +63,36 @@ class Transcript:
         """What one answer of the model used, when it has come to its end."""
         event = message.event
         if event.get("type") == "message_start":
-            begun = event.get("message") or {}
-            about = {"model": begun.get("model"), "message_id": begun.get("id")}
-            self._answers[message.parent_tool_use_id] = {**about, "usage": begun.get("usage") or {}}
+            start = event.get("message") or {}
+            answer = {"model": start.get("model"), "message_id": start.get("id"), "usage": start.get("usage") or {}}
+            self._answers[message.parent_tool_use_id] = answer
         elif event.get("type") == "message_delta":
-            begun = self._answers.pop(message.parent_tool_use_id, {"usage": {}})
-            later = {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
-            return {"type": "usage", "tokens": _tokens(begun.pop("usage") | later), **begun}
+            answer = self._answers.pop(message.parent_tool_use_id, {"usage": {}})
+            final_usage = {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
+            return {"type": "usage", "tokens": _tokens(answer.pop("usage") | final_usage), **answer}
         return None
 
-    def _said(self, block: object) -> Item:
+    def _answer_item(self, block: object) -> Item:
         match block:
             case TextBlock():
                 return {"content": block.text}
             case ThinkingBlock():
                 return {"thinking": block.thinking}
             case ToolUseBlock():
-                given = json_safe(block.input)
-                self._calls[block.id] = block.name, given
-                return {"tool": block.name, "tool_use_id": block.id, "input": given}
+                tool_input = json_safe(block.input)
+                self._calls[block.id] = block.name, tool_input
+                return {"tool": block.name, "tool_use_id": block.id, "input": tool_input}
             case _:
                 return {"block": raw(block)}
 
-    def _user(self, block: object) -> Item:
+    def _user_item(self, block: object) -> Item:
         match block:
             case TextBlock():
                 return {"content": block.text}
             case ToolResultBlock():
-                about = {"tool_use_id": block.tool_use_id, "is_error": bool(block.is_error)}
-                name, _ = self._calls.get(block.tool_use_id, ("", {}))
-                return {"role": "tool", "tool": name, "result": json_safe(block.content), **about}
+                tool, _ = self._calls.get(block.tool_use_id, ("", {}))
+                call = {"tool_use_id": block.tool_use_id, "is_error": bool(block.is_error)}
+                return {"role": "tool", "tool": tool, "result": json_safe(block.content), **call}
             case _:
                 return {"block": raw(block)}
 
@@ -102,8 +104,8 @@ def _uuid(message: AssistantMessage | UserMessage) -> Item:
 def _tokens(usage: Item) -> dict[str, int]:
     """Input includes what was read from the cache and written to it."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    fresh, read, written, output = (counted_tokens(usage.get(name)) for name in names)
-    return {"input": fresh + read + written, "output": output, "cache_read": read, "cache_write": written}
+    uncached, read, written, output = (counted_tokens(usage.get(name)) for name in names)
+    return {"input": uncached + read + written, "output": output, "cache_read": read, "cache_write": written}
 
 
 def answer_ids(message: object) -> list[str]:

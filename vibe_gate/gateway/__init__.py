@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from vibe_gate.gateway.upstream import NO_CREDENTIALS, Mode, Upstream, Wire, find_upstream, wire_from
 
 if TYPE_CHECKING:
-    from vibe_gate.gateway.asking import ask_model
+    from vibe_gate.gateway.model_probe import ask_model
     from vibe_gate.gateway.server import Gateway
 
 __all__ = ["NO_CREDENTIALS", "Gateway", "Mode", "Upstream", "Wire", "ask_model", "find_upstream", "wire_from"]
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
 
         return Gateway
     if name == "ask_model":
-        from vibe_gate.gateway.asking import ask_model
+        from vibe_gate.gateway.model_probe import ask_model
 
         return ask_model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

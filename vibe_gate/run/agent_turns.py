@@ -24,8 +24,8 @@ from vibe_gate.gate.trusted import WORKTREE
 from vibe_gate.git import Repository
 from vibe_gate.run.changes import TurnChanges
 from vibe_gate.run.kept_session import KeptSession
-from vibe_gate.run.prompts import DATA_RULE, Material, StageRequest, background_sections, handed_over
 from vibe_gate.run.result import OUTCOMES, StageResult
+from vibe_gate.run.stage_request import DATA_RULE, Material, StageRequest, background_sections, handed_over
 from vibe_gate.run.tree import RunTree
 from vibe_gate.sandbox import agent_wall, command_environment_from, hide_process, run_command, wall_lack
 from vibe_gate.sessions import SessionMeta
@@ -102,8 +102,8 @@ class AgentTurns:
             began(before)
             folder, changes = self._folder_of(node, tree, workspace)
             model = request.model or request.agent.model or self._gate.default_model(self._run.environ)
-            about = {"agent": request.agent.id, "model": model, "node": node, "private": self.private}
-            with closing(KeptSession(self._run, self._root, folder, earlier, **about)) as session:
+            fields = {"agent": request.agent.id, "model": model, "node": node, "private": self.private}
+            with closing(KeptSession(self._run, self._root, folder, earlier, **fields)) as session:
                 turn = self._turn(node, request, tree, folder, model, session, changes)
                 async with self._model.slots:
                     ended = await self._model.run_turn(turn)

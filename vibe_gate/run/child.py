@@ -35,10 +35,11 @@ _SIZE = 8
 
 
 class Child:
-    """The process. It is started with the first task, and again after it died. It holds a shared lock of `holds`."""
+    """The process. It is started with the first task, and again after it died."""
 
-    def __init__(self, holds: Path | None = None) -> None:
-        self._holds = holds
+    def __init__(self, locked: Path | None = None) -> None:
+        """`locked`: a folder of which the process holds a shared lock."""
+        self._locked = locked
         self._process: subprocess.Popen[bytes] | None = None
 
     def carry_out(self, do: Callable[[T], R], task: T) -> R:
@@ -48,7 +49,7 @@ class Child:
         assert process.stdout is not None
         try:
             _send(process.stdin, (do, task))
-            result, error = pickle.loads(_received(process.stdout))  # noqa: S301  of our own process
+            result, error = pickle.loads(_receive(process.stdout))  # noqa: S301  of our own process
         except (OSError, EOFError) as broken:
             self.end()
             raise BrokenExecutor("the process of the task died") from broken
@@ -56,7 +57,7 @@ class Child:
             raise error
         return result  # type: ignore[no-any-return]
 
-    def let_go(self) -> None:
+    def end_after_task(self) -> None:
         """Have the process end, after its task if it has one."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
@@ -73,7 +74,7 @@ class Child:
         if self._process is None or self._process.poll() is not None:
             # A session of its own: Ctrl-C at the terminal reaches whoever began this, who then ends it.
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, *([self._holds] if self._holds else [])],
+                [sys.executable, "-P", "-m", __name__, *([self._locked] if self._locked else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
@@ -95,7 +96,7 @@ def _send(pipe: IO[bytes], value: object) -> None:
     pipe.flush()
 
 
-def _received(pipe: IO[bytes]) -> bytes:
+def _receive(pipe: IO[bytes]) -> bytes:
     """The next pickle; EOFError if there is none."""
     head = pipe.read(_SIZE)
     data = pipe.read(int.from_bytes(head))
@@ -107,36 +108,37 @@ def _received(pipe: IO[bytes]) -> bytes:
 # In the process
 
 
-def _serve(*holds: str) -> None:
+def _serve(*locked: str) -> None:
     """Carry out the tasks of standard input. Programs that a task starts read nothing of it, and write to stderr."""
     with os.fdopen(os.dup(0), "rb") as tasks, os.fdopen(os.dup(1), "wb") as results:
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)
-        waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        pickles: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         signal.signal(signal.SIGTERM, _interrupt)
-        for path in holds:
+        for path in locked:
             fcntl.flock(os.open(path, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_SH)
-        threading.Thread(target=_receive, args=(tasks, waiting), daemon=True).start()
-        while received := waiting.get():
+        threading.Thread(target=_queue_tasks, args=(tasks, pickles), daemon=True).start()
+        while task := pickles.get():
             with suppress(BrokenPipeError):  # the worker was killed
-                _send(results, _answer(received))
+                _send(results, _result_of(task))
 
 
-def _answer(received: bytes) -> tuple[Any, BaseException | None]:
+def _result_of(pickled: bytes) -> tuple[Any, BaseException | None]:
     """What the task gives, or what it raises."""
     try:
-        do, task = pickle.loads(received)  # noqa: S301  of the process that started this one
+        do, task = pickle.loads(pickled)  # noqa: S301  of the process that started this one
         return do(task), None
     except Exception as error:  # noqa: BLE001  as every executor does
         return None, error
 
 
-def _receive(tasks: IO[bytes], waiting: queue.SimpleQueue[bytes]) -> None:
+def _queue_tasks(tasks: IO[bytes], pickles: queue.SimpleQueue[bytes]) -> None:
+    """Queue each task as it comes, and b"" when no more will."""
     with suppress(EOFError):
         while True:
-            waiting.put(_received(tasks))
-    waiting.put(b"")
+            pickles.put(_receive(tasks))
+    pickles.put(b"")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -244,7 +244,7 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
     async def teardown(self, worker: distributed.Worker) -> None:
         """Let the processes go: one that has a task ends it."""
         for child in self._all:
-            child.let_go()
+            child.end_after_task()
         if self._unpacked:
             await asyncio.to_thread(self._unpacked.close, delete=self.is_over)
 

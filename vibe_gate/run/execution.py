@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from vibe_gate.agent import Stop
 from vibe_gate.errors import StorageError, UsageError
 from vibe_gate.run.conclusion import WorkflowRun
-from vibe_gate.run.prompts import Watcher
+from vibe_gate.run.stage_request import Watcher
 from vibe_gate.store import RunResult
 
 

@@ -25,8 +25,8 @@ from vibe_gate.errors import POLICY_CHANGED, GateError, StorageError
 from vibe_gate.gate.prompts import sessions_until
 from vibe_gate.git import Repository
 from vibe_gate.run.kept_session import sessions_of
-from vibe_gate.run.prompts import MAX_PATCH, Material
 from vibe_gate.run.replay import NOT_HERE, StoredRun, sealed_run, stored_change
+from vibe_gate.run.stage_request import MAX_PATCH, Material
 from vibe_gate.store import Bundles, captured, captures, read_bundle
 
 MAX_SESSION = 20_000

@@ -49,9 +49,9 @@ class KeptSession:
         root: Path,
         workspace: Path,
         earlier: SessionMeta | None,
-        **about: Any,  # noqa: ANN401
+        **fields: Any,  # noqa: ANN401  of SessionMeta
     ) -> None:
-        """`earlier`: the session that the turn goes on with; `about`: fields of SessionMeta of a new one.
+        """`earlier`: the session that the turn goes on with; `fields`: of a new one.
 
         StorageError: that cannot be gone on with, as another process does.
         """
@@ -65,18 +65,18 @@ class KeptSession:
         except StorageError as error:
             if earlier is not None:
                 raise
-            self.problem = f"The conversation of {about['node']} is not kept: {error}"
+            self.problem = f"The conversation of {fields['node']} is not kept: {error}"
             return
         self._run = run.record.run_id
         key = sdk_project_key(workspace)
-        self._mirror = self._sessions.open(workspace, key, **about, cwd=str(root), run=self._run)
+        self._mirror = self._sessions.open(workspace, key, **fields, cwd=str(root), run=self._run)
         if earlier is None:
             self.stored = StoredSession(store=self._mirror, session_id=self._id)
             return
         if self._mirror.hold(self._id).turns != earlier.turns:
             self._mirror.close()
             raise StorageError(f"The session {earlier.id} was just used by another process; try again.")
-        if about["private"] > earlier.private:
+        if fields["private"] > earlier.private:
             self._mirror.change(self._id, private=True)
         last = earlier.turns[-1].last if earlier.turns else ""
         self.stored = StoredSession(store=self._mirror, resume=self._id, resume_at=last)

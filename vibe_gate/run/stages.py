@@ -29,10 +29,10 @@ from vibe_gate.run.agent_turns import AgentTurns, TrustedFiles, held_in, prompt_
 from vibe_gate.run.approval import Approve, approved
 from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.kept_session import go_on, session_before
-from vibe_gate.run.prompts import StageRequest
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.resume import given_again
 from vibe_gate.run.review import reach_verdict
+from vibe_gate.run.stage_request import StageRequest
 from vibe_gate.run.summary import summary_of
 from vibe_gate.run.tree import RunTree, RunTrees
 from vibe_gate.sessions import SessionMeta

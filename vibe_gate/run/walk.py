@@ -42,12 +42,12 @@ from vibe_gate.run.approval import Approve, nobody
 from vibe_gate.run.conclusion import WorkflowRun, concluded
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
-from vibe_gate.run.prompts import Material, StageRequest, found_by
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
 from vibe_gate.run.sharing import open_shared, told, unshared
+from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.tree import RunTree
 from vibe_gate.run.workflow import Defaults, Plan, Workflow, load, place_of

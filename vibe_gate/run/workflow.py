@@ -18,8 +18,8 @@ from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.workflow import WorkflowDefinition
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate import chosen
-from vibe_gate.run.prompts import Context, StageRequest, Watcher
 from vibe_gate.run.result import StageResult, Until
+from vibe_gate.run.stage_request import Context, StageRequest, Watcher
 from vibe_gate.run.stages import Stages
 from vibe_gate.store import FileChange, read_bundle
 

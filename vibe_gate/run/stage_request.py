@@ -37,28 +37,33 @@ Context = StageResult | RunResult | Sequence[StageResult | RunResult]
 
 
 class StageRequest(Struct, frozen=True, kw_only=True):
-    """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's.
-
-    The prompt is text, a file of the trusted revision, a command's output, or several of them, beside pictures.
-    `context` are results that are handed over; `after` the nodes that it comes after; `workspace` another repository.
-    `resume`: the session to go on with, by its id or an unambiguous beginning.
-    """
+    """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's."""
 
     id: str
     agent: Agent
     prompt: str = ""
+    """Text; beside it, or in place of it, a file and a command's output."""
     prompt_file: str | None = None
+    """A file of the trusted revision."""
     prompt_command: tuple[str, ...] = ()
+    """A command whose output is shown."""
     images: tuple[str, ...] = ()
+    """Pictures: files of the trusted revision."""
     context: Context = ()
+    """Results that are handed over."""
     after: tuple[str, ...] = ()
+    """The nodes that it comes after."""
     schema: Mapping[str, Any] | None = None
+    """The JSON schema of the answer; None for free text."""
     workspace: Path | None = None
+    """Another repository to work in."""
     resume: str = ""
+    """The session to go on with, by its id or an unambiguous beginning."""
     model: str | None = None
     timeout_s: float | None = None
     max_cost_usd: float | None = None
     watchers: Sequence[Watcher] = ()
+    """Hear of each step before the agent goes on."""
     stop: Stop = field(default_factory=Stop)
 
     def text(
@@ -88,55 +93,60 @@ def _image(path: str, data: bytes) -> Image:
 
 
 class Material(Struct, frozen=True):
-    """A text that agents are shown beside what they are asked.
-
-    `prompts` is what of it people typed in captured sessions, which agents' words may not carry out of the clone.
-    """
+    """A text that agents are shown beside what they are asked."""
 
     title: str
     text: str
     prompts: tuple[str, ...] = ()
+    """What of it people typed in captured sessions, which agents' words may not carry out of the clone."""
 
 
 def handed_over(context: Context, nonce: str) -> Iterator[str]:
     """A section for each result: last message, todos, verdict and patch, as far as there are any."""
     for result in context if isinstance(context, Sequence) else (context,):
         name = result.id if isinstance(result, StageResult) else "before"
-        said = "\n\n".join(f"{title}:\n\n{_data(text, nonce)}" for title, text in _parts(result) if text)
-        yield f"From the stage {name}.\n\n{said or 'It left nothing to hand over.'}"
+        parts = [f"{title}:\n\n{_data(text, nonce)}" for title, text in _parts(result) if text]
+        content = "\n\n".join(parts) or "It left nothing to hand over."
+        yield f"From the stage {name}.\n\n{content}"
 
 
 def background_sections(background: Iterable[Material], nonce: str) -> Iterator[str]:
     """A section for each text that an agent is shown."""
-    yield from (f"{one.title}:\n\n{_data(one.text, nonce)}" for one in background)
+    for material in background:
+        yield f"{material.title}:\n\n{_data(material.text, nonce)}"
 
 
 def _parts(result: StageResult | RunResult) -> Iterator[tuple[str, str]]:
+    """The titles and texts of what a result hands over."""
     if isinstance(result, StageResult):
         verdict = result.verdict
-        found = found_by(verdict.rubrics, verdict.findings) if verdict else ()
-        yield f"Outcome {result.outcome}, verdict", "\n".join(found)
+        objections = found_by(verdict.rubrics, verdict.findings) if verdict else ()
+        yield f"Outcome {result.outcome}, verdict", "\n".join(objections)
         message, patch = result.message, result.patch.decode("utf-8", "replace")
     else:
-        said = [message for message in result.messages if message.role == "assistant"]
-        message = str(said[-1].load().get("content") or "") if said else ""
+        answers = [answer for answer in result.messages if answer.role == "assistant"]
+        message = str(answers[-1].load().get("content") or "") if answers else ""
         patch = "".join(str(file.patch("unified")) for file in result.files.changed())
     yield "Last message", message
     yield "Todos", "\n".join(f"[{todo.status}] {todo.text}" for todo in result.todos)
-    yield "Patch", patch if len(patch) <= MAX_PATCH else f"{patch[:MAX_PATCH]}\n(cut here; read the files for the rest)"
+    if len(patch) > MAX_PATCH:
+        patch = f"{patch[:MAX_PATCH]}\n(cut here; read the files for the rest)"
+    yield "Patch", patch
 
 
 def found_by(rubrics: Sequence[RubricResult], findings: Sequence[Finding]) -> Iterator[str]:
     """What rubrics object to, and why, without what was refuted or let pass."""
-    settled = [one for one in findings if one.is_refuted or one.waiver is not UNSET]
+    settled = [finding for finding in findings if finding.is_refuted or finding.waiver is not UNSET]
     for rubric in rubrics:
         yield f"{rubric.id}: {rubric.outcome}"
-        for one in rubric.criteria:
-            own = [finding for finding in findings if finding.is_of(rubric.id, one.id)]
-            if one.outcome != "pass" and not (own and all(finding in settled for finding in own)):
-                yield f"  {one.id}: {one.outcome}: {one.reason}"
-                yield from dict.fromkeys(_grounds(one))
-    for finding in [one for one in findings if one not in settled][:MAX_FINDINGS]:
+        for criterion in rubric.criteria:
+            raised = [finding for finding in findings if finding.is_of(rubric.id, criterion.id)]
+            is_settled = bool(raised) and all(finding in settled for finding in raised)
+            if criterion.outcome != "pass" and not is_settled:
+                yield f"  {criterion.id}: {criterion.outcome}: {criterion.reason}"
+                yield from dict.fromkeys(_grounds(criterion))
+    open_findings = [finding for finding in findings if finding not in settled]
+    for finding in open_findings[:MAX_FINDINGS]:
         yield f"{finding.path}:{finding.line}: {finding.level}: {finding.message} [{finding.criterion}]"
 
 

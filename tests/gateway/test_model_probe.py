@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from vibe_gate.gateway import ask_model
-from vibe_gate.gateway.asking import ModelReply
+from vibe_gate.gateway.model_probe import ModelReply
 from vibe_gate.gateway.upstream import Upstream
 
 KEY = "sk-ant-api03-NOBODY-MAY-SEE-THIS"
