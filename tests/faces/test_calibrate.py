@@ -69,44 +69,31 @@ def blocking(wrong: str) -> Callable[[MessagesRequest], Step]:
     )
 
 
-MEASURED = """\
-quality · claude-sonnet-5 · 90 cases · rubric 69ed0740
-  errors-not-swallowed (must)                      95 % interval
-    false blocks           1 of 60    1.7%   0.0% to 8.9%
-    found                 27 of 30   90.0%   73.5% to 97.9%
-    precision             27 of 28   96.4%   81.7% to 99.9%
-    agreement (kappa)                 0.90   0.62 to 0.99
-    abstained              0 of 90    0.0%   0.0% to 4.0%
-    tokens a case                      120   120 to 120
-    USD a case                      0.0004   0.0004 to 0.0004
-    clean cases: 60, 1 blocked: at most 7.7% false blocks (95 %)
-    does not earn blocking yet: 115 clean cases with 1 blocked would
-  written: .vibe-gate/baseline/quality.toml
-"""
-
-
-@pytest.mark.slow  # 90 reviews
-def test_sixty_clean_and_thirty_defective_cases_are_measured_from_their_cassettes(repo: Repo) -> None:
+@pytest.mark.slow  # a dozen reviews
+def test_clean_and_defective_cases_are_measured_from_their_cassettes(repo: Repo) -> None:
     """Cases of a kind are the same change, so one recording serves them all."""
-    kinds = {"clean": (59, "pass", GOOD.replace("path", "name"), PASSES), "found": (27, "fail", SWALLOWS, FAILS)}
+    kinds = {"clean": (5, "pass", GOOD.replace("path", "name"), PASSES), "found": (3, "fail", SWALLOWS, FAILS)}
     kinds |= {"blocked": (1, "pass", SWALLOWS.replace("pass", "return ''"), FAILS)}
-    kinds |= {"missed": (3, "fail", SWALLOWS.replace("OSError", "KeyError"), PASSES)}
+    kinds |= {"missed": (1, "fail", SWALLOWS.replace("OSError", "KeyError"), PASSES)}
     for kind, (number, expected, after, judged) in kinds.items():
-        made = case(repo, f"{kind}-0", expected, after)
+        recorded = case(repo, f"{kind}-0", expected, after)
         with answering(judged) as model:
             vibe_gate("test", "--wire", "record", cwd=repo.path, environ=repo.environ | model.environ)
         (repo.path / CASES / f"{kind}-0").rename(repo.path / f"{kind}-0")
-        for each in range(number):
-            shutil.copytree(repo.path / f"{kind}-0", made.with_name(f"{kind}-{each}"))
+        for index in range(number):
+            shutil.copytree(repo.path / f"{kind}-0", recorded.with_name(f"{kind}-{index}"))
         (repo.path / CASES).rename(repo.path / kind)
     for kind in kinds:
         shutil.copytree(repo.path / kind, repo.path / CASES, dirs_exist_ok=True)
     done = calibrate(repo, "--wire", "replay")
-    assert (done.code, done.out.split()) == (0, MEASURED.split())
+    first, *rows, last = done.out.splitlines()
+    assert (done.code, first) == (0, "quality · claude-sonnet-5 · 10 cases · rubric 69ed0740")
+    assert "    false blocks            1 of 6   16.7%   0.4% to 64.1%" in rows
+    assert last == "  written: .vibe-gate/baseline/quality.toml"
     counts = tomllib.loads((repo.path / BASELINE).read_text())["criterion"][0]
     assert counts == {
-        "id": CRITERION, "clean": 60, "clean_blocked": 1, "defective": 30, "found": 27, "abstained": 0, "flips": 0,
-        "repeats": 1, "agreement": 0.8983,
+        "id": CRITERION, "clean": 6, "clean_blocked": 1, "defective": 4, "found": 3, "abstained": 0, "flips": 0,
+        "repeats": 1, "agreement": 0.5833,
     }  # fmt: skip
 
 
@@ -300,6 +287,30 @@ def test_the_table_tells_unsteady_criteria_and_what_the_second_look_changed() ->
     assert "    without second look: 1 of 1 clean blocked, 1 of 1 found" in table(measure, 0.05)
     measure = CriterionMeasure(QUESTION, first, first, None, None)
     assert next(table(measure, 0.05)).startswith("  a (must): unsteady ")
+
+
+MEASURED = """\
+  errors-not-swallowed (must)                      95 % interval
+    false blocks           1 of 60    1.7%   0.0% to 8.9%
+    found                 27 of 30   90.0%   73.5% to 97.9%
+    precision             27 of 28   96.4%   81.7% to 99.9%
+    agreement (kappa)                 0.90   0.62 to 0.99
+    abstained              0 of 90    0.0%   0.0% to 4.0%
+    tokens a case                      120   120 to 120
+    USD a case                      0.0004   0.0004 to 0.0004
+    clean cases: 60, 1 blocked: at most 7.7% false blocks (95 %)
+    does not earn blocking yet: 115 clean cases with 1 blocked would
+"""
+"""Of sixty clean and thirty defective cases, as docs/guides/calibration.md shows it."""
+
+
+def test_sixty_clean_and_thirty_defective_cases_are_shown_with_their_intervals() -> None:
+    clean, blocked = LabelledAnswers(True, ("pass",)), LabelledAnswers(True, ("fail",))
+    found, missed = LabelledAnswers(False, ("fail",)), LabelledAnswers(False, ("pass",))
+    counts = count(CRITERION, [clean] * 59 + [blocked] + [found] * 27 + [missed] * 3)
+    question = Criterion(id=CRITERION, kind="judge", question="Is it?", must=True)
+    measure = CriterionMeasure(question, counts, counts, Interval(120, 120, 120), Interval(0.0004, 0.0004, 0.0004))
+    assert "\n".join(table(measure, 0.05)).split() == MEASURED.split()
 
 
 def test_a_case_labels_criteria_by_what_it_expects_and_must_criteria_by_the_rubrics_pass() -> None:

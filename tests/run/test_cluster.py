@@ -92,11 +92,11 @@ class DaskCluster:
 
 @pytest.fixture
 def history(tmp_path: Path, environ: dict[str, str]) -> Repo:
-    """Twenty commits after `start`, each with a question of its own."""
+    """Twelve commits after `start`, each with a question of its own."""
     repo = gated(tmp_path / "repo", environ, rubric=ONE_QUESTION)
     repo.commit("A gate")
     repo.git("tag", "start")
-    for number in range(20):
+    for number in range(12):
         repo.commit(f"Change {number}", **{"src/load.py": f"def load_{number}(path):\n    return open(path).read()\n"})
     return repo
 
@@ -112,11 +112,12 @@ def cluster(tmp_path: Path, environ: dict[str, str]) -> Iterator[DaskCluster]:
 
 def each(repo: Repo, *options: str) -> Done:
     environ = repo.environ | {"ANTHROPIC_API_KEY": OWN_KEY}
-    return vibe_gate("review", "start..HEAD", "--each", *options, cwd=repo.path, environ=environ)
+    argv = ("review", "start..HEAD", "--each", *options)
+    return vibe_gate(*argv, cwd=repo.path, environ=environ, timeout=280)  # where others use the machine, too
 
 
 def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -129,12 +130,12 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
         done: list[Done] = []
         command = threading.Thread(target=lambda: done.append(each(history, "--json", "--cluster", cluster.url)))
         command.start()
-        until(lambda: len(asked) >= 5)
+        until(lambda: len(asked) >= 3)
         os.kill(a_working_child(cluster), signal.SIGKILL)
-        until(lambda: len(asked) >= 12)
+        until(lambda: len(asked) >= 7)
         cluster.restart()
-        command.join(100)
-        assert len(asked) == 20
+        command.join(280)
+        assert len(asked) == 12
         assert {request.headers["x-api-key"] for request in asked} == {KEY}
     *rows, total = map(json.loads, done[0].out.splitlines())
     assert (done[0].code, total["exit_code"]) == (0, 0), done[0].err
@@ -142,7 +143,7 @@ def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_n
     assert all((history.path / row["bundle"] / "summary.json").exists() for row in rows)
     assert "The scheduler is gone; waiting for it and its workers." in done[0].err
     assert not [path for path in cluster.copies.iterdir() if path.is_dir()]
-    assert "20 commits: 20 pass" in each(history, "--table").out
+    assert "12 commits: 12 pass" in each(history, "--table").out
 
 
 def test_each_worker_that_cannot_be_used_has_a_sentence_and_nothing_is_asked(history, cluster, tmp_path):
@@ -182,7 +183,7 @@ def test_ctrl_c_ends_the_tasks_and_what_is_done_stays(history):
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "6 of 20 commits recorded. The same command goes on from there." in err
+    assert "6 of 12 commits recorded. The same command goes on from there." in err
     assert len(list(history.path.glob(".vibe-artifacts/*/*/summary.json"))) == 6
 
 
