@@ -8,25 +8,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from vibe_gate.agent import Turn, TurnEnd
+from vibe_gate.agent import TurnRequest
 from vibe_gate.domain.summary import Cost
-from vibe_gate.domain.wire import Ending
+from vibe_gate.domain.wire import TurnResult
 
 NONCE = "0" * 32
 TURN = "nodes/judge-quality/turn-001"
 """The folder in which each conversation is recorded."""
 
-Script = TurnEnd | list[TurnEnd] | Callable[[Turn], TurnEnd]
+Script = TurnResult | list[TurnResult] | Callable[[TurnRequest], TurnResult]
 """How conversations end: all alike, in the order in which they begin, or as it depends on what is asked."""
 
 
-def answered(answer: dict[str, Any], **values: Any) -> TurnEnd:
-    return TurnEnd(Ending("answered", answer, "", **values), TURN)
+def answered(answer: dict[str, Any], **values: Any) -> TurnResult:
+    return TurnResult("answered", answer, "", folder=TURN, **values)
 
 
-def ended(status: str, detail: str = "as it was seen", **values: Any) -> TurnEnd:
+def ended(status: str, detail: str = "as it was seen", **values: Any) -> TurnResult:
     """An end without an answer."""
-    return TurnEnd(Ending(status, None, detail, **values), TURN)
+    return TurnResult(status, None, detail, folder=TURN, **values)
 
 
 class ScriptedModel:
@@ -41,7 +41,7 @@ class ScriptedModel:
         ledger = SimpleNamespace(reached=False)
         self.gateway = SimpleNamespace(ledger=ledger, on_wait=None, spent=lambda: Cost(usd=0.125))
         self.can_answer, self.is_open = True, False
-        self.turns: list[Turn] = []
+        self.turns: list[TurnRequest] = []
         """What was asked, in that order."""
         self._script = script
 
@@ -51,16 +51,16 @@ class ScriptedModel:
     def notes(self) -> Iterator[str]:
         yield "a note of the model"
 
-    async def hold(self, turn: Turn) -> TurnEnd:
+    async def run_turn(self, turn: TurnRequest) -> TurnResult:
         number = len(self.turns)
         self.turns.append(turn)
         await asyncio.sleep(0)  # conversations of one round are held side by side
         if isinstance(self._script, list):
             return self._script[number]
-        return self._script if isinstance(self._script, TurnEnd) else self._script(turn)
+        return self._script if isinstance(self._script, TurnResult) else self._script(turn)
 
-    def why_unanswered(self, end: TurnEnd) -> str:
-        return f"why: {end.ending.detail}"
+    def why_unanswered(self, result: TurnResult) -> str:
+        return f"why: {result.detail}"
 
 
 class EventLog:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,12 +22,14 @@ from repos import GOOD, SWALLOWS
 from scripted_model import NONCE, TURN, EventLog, Script, ScriptedModel, answered, ended
 from text_tree import text_tree
 
-from vibe_gate.agent import Turn, TurnEnd
+from vibe_gate.agent import TurnRequest
+from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
 from vibe_gate.domain.document import read as read_document
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.domain.summary import AgentAuthored, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, Proof, Vote
+from vibe_gate.domain.wire import TurnResult
 from vibe_gate.gate.loading import built_in_gate
 from vibe_gate.gate.prompts import requests_text
 from vibe_gate.judging import brief
@@ -67,7 +70,8 @@ class Voting:
     def ask(self, script: Script, cast: dict[int, CastVote] | None = None) -> NewVotes:
         """The votes of one run; `cast`: those of earlier runs."""
         self.model = ScriptedModel(script)
-        run: Any = SimpleNamespace(record=self.record, redactor=Redactor({}))
+        deadline = Deadline(time.monotonic(), 60)
+        run: Any = SimpleNamespace(record=self.record, redactor=Redactor({}), deadline=deadline)
         context = VoteContext(self.facts, run, self.model, read, Path("/run"), self.prover)
         return asyncio.run(cast_votes(self.brief, cast or {}, context))
 
@@ -93,7 +97,7 @@ def test_a_conversation_is_told_what_the_run_allows_it() -> None:
     (turn,) = voting.model.turns
     assert (turn.node, turn.model, turn.tools) == ("judge-quality", MODEL, ("Read", "Grep", "Glob"))
     assert (turn.max_turns, turn.max_cost_usd, turn.patience_s) == (20, 0.25, math.inf)
-    assert turn.cwd == Path("/run/trees")
+    assert turn.folder == Path("/run/trees")
     assert NONCE in turn.prompt
     assert turn.schema == brief.answer_schema(tests=False)
     assert turn.system_prompt == brief.SYSTEM_PROMPT
@@ -377,7 +381,7 @@ def test_a_refusal_repeats_no_request_either() -> None:
 
 
 def test_an_error_ends_the_other_conversations_and_is_raised_itself() -> None:
-    def break_down(turn: Turn) -> TurnEnd:
+    def break_down(turn: TurnRequest) -> TurnResult:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):

@@ -161,7 +161,7 @@ def test_a_conversation_is_told_the_fail_and_what_the_run_allows_it(looking: Loo
     (turn,) = looking.model.turns
     assert (turn.node, turn.model, turn.tools) == ("second-look-quality", "claude-sonnet-5", ("Read", "Grep", "Glob"))
     assert (turn.max_turns, turn.max_cost_usd, turn.patience_s) == (20, 0.25, math.inf)
-    assert turn.cwd == looking.folder / "second-look"
+    assert turn.folder == looking.folder / "second-look"
     assert (turn.system_prompt, turn.schema, turn.objection) == (LOOK_PROMPT, look_schema(), look_objection)
     assert NONCE in turn.prompt
     assert "Does it work?" in turn.prompt
@@ -190,7 +190,7 @@ def test_a_look_at_the_fail_of_an_earlier_run_is_a_node_behind_the_checks(tmp_pa
     looking(STANDS)
     assert looking.record.events[1] == ("edge.added", "", {"from": "review-checks", "to": looking.model.turns[0].node})
     assert looking.model.turns[0].node == "review-second-look-quality"
-    assert looking.model.turns[0].cwd == looking.folder / "review" / "second-look"
+    assert looking.model.turns[0].folder == looking.folder / "review" / "second-look"
 
 
 def test_further_looks_have_nodes_of_their_own(tmp_path: Path) -> None:
