@@ -12,7 +12,7 @@ from domain.changes import added
 from vibe_gate.checks.command import OutputForm, Remark, remarks
 from vibe_gate.checks.contract import CommandRun
 from vibe_gate.domain.document import to_json
-from vibe_gate.judging.findings import fingerprinted
+from vibe_gate.judging.findings import name_findings
 
 OUTPUTS = Path(__file__).with_name("output")
 SECRET = "hR3-wq8mZt5xKc2vPb7nLd4sGf9jYa6eUi1oQ0-T"
@@ -200,7 +200,7 @@ def fingerprint(output: str, line: str = LINE, path: str = "a.py", **more: Any) 
     contents = {"a.py": line, "b.py": line}
     files = [added("a.py", f"{line}\n".encode())]
     result = ask("command", *files, **run, read_path=lambda path: f"{contents[path]}\n".encode())
-    [finding] = fingerprinted(result.findings)
+    [finding] = name_findings(result.findings, {})
     return finding.fingerprint
 
 

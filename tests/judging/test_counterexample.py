@@ -27,8 +27,8 @@ from vibe_gate.judging.counterexample import (
     voided,
     weighed,
 )
-from vibe_gate.judging.decide import level_findings
-from vibe_gate.judging.findings import findings_of
+from vibe_gate.judging.decide import levels_of
+from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.rubric_tally import decide, tally_rubric
 
 FAILED = "E       assert [1] == [1, 2]\n=== short test summary info ===\nFAILED tests/test_a.py\n1 failed in 0.01s\n"
@@ -203,9 +203,9 @@ def test_where_proof_is_required_only_a_proven_fail_blocks(status: ProofStatus |
     tally = tally_rubric(asked, results)
     assert tally.outcome == ("fail" if status == "proven" else "pass")
     [found] = findings_of(asked.criterion[0], results[0])
-    [shown] = level_findings((tally,), (asked,), (found,), [{"r"}])
-    assert shown.level == ("failure" if status == "proven" else "warning")
-    assert shown.basis == ("executed" if status in ("proven", "shown") else "inferred")
+    [level] = levels_of((tally,), (asked,), name_findings([found], {found: {"r"}}))
+    assert level == ("failure" if status == "proven" else "warning")
+    assert found.basis == ("executed" if status in ("proven", "shown") else "inferred")
     assert decide(rubric(threshold=threshold), results).outcome == "fail"
 
 

@@ -15,15 +15,16 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
-    Finding,
     Level,
+    NamedFinding,
     Outcome,
+    RawFinding,
     RubricResult,
     RunOutcome,
     TrustBadge,
     Vote,
 )
-from vibe_gate.judging.decide import level_findings
+from vibe_gate.judging.decide import levels_of
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome, tally_rubric
 from vibe_gate.judging.vote_counting import check_vote, combine, result_of_votes, settle, worst
 
@@ -243,10 +244,15 @@ def test_a_fail_that_only_advises_does_not_block_and_says_what_it_would_have_don
     assert result.outcome == expected
     assert [one.id for one in result.criteria if one.would_block is True] == would
     assert all(one.would_block is UNSET for one in result.criteria if one.outcome != "fail" or not one.is_advice)
-    found = [Finding(path="", line=0, end_line=0, level="failure", criterion=one.id, message="")
-             for one in result.criteria if one.outcome == "fail" and one.is_advice]  # fmt: skip
+    found = [named(one.id, "failure") for one in result.criteria if one.outcome == "fail" and one.is_advice]
     tally = tally_rubric(made, advised(made, outcomes, *advising))
-    assert {one.level for one in level_findings([tally], [made], found, [[made.id]] * len(found))} <= {"warning"}
+    assert {*levels_of([tally], [made], found)} <= {"warning"}
+
+
+def named(criterion: str, level: Level) -> NamedFinding:
+    """A finding of the change as a whole."""
+    raw = RawFinding(path="", line=0, end_line=0, level=level, criterion=criterion, message="")
+    return NamedFinding(raw, "0" * 16, (rubric((True, 1)).id,))
 
 
 WORSE_LAST: tuple[RunOutcome, ...] = ("pass", "inconclusive", "error", "fail")
@@ -376,13 +382,9 @@ def test_a_finding_blocks_where_its_criterion_makes_the_rubric_fail(criteria, ou
     """None: the criterion has no finding. What a judge raised and the votes do not hold up is a warning."""
     made = rubric(*criteria)
 
-    def found(number: int, level: Level) -> Finding:
-        return Finding(path="", line=0, end_line=0, level=level, criterion=f"c{number}", message="")
-
     numbers = [number for number, level in enumerate(levels) if level]
     tally = tally_rubric(made, results(made, *outcomes))
     for begun in ("failure", "warning", "notice"):
-        findings = [found(number, begun) for number in numbers]
-        shown = level_findings([tally], [made], findings, [[made.id]] * len(numbers))
+        findings = [named(f"c{number}", begun) for number in numbers]
         expected = ["notice" if begun == "notice" else levels[number] for number in numbers]
-        assert [finding.level for finding in shown] == expected
+        assert levels_of([tally], [made], findings) == expected

@@ -8,9 +8,18 @@ from msgspec.structs import replace
 from vibe_gate.checks import CheckResults
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Level, Outcome, Vote, whole_change
+from vibe_gate.domain.verdict import (
+    CheckedEvidence,
+    CriterionResult,
+    Finding,
+    Level,
+    Outcome,
+    RawFinding,
+    Vote,
+    whole_change_finding,
+)
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
-from vibe_gate.judging.findings import all_findings, findings_of, fingerprinted, ordered, policy_approval
+from vibe_gate.judging.findings import collect_findings, findings_of, name_findings, order_findings, policy_approval
 
 
 def at(line: int, standing: str = "holds", path: str = "a.py") -> CheckedEvidence:
@@ -61,26 +70,26 @@ def test_a_failed_check_has_findings_of_its_own():
 
 
 def test_a_failure_without_a_reason_says_so():
-    assert whole_change(result("fail", reason="")).message == "Failed without a reason."
+    assert whole_change_finding(result("fail", reason="")).message == "Failed without a reason."
 
 
 def finding(
     path: str = "a.py", line: int = 1, level: Level = "failure", criterion: str = "c", message: str = "m", *quotes: str,
     own: str = "",
-) -> Finding:  # fmt: skip
+) -> RawFinding:  # fmt: skip
     evidence = tuple(
         CheckedEvidence(path=path, line=line, end_line=line, quote=quote, standing="holds") for quote in quotes
     )
-    return Finding(
+    return RawFinding(
         path=path, line=line, end_line=line, level=level, criterion=criterion, message=message, evidence=evidence,
-        fingerprint=own,
+        distinction=own,
     )  # fmt: skip
 
 
 def test_failures_come_first_then_what_stands_earlier():
     rows = [("b", 1, "notice"), ("a", 9, "warning"), ("b", 2, "failure"), ("a", 3, "warning"), ("b", 1, "failure")]
     sorted_ = [("b", 1, "failure"), ("b", 2, "failure"), ("a", 3, "warning"), ("a", 9, "warning"), ("b", 1, "notice")]
-    assert [(one.path, one.line, one.level) for one in ordered(finding(*row) for row in rows)] == sorted_
+    assert [(one.path, one.line, one.level) for one in order_findings(finding(*row) for row in rows)] == sorted_
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,7 @@ def test_failures_come_first_then_what_stands_earlier():
 )
 def test_a_fingerprint_is_made_of_criterion_path_and_quote(changes, kept):
     def named(path="a.py", line=1, level="failure", criterion="c", message="m", quotes=("x = 1",), own="asked"):
-        return fingerprinted([finding(path, line, level, criterion, message, *quotes, own=own)])[0].fingerprint
+        return name_findings([finding(path, line, level, criterion, message, *quotes, own=own)], {})[0].fingerprint
 
     assert (named(**changes) == named()) is kept
 
@@ -116,11 +125,9 @@ FINGERPRINTS = [
 
 def test_fingerprints_stay_as_they_are():
     """Waivers, rounds of a pull request and code scanning know findings by them. The second is told from the first."""
-    named = fingerprinted(finding for finding, _ in FINGERPRINTS)
+    named = name_findings([finding for finding, _ in FINGERPRINTS], {})
     assert [finding.fingerprint for finding in named] == [expected for _, expected in FINGERPRINTS]
-    assert [(finding.path, finding.line, finding.message) for finding in named] == [
-        (finding.path, finding.line, finding.message) for finding, _ in FINGERPRINTS
-    ]
+    assert [finding.raw for finding in named] == [finding for finding, _ in FINGERPRINTS]
 
 
 JUDGED = Criterion(id="c", kind="judge", question="Is every error logged?")
@@ -128,7 +135,7 @@ JUDGED = Criterion(id="c", kind="judge", question="Is every error logged?")
 
 def judged_fingerprint(reason: str = "r", criterion: Criterion = JUDGED, line: int = 3, *evidence: CheckedEvidence):
     failed = result("fail", vote("fail", *(evidence or (at(line),)), reason=reason))
-    [named] = fingerprinted(findings_of(criterion, failed))
+    [named] = name_findings(findings_of(criterion, failed), {})
     return named.fingerprint
 
 
@@ -146,7 +153,7 @@ def test_another_question_of_the_same_criterion_id_has_findings_of_its_own():
 
 def test_what_is_said_of_the_change_as_a_whole_is_told_apart_by_its_words():
     def about_change(reason: str) -> str:
-        [named] = fingerprinted(findings_of(JUDGED, result("fail", reason=reason)))
+        [named] = name_findings(findings_of(JUDGED, result("fail", reason=reason)), {})
         return named.fingerprint
 
     assert about_change("no test") != about_change("no documentation")
@@ -177,7 +184,7 @@ def test_all_findings_are_those_of_checks_judges_and_of_files_that_steer_agents(
     checks = CheckResults({("r", "a"): results[0]}, (finding("z.py", 4, "failure", "a"),))
     steers = [PolicyFile(file("AGENTS.md"), "warn"), PolicyFile(file("CLAUDE.md"), "warn", adopted=True)]
     impact = PolicyImpact((PolicyFile(file(".vibe-gate/gate.toml"), "block"), *steers))
-    made = all_findings([rubric], [results], checks, impact)
+    made = [named.raw for named in collect_findings([rubric], [results], checks, impact)]
     assert [(one.path, one.line, one.level, one.criterion) for one in made] == [
         ("z.py", 4, "failure", "a"),
         ("", 0, "warning", "b"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 
 import pytest
@@ -16,16 +17,18 @@ from vibe_gate.domain.verdict import (
     CheckedEvidence,
     CriterionResult,
     LookOutcome,
+    NamedFinding,
     Outcome,
     Proof,
+    RawFinding,
     SecondLook,
     TrustBadge,
     Vote,
 )
 from vibe_gate.judging.brief import QuotedLine
-from vibe_gate.judging.decide import decide_rubrics, open_fails, refuted_noticed
+from vibe_gate.judging.decide import decide_rubrics, open_fails
 from vibe_gate.judging.evidence import quote_in_tree
-from vibe_gate.judging.findings import findings_of, fingerprinted
+from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.vote_counting import by_lines, combine, result_of_votes
 
 TODAY = date(2026, 3, 1)
@@ -46,6 +49,12 @@ def vote(outcome: Outcome = "fail", *lines: int, look_at: LookOutcome | None = N
     evidence = tuple(map(at, lines or (1,))) if outcome == "fail" else ()
     seen = look(look_at) if look_at else UNSET
     return Vote(outcome=outcome, said=outcome, reason=f"at {lines}", evidence=evidence, second_look=seen)
+
+
+def named(findings: Iterable[RawFinding]) -> tuple[NamedFinding, ...]:
+    """With fingerprints, all of the rubric r."""
+    findings = list(findings)
+    return name_findings(findings, {finding: {"r"} for finding in findings})
 
 
 def result(*votes: Vote, of: Criterion = ASKED) -> CriterionResult:
@@ -70,7 +79,7 @@ def test_a_criterion_stays_failed_while_one_of_its_fails_stands(looks, outcome, 
     assert decided.outcome == outcome
     assert (decided.decided_by == "refuted") is (outcome != "fail")
     found = findings_of(ASKED, decided)
-    outcomes = decide_rubrics([ALONE], [[decided]], found, [{"r"}] * len(found), NOBODY)
+    outcomes = decide_rubrics([ALONE], [[decided]], named(found), NOBODY)
     assert [one.level for one in outcomes.findings] == levels
     assert [one.message for one in found] == [one.reason for one in decided.votes], "both sides stay to be told"
 
@@ -90,7 +99,7 @@ def test_a_refutation_reveals_what_the_fail_outranked_and_makes_no_pass_of_it(ot
     whole = combine([vote("fail", 1), *rest])
     assert whole.outranked == (UNSET if outcome == "pass" else "error" if rest[0].said is None else "abstain")
     failed = result(whole)
-    found = fingerprinted(findings_of(ASKED, failed))
+    found = named(findings_of(ASKED, failed))
     fails = open_fails(RUBRIC, [failed, result(vote("pass"), of=SOFT)], found, NOBODY)
     assert bool(fails) is (outcome == "pass"), "a fail that stands for more could not become a pass"
     looked_at = result(replace(whole, second_look=refuted.second_look))
@@ -138,17 +147,18 @@ def test_a_proven_fail_needs_no_second_look_because_it_was_seen_to_happen(status
     tested = replace(vote("fail", 1), proof=Proof(status=status))
     failed = result(tested, vote("fail", 5))
     results = [failed, result(vote("pass"), of=SOFT)]
-    fails = open_fails(RUBRIC, results, fingerprinted(findings_of(ASKED, failed)), NOBODY)
+    fails = open_fails(RUBRIC, results, named(findings_of(ASKED, failed)), NOBODY)
     assert len(fails) == looks
 
 
 def test_a_refuted_finding_keeps_the_fingerprint_that_it_would_have_as_a_failure():
     lines = [replace(at(line), quote="same") for line in (1, 2)]
     votes = [replace(vote(), evidence=(line,)) for line in lines]
-    first, second = (one.fingerprint for one in fingerprinted(findings_of(ASKED, result(*votes))))
+    first, second = (one.fingerprint for one in named(findings_of(ASKED, result(*votes))))
     votes[0] = replace(votes[0], second_look=look("refuted"))
-    named = refuted_noticed(fingerprinted(findings_of(ASKED, result(*votes))))
-    assert [(one.fingerprint, one.level) for one in named] == [(first, "notice"), (second, "failure")]
+    decided = result(*votes)
+    outcomes = decide_rubrics([ALONE], [[decided]], named(findings_of(ASKED, decided)), NOBODY)
+    assert [(one.fingerprint, one.level) for one in outcomes.findings] == [(first, "notice"), (second, "failure")]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +185,14 @@ def asked(rubric: Rubric = RUBRIC, waivers: Waivers = NOBODY, *, advises: bool =
     results = [result(vote("fail", 1), vote("fail", 5)), result(vote("fail", 2), of=SOFT)]
     if advises:
         results[0] = replace(results[0], trust=ADVISES)
-    found = fingerprinted(one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair))
+    found = named(one for pair in zip(rubric.criterion, results, strict=True) for one in findings_of(*pair))
     fails = open_fails(rubric, results, found, waivers)
     return [f"{one.criterion.id}:{one.votes[0].evidence[0].line}" for one in fails]
 
 
 def waived(*places: tuple[Criterion, int]) -> Waivers:
     def override(criterion: Criterion, line: int) -> Override:
-        (found,) = fingerprinted(findings_of(criterion, result(vote("fail", line), of=criterion)))
+        (found,) = named(findings_of(criterion, result(vote("fail", line), of=criterion)))
         return Override(ts="", finding=found.fingerprint, reason="ok", by="Ada", email="", expires=TODAY)
 
     return Waivers(TODAY, tuple(override(*place) for place in places))

@@ -17,11 +17,12 @@ from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import AgentAuthored
-from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Outcome, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Outcome, RawFinding, Vote
 from vibe_gate.gate.policy import PolicyFile, PolicyImpact
 from vibe_gate.judging.answers import Answers, blocking_check, without_asking
 from vibe_gate.judging.cast_vote import RubricVotes
-from vibe_gate.judging.findings import fingerprinted
+from vibe_gate.judging.counted_answers import count_answers
+from vibe_gate.judging.findings import name_findings
 from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import queries
 
@@ -44,7 +45,7 @@ def rubric(*judged: str, name: str = "r", must: bool = True, votes: int = 1, **m
     return Rubric(schema=1, id=name, votes=votes, criterion=(check, *criteria))
 
 
-def checked(outcome: Outcome, name: str = "r", *found: Finding, must: bool = True) -> CheckResults:
+def checked(outcome: Outcome, name: str = "r", *found: RawFinding, must: bool = True) -> CheckResults:
     result = CriterionResult(
         id="secrets", kind="check", must=must, weight=1, outcome=outcome, decided_by="check", reason=f"checked: {name}"
     )
@@ -72,7 +73,8 @@ def verdict(
     impact: PolicyImpact = CLEAN, *, intact: bool = True,
 ) -> RunVerdict:  # fmt: skip
     rubrics = (of or rubric("clear"),)
-    return verdict_of(facts_of(rubrics), checks or checked("pass"), answers, impact, waivers, intact=intact)
+    counted = count_answers(facts_of(rubrics), impact, checks or checked("pass"), answers)
+    return verdict_of(counted, waivers, () if intact else ("src/a.py",))
 
 
 UNASKED = Answers(silence="no key")
@@ -207,12 +209,13 @@ def test_of_two_rubrics_that_share_a_criterion_id_each_has_its_own_level():
 
     answers = Answers(by_rubric={"a": voted(1), "b": voted(2)}, asked=frozenset("ab"))
     facts = facts_of((one("a", must=True), one("b", must=False)))
-    made = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, NOBODY, intact=True)
+    counted = count_answers(facts, CLEAN, CheckResults({}, ()), answers)
+    made = verdict_of(counted, NOBODY, ())
     assert [rubric.outcome for rubric in made.rubrics] == ["fail", "pass"]
     assert [(finding.line, finding.level) for finding in made.findings] == [(1, "failure"), (2, "warning")]
     assert [finding.rubrics for finding in made.findings] == [("a",), ("b",)]
     let_pass = Waivers(TODAY, (override(made.findings[0].fingerprint),))
-    waived = verdict_of(facts, CheckResults({}, ()), answers, CLEAN, let_pass, intact=True)
+    waived = verdict_of(counted, let_pass, ())
     assert (waived.outcome, [rubric.score for rubric in waived.rubrics]) == ("pass", [1.0, made.rubrics[1].score])
     assert [bool(finding.waiver) for finding in waived.findings] == [False, True]
     shown = [queries.is_waived(rubric.id, "clear", waived.findings) for rubric in waived.rubrics]
@@ -229,7 +232,7 @@ def test_of_two_rubrics_that_share_the_id_of_a_check_a_waiver_of_the_ones_findin
 
 
 def test_a_waived_finding_stands_behind_those_that_block():
-    two = Finding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first")
+    two = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="first")
     checks = checked("fail", "r", two)
     blocked = verdict(answered(said("fail")), checks=checks)
     assert [one.message for one in blocked.findings] == ["first", "so fail"]
@@ -246,8 +249,8 @@ def test_answers_are_taken_over_only_where_the_checks_pass_by_themselves(check, 
     assert passes_by_checks(rubric("clear"), facts_of(()), checked(check)) is passes
 
 
-FOUND = Finding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found")
-(NAMED,) = fingerprinted([FOUND])
+FOUND = RawFinding(path="src/a.py", line=1, end_line=1, level="failure", criterion="secrets", message="found")
+(NAMED,) = name_findings([FOUND], {})
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Override, Suppression, Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, TrustBadge
+from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, NamedFinding, RawFinding, TrustBadge
 from vibe_gate.gate.authorship import agent_behind
-from vibe_gate.judging.decide import RubricOutcomes, decide_rubrics, spares
+from vibe_gate.judging.decide import RubricOutcomes, decide_rubrics, waiver_sentence
 
 TODAY = date(2026, 3, 1)
 RUBRIC = Rubric(
@@ -22,9 +22,10 @@ RUBRIC = Rubric(
 )
 
 
-def finding(criterion: str, number: int = 1, path: str = "src/x.py") -> Finding:
+def finding(criterion: str, number: int = 1, path: str = "src/x.py") -> NamedFinding:
     name = f"{criterion}{number:03d}".ljust(16, "0")
-    return Finding(path=path, line=1, end_line=1, level="failure", criterion=criterion, message="bad", fingerprint=name)
+    raw = RawFinding(path=path, line=1, end_line=1, level="failure", criterion=criterion, message="bad")
+    return NamedFinding(raw, name, ("r",))
 
 
 def result(name: str, outcome: str) -> CriterionResult:
@@ -33,13 +34,13 @@ def result(name: str, outcome: str) -> CriterionResult:
     )
 
 
-def override(one: Finding | str, expires: date = TODAY) -> Override:
+def override(one: NamedFinding | str, expires: date = TODAY) -> Override:
     name = one if isinstance(one, str) else one.fingerprint
     return Override(ts="", finding=name, reason="it | is", by="Ada <ada@x>", email="ada@x", expires=expires)
 
 
-def decided(results: list[CriterionResult], findings: list[Finding], waivers: Waivers) -> RubricOutcomes:
-    return decide_rubrics([RUBRIC], [results], findings, [{"r"}] * len(findings), waivers)
+def decided(results: list[CriterionResult], findings: list[NamedFinding], waivers: Waivers) -> RubricOutcomes:
+    return decide_rubrics([RUBRIC], [results], findings, waivers)
 
 
 def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppression, ...] = ()) -> RubricOutcomes:
@@ -49,7 +50,9 @@ def applied(outcomes, findings, *overrides: Override, suppressions: tuple[Suppre
 
 def test_without_waivers_a_failed_must_blocks_with_its_finding():
     without = applied(("fail", "pass", "pass"), [finding("a")])
-    assert (without.rubrics[0].outcome, without.findings, without.effective_waivers) == ("fail", (finding("a"),), ())
+    [shown] = without.findings
+    assert (shown.level, shown.message, shown.fingerprint) == ("failure", "bad", finding("a").fingerprint)
+    assert (without.rubrics[0].outcome, without.effective_waivers) == ("fail", ())
 
 
 def test_what_only_advised_and_is_waived_would_not_have_blocked():
@@ -120,18 +123,18 @@ def test_a_suppression_covers_what_it_says(rule, covered):
 
 
 def test_a_failed_check_that_is_waived_keeps_no_judge_from_being_asked():
-    assert spares("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
-    assert not spares("r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
-    assert spares("r", "a", [], Waivers(TODAY)) == ""
+    assert waiver_sentence("r", "a", [finding("a")], Waivers(TODAY, (override(finding("a")),)))
+    assert not waiver_sentence("r", "a", [finding("a"), finding("a", 2)], Waivers(TODAY, (override(finding("a")),)))
+    assert waiver_sentence("r", "a", [], Waivers(TODAY)) == ""
 
 
 def test_what_lets_a_criterion_pass_is_said_once_for_each_sentence():
     one, two, other = finding("a", 1), finding("a", 2), finding("b", 1)
     waivers = Waivers(TODAY, (override(one), override(two), override(other)), (Suppression(reason="x", criterion="c"),))
     said = "overridden by Ada <ada@x> until 2026-03-01: it | is"
-    assert spares("r", "a", [one, two, other], waivers) == said
-    assert spares("r", "c", [other, finding("c")], waivers) == "suppressed by the repository: x"
-    assert spares("r", "a", [one, finding("a", 3)], waivers) == ""
+    assert waiver_sentence("r", "a", [one, two, other], waivers) == said
+    assert waiver_sentence("r", "c", [other, finding("c")], waivers) == "suppressed by the repository: x"
+    assert waiver_sentence("r", "a", [one, finding("a", 3)], waivers) == ""
 
 
 def test_the_gate_itself_is_waived_by_its_fingerprint_only():

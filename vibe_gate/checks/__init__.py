@@ -32,7 +32,7 @@ from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.node_names import CHECKS_NODE
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import CriterionResult, Finding, short, whole_change
+from vibe_gate.domain.verdict import CriterionResult, RawFinding, short, whole_change_finding
 
 if TYPE_CHECKING:
     from vibe_gate.git import Repository
@@ -137,8 +137,8 @@ class CheckResults(Struct, frozen=True):
     """
 
     results: dict[tuple[str, str], CriterionResult]
-    findings: tuple[Finding, ...]
-    raised_by: Mapping[Finding, Collection[str]] = MappingProxyType({})
+    findings: tuple[RawFinding, ...]
+    raised_by: Mapping[RawFinding, Collection[str]] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     repairs: tuple[FileDiff, ...] = ()
 
@@ -162,7 +162,7 @@ def run_checks(
     """
     known: dict[tuple[str, tuple[str, ...]], CheckResult] = {}
     results: dict[tuple[str, str], CriterionResult] = {}
-    raised_by: dict[Finding, list[str]] = {}
+    raised_by: dict[RawFinding, list[str]] = {}
     commands = _Commands(change, repository, run)
     run.record.event("node.added", node, kind="checks")
     run.record.event("node.status", node, status="RUNNING")
@@ -200,12 +200,12 @@ def run_checks(
     return CheckResults(results, tuple(findings), raised_by, notes, repairs)
 
 
-def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[Finding]:
+def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFinding]:
     """What a failed criterion points at: the answer's findings, or the change if they are named after another one that
     asks the same."""
     if result.outcome != "fail":
         return ()
-    return [finding for finding in answer.findings if finding.criterion == result.id] or (whole_change(result),)
+    return [finding for finding in answer.findings if finding.criterion == result.id] or (whole_change_finding(result),)
 
 
 class _Commands:

@@ -18,7 +18,7 @@ from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Criterion, Glob
-from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Finding, Level, Outcome, short
+from vibe_gate.domain.verdict import MAX_FINDINGS, MAX_REASON, CheckedEvidence, Level, Outcome, RawFinding, short
 
 if TYPE_CHECKING:
     from vibe_gate.domain.turn import TurnTodo
@@ -130,7 +130,7 @@ class CheckResult(Struct, frozen=True):
 
     outcome: Outcome
     reason: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RawFinding, ...] = ()
     repairs: tuple[FileDiff, ...] = ()
 
 
@@ -296,7 +296,7 @@ def failed(input: CheckInput, reason: str, hits: Sequence[Hit]) -> CheckResult:
     return CheckResult("fail", reason, findings, tuple(hit.repair for hit in kept if hit.repair))
 
 
-def _finding(input: CheckInput, hit: Hit) -> Finding:
+def _finding(input: CheckInput, hit: Hit) -> RawFinding:
     quote, distinction = hit.quote, hit.fingerprint or hit.message
     evidence: tuple[CheckedEvidence, ...] = ()
     if quote and hit.line:
@@ -308,7 +308,7 @@ def _finding(input: CheckInput, hit: Hit) -> Finding:
         )
         evidence = (quoted_line,)
     level: Level = "failure" if input.criterion.must else "warning"
-    return Finding(
+    return RawFinding(
         path=hit.path,
         line=hit.line,
         end_line=hit.line,
@@ -317,7 +317,7 @@ def _finding(input: CheckInput, hit: Hit) -> Finding:
         message=sentence(hit.message, input.redact),
         evidence=evidence,
         # Only its digest: it may have more of a line than what is shown of it.
-        fingerprint=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
+        distinction=sha256(distinction.encode("utf-8", "surrogatepass")).hexdigest(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 FINGERPRINT = r"^[0-9a-f]{16}(?!\n)$"
 Reason = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S", extra={"means": "more than white space"})]
 """Why; never blank."""
+
+
+class Waivable(Protocol):
+    """What may be let pass: a finding, before or after it is decided what follows from it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it apart from all others."""
+        ...
+
+    @property
+    def criterion(self) -> str:
+        """The id of its criterion."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """As shown; "" for the change as a whole."""
+        ...
 
 
 class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +71,7 @@ class Suppression(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """What it is about, for people."""
         return self.finding or ":".join(filter(None, (self.criterion or "*", ",".join(self.paths))))
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: Waivable) -> bool:
         """Whether it is about this finding."""
         if self.finding is not None:
             return self.finding == finding.fingerprint
@@ -396,7 +415,7 @@ class Waivers(Struct, frozen=True):
     accepted: tuple[Waiver, ...] = ()
     """Findings that people who may approve let pass at the forge, for this head commit alone."""
 
-    def of(self, finding: Finding) -> Waiver | None:
+    def of(self, finding: Waivable) -> Waiver | None:
         """What lets the finding pass today, or None."""
         override = self._override(finding.fingerprint)
         if override is not None:

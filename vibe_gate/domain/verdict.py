@@ -164,30 +164,106 @@ class Vote(Struct, frozen=True, kw_only=True):
         return self.second_look is not UNSET and self.second_look.outcome == "refuted"
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """Something to show at a line. `line` 0: about the file as a whole.
-
-    `path` is as shown (`paths.quote`), "" for the change as a whole. Whoever makes a finding puts into `fingerprint`
-    what tells it apart from others at that line; the fingerprint itself is made when all are known. `rubrics`: ids of
-    those that fail a criterion with it, if more than one have a criterion of that id. `waiver`: who let it pass, until
-    when and why; summaries of earlier versions have it only where the message begins. `second_look`: that of the votes
-    behind it; if it refutes them, the finding is a notice. `basis`: how a judge's finding is known (not of checks, nor
-    in summaries of earlier versions); `proof`: what came of its test.
-    """
+class RawFinding(Struct, frozen=True, kw_only=True):
+    """What a check or a judge objects to at a place, before it is decided what follows from it."""
 
     path: str
+    """As shown (`paths.quote`); "" for the change as a whole."""
+
     line: int
+    """From 1; 0: about the file as a whole."""
+
     end_line: int
+
     level: Level
+    """What it is if nothing else is known: a notice, the failure of a must criterion, or a warning."""
+
     criterion: str
+
     message: Annotated[str, Meta(max_length=280)]
+
     evidence: tuple[CheckedEvidence, ...] = ()
-    fingerprint: str = ""
-    rubrics: tuple[Identifier, ...] | UnsetType = UNSET
-    waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
+
+    distinction: str = ""
+    """Tells it apart from others at that line; "" if its message does."""
+
     second_look: SecondLook | UnsetType = UNSET
+    """That of the votes behind it."""
+
     basis: Basis | UnsetType = UNSET
+    """How a judge's finding is known; unset of a check's."""
+
     proof: Proof | UnsetType = UNSET
+    """What came of its test."""
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a second look refuted it."""
+        return self.second_look is not UNSET and self.second_look.outcome == "refuted"
+
+
+class NamedFinding(Struct, frozen=True):
+    """A raw finding with the fingerprint that tells it apart from all others of its run."""
+
+    raw: RawFinding
+
+    fingerprint: str
+
+    rubric_ids: tuple[str, ...]
+    """The rubrics that fail a criterion with it."""
+
+    @property
+    def criterion(self) -> str:
+        """The id of its criterion."""
+        return self.raw.criterion
+
+    @property
+    def path(self) -> str:
+        """As of the raw finding."""
+        return self.raw.path
+
+    def is_of(self, rubric: str, criterion: str) -> bool:
+        """Whether the criterion of this rubric fails with it."""
+        return self.raw.criterion == criterion and rubric in self.rubric_ids
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Something to show at a line, as bundles keep it."""
+
+    path: str
+    """As shown (`paths.quote`); "" for the change as a whole."""
+
+    line: int
+    """From 1; 0: about the file as a whole."""
+
+    end_line: int
+
+    level: Level
+    """A failure blocks, a warning is a fail that does not; a notice was let pass or refuted, or fails nothing."""
+
+    criterion: str
+
+    message: Annotated[str, Meta(max_length=280)]
+
+    evidence: tuple[CheckedEvidence, ...] = ()
+
+    fingerprint: str = ""
+    """Holds across rebases; "" of the finding that says who approved a change of the gate."""
+
+    rubrics: tuple[Identifier, ...] | UnsetType = UNSET
+    """Ids of those that fail a criterion with it, if more than one have a criterion of that id."""
+
+    waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
+    """Who let it pass, until when and why; summaries of earlier versions have it only where the message begins."""
+
+    second_look: SecondLook | UnsetType = UNSET
+    """That of the votes behind it; if it refutes them, the finding is a notice."""
+
+    basis: Basis | UnsetType = UNSET
+    """How a judge's finding is known (not of checks, nor in summaries of earlier versions)."""
+
+    proof: Proof | UnsetType = UNSET
+    """What came of its test."""
 
     @property
     def is_refuted(self) -> bool:
@@ -264,11 +340,19 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
         return self.kind == "judge" and self.outcome in ("abstain", "error") and silent
 
 
-def whole_change(failed: CriterionResult) -> Finding:
-    """The finding of a failed criterion that points at no line."""
-    level: Level = "failure" if failed.must else "warning"
+def whole_change_finding(failed: CriterionResult, question: str | None = None) -> RawFinding:
+    """The finding of a failed criterion that points at no line. `question`: what a judge was asked; None of a check."""
     message = failed.reason or "Failed without a reason."
-    return Finding(path="", line=0, end_line=0, level=level, criterion=failed.id, message=message)
+    return RawFinding(
+        path="",
+        line=0,
+        end_line=0,
+        level="failure" if failed.must else "warning",
+        criterion=failed.id,
+        message=message,
+        distinction="" if question is None else f"{question}\0{message}",
+        basis=UNSET if question is None else "inferred",
+    )
 
 
 class RubricResult(Struct, frozen=True, kw_only=True):

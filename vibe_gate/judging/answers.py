@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
@@ -15,8 +14,8 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
 from vibe_gate.domain.verdict import WAITS
-from vibe_gate.judging.decide import spares
-from vibe_gate.judging.findings import fingerprinted, ordered
+from vibe_gate.judging.decide import waiver_sentence
+from vibe_gate.judging.findings import name_findings, order_findings
 
 if TYPE_CHECKING:
     from vibe_gate.judging.cast_vote import RubricVotes
@@ -100,11 +99,13 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
 
 def blocking_check(checks: CheckResults, waivers: Waivers) -> str | None:
     """The first `must` check that fails and that nobody lets pass: then no judge has to be asked."""
-    found = ordered(checks.findings)
-    pairs = zip(fingerprinted(found), found, strict=True)
-    findings = [replace(made, rubrics=tuple(checks.raised_by[one])) for made, one in pairs]
-    failed = [name for name, result in checks.results.items() if result.must and result.outcome == "fail"]
-    return next((name for rubric, name in failed if not spares(rubric, name, findings, waivers)), None)
+    findings = name_findings(order_findings(checks.findings), checks.raised_by)
+    for (rubric_id, criterion_id), result in checks.results.items():
+        if not result.must or result.outcome != "fail":
+            continue
+        if not waiver_sentence(rubric_id, criterion_id, findings, waivers):
+            return criterion_id
+    return None
 
 
 def _adds_secrets(facts: Facts, checks: CheckResults) -> bool:

@@ -6,7 +6,8 @@ rubric is decided without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -14,32 +15,39 @@ from msgspec.structs import replace
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, Finding, Level, RubricResult, Vote, short
+from vibe_gate.domain.verdict import (
+    MAX_FINDINGS,
+    CriterionResult,
+    Finding,
+    Level,
+    NamedFinding,
+    RubricResult,
+    Vote,
+    short,
+)
 from vibe_gate.judging.rubric_tally import RubricTally, summarize_tally, tally_rubric
 from vibe_gate.judging.vote_counting import by_lines, is_proof
 
 
-def refuted_noticed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings, those that were refuted as notices."""
-    return tuple(replace(finding, level="notice") if finding.is_refuted else finding for finding in findings)
-
-
 class OpenFail(Struct, frozen=True):
-    """A fail of a judge criterion that gets a second look: votes that point at the same lines."""
+    """A fail of a judge criterion that gets a second look."""
 
     rubric: Rubric
+
     criterion: Criterion
+
     votes: tuple[Vote, ...]
+    """Those that point at the same lines."""
 
 
 def open_fails(
-    rubric: Rubric, results: Sequence[CriterionResult], findings: Sequence[Finding], waivers: Waivers
+    rubric: Rubric, results: Sequence[CriterionResult], findings: Sequence[NamedFinding], waivers: Waivers
 ) -> tuple[OpenFail, ...]:
     """The fails for which the rubric wants a second look: those that block, or would if their judge might.
 
-    None gets one that cannot become a pass by it: what people let pass (`findings` are all of the run's, with their
-    fingerprints), a proven fail, which was seen to happen, one that stands for other parts of the change that do not
-    pass, and one that needs a claim, which a second look is not shown.
+    None gets one that cannot become a pass by it: what people let pass (`findings` are all of the run's), a proven
+    fail, which was seen to happen, one that stands for other parts of the change that do not pass, and one that needs a
+    claim, which a second look is not shown.
     """
     if rubric.second_look == "never":
         return ()
@@ -58,11 +66,11 @@ def open_fails(
     return tuple(fails)
 
 
-def _are_waived(votes: Sequence[Vote], findings: Sequence[Finding], waivers: Waivers) -> bool:
+def _are_waived(votes: Sequence[Vote], findings: Sequence[NamedFinding], waivers: Waivers) -> bool:
     """Whether people let every finding of these votes pass."""
     lines = [line for vote in votes for line in vote.evidence]
     for finding in findings:
-        is_theirs = any(line in lines for line in finding.evidence)
+        is_theirs = any(line in lines for line in finding.raw.evidence)
         if is_theirs and waivers.of(finding) is None:
             return False
     return True
@@ -74,7 +82,6 @@ class RubricOutcomes(Struct, frozen=True):
     rubrics: tuple[RubricResult, ...]
 
     findings: tuple[Finding, ...]
-    """Each with its level: a failure blocks, a warning is a fail that does not, and notices."""
 
     effective_waivers: tuple[Waiver, ...] = ()
     """Those by which a failed criterion was left out."""
@@ -83,8 +90,7 @@ class RubricOutcomes(Struct, frozen=True):
 def decide_rubrics(
     rubrics: Sequence[Rubric],
     results: Sequence[Sequence[CriterionResult]],
-    findings: Sequence[Finding],
-    raised_by: Sequence[Collection[str]],
+    findings: Sequence[NamedFinding],
     waivers: Waivers,
 ) -> RubricOutcomes:
     """Decide each rubric once, without the failed criteria all of whose findings are waived.
@@ -92,8 +98,7 @@ def decide_rubrics(
     Args:
         rubrics: Those of the run.
         results: Of each rubric's criteria, in its order.
-        findings: All of the run's, with fingerprints.
-        raised_by: For each finding the ids of the rubrics that it fails.
+        findings: All of the run's.
         waivers: What people let pass.
     """
     decided = []
@@ -106,34 +111,56 @@ def decide_rubrics(
         tallies.append(tally)
         rubric_result = summarize_tally(rubric, tally)
         decided.append(replace(rubric_result, criteria=_with_waiver_reasons(rubric_result, waived)))
-    levelled_findings = level_findings(tallies, rubrics, refuted_noticed(findings), raised_by)
+    levels = levels_of(tallies, rubrics, findings)
+    criterion_uses = Counter(criterion.id for rubric in rubrics for criterion in rubric.criterion)
     shown_findings = []
     effective: dict[Waiver, None] = {}
-    for finding, levelled_finding in zip(findings, levelled_findings, strict=True):
+    for finding, level in zip(findings, levels, strict=True):
         waiver = waivers.of(finding)
-        if waiver is None:
-            shown_findings.append(levelled_finding)
-            continue
-        shown_findings.append(_noticed(levelled_finding, waiver))
-        if any(finding.is_of(*name) for name in waived_names):
+        is_shared_id = criterion_uses[finding.criterion] > 1
+        shown_findings.append(_show_finding(finding, level, waiver, is_shared_id=is_shared_id))
+        if waiver is not None and any(finding.is_of(*name) for name in waived_names):
             effective[waiver] = None
     return RubricOutcomes(tuple(decided), tuple(shown_findings), tuple(effective))
 
 
+def _show_finding(finding: NamedFinding, level: Level, waiver: Waiver | None, *, is_shared_id: bool) -> Finding:
+    """The finding as bundles keep it; one that people let pass is a notice that says who did.
+
+    `is_shared_id`: whether several rubrics have a criterion of its id.
+    """
+    raw = finding.raw
+    return Finding(
+        path=raw.path,
+        line=raw.line,
+        end_line=raw.end_line,
+        level=level if waiver is None else "notice",
+        criterion=raw.criterion,
+        message=raw.message if waiver is None else short(f"{waiver.sentence} | {raw.message}"),
+        evidence=raw.evidence,
+        fingerprint=finding.fingerprint,
+        rubrics=finding.rubric_ids if is_shared_id and finding.rubric_ids else UNSET,
+        waiver=UNSET if waiver is None else short(waiver.sentence),
+        second_look=raw.second_look,
+        basis=raw.basis,
+        proof=raw.proof,
+    )
+
+
 def _with_waiver_reasons(result: RubricResult, waived: Mapping[str, str]) -> tuple[CriterionResult, ...]:
     """The criteria, those that people let pass with a reason that says who did."""
-    return tuple(
-        replace(criterion, reason=short(f"{waived[criterion.id]} | {criterion.reason}"))
-        if criterion.id in waived
-        else criterion
-        for criterion in result.criteria
-    )
+    criteria = []
+    for criterion in result.criteria:
+        if criterion.id in waived:
+            criterion = replace(criterion, reason=short(f"{waived[criterion.id]} | {criterion.reason}"))
+        criteria.append(criterion)
+    return tuple(criteria)
 
 
 def waived_criteria(
     rubric: Rubric,
     results: Sequence[CriterionResult],
-    findings: Sequence[Finding],
+    findings: Sequence[NamedFinding],
     waivers: Waivers,
 ) -> dict[str, str]:
     """Id -> who let it pass, of the failed criteria all of whose findings are waived."""
@@ -141,48 +168,40 @@ def waived_criteria(
     for result in results:
         if result.outcome != "fail":
             continue
-        sentence = spares(rubric.id, result.id, findings, waivers)
+        sentence = waiver_sentence(rubric.id, result.id, findings, waivers)
         if sentence:
             waived[result.id] = sentence
     return waived
 
 
-def spares(rubric: str, criterion: str, findings: Sequence[Finding], waivers: Waivers) -> str:
+def waiver_sentence(rubric: str, criterion: str, findings: Sequence[NamedFinding], waivers: Waivers) -> str:
     """What is said of a failed criterion of the rubric all of whose findings are waived; "" if one is not.
 
     With as many findings as are kept there may be more, so then it is never waived.
     """
-    own_findings = [
-        finding
-        for finding in findings
-        if finding.is_of(rubric, criterion) and finding.level != "notice" and not finding.is_refuted
-    ]
+    open_findings = []
+    for finding in findings:
+        if finding.raw.level == "notice" or finding.raw.is_refuted:
+            continue
+        if finding.is_of(rubric, criterion):
+            open_findings.append(finding)
     sentences: dict[str, None] = {}
-    for finding in own_findings:
+    for finding in open_findings:
         waiver = waivers.of(finding)
         if waiver is None:
             return ""
         sentences[waiver.sentence] = None
-    if len(own_findings) >= MAX_FINDINGS:
+    if len(open_findings) >= MAX_FINDINGS:
         return ""
     return "; ".join(sentences)
 
 
-def _noticed(finding: Finding, waiver: Waiver) -> Finding:
-    """The finding as a notice that says who let it pass."""
-    message = short(f"{waiver.sentence} | {finding.message}")
-    return replace(finding, level="notice", message=message, waiver=short(waiver.sentence))
+def levels_of(
+    tallies: Sequence[RubricTally], rubrics: Sequence[Rubric], findings: Sequence[NamedFinding]
+) -> list[Level]:
+    """Of each finding what it does: a failure blocks, a warning is a fail that does not; notices stay.
 
-
-def level_findings(
-    tallies: Sequence[RubricTally],
-    rubrics: Sequence[Rubric],
-    findings: Sequence[Finding],
-    raised_by: Sequence[Collection[str]],
-) -> tuple[Finding, ...]:
-    """The findings by what they do: a failure blocks, a warning is a fail that does not; notices stay.
-
-    `raised_by`: for each finding the ids of its rubrics. Two rubrics may give the same id to criteria of their own.
+    Two rubrics may give the same id to criteria of their own.
     """
     judged_names = set()
     failed_names = set()
@@ -194,17 +213,17 @@ def level_findings(
         blocking_names |= {(rubric.id, criterion_id) for criterion_id in tally.blocking_ids}
         proof_names |= {(rubric.id, criterion.id) for criterion in rubric.criterion if criterion.proof == "required"}
 
-    def level_of(finding: Finding, rubric_ids: Collection[str]) -> Level:
-        names = {(rubric_id, finding.criterion) for rubric_id in rubric_ids}
-        if finding.level == "notice":
+    def level_of(finding: NamedFinding) -> Level:
+        names = {(rubric_id, finding.criterion) for rubric_id in finding.rubric_ids}
+        if finding.raw.level == "notice" or finding.raw.is_refuted:
             return "notice"
         if names.isdisjoint(failed_names):  # of a judge that is undecided after a second look, or of no criterion
-            return "warning" if names & judged_names else finding.level
-        is_proven = finding.proof is not UNSET and finding.proof.status == "proven"
+            return "warning" if names & judged_names else finding.raw.level
+        proof = finding.raw.proof
+        is_proven = proof is not UNSET and proof.status == "proven"
         blocked_by = names & blocking_names
         if not is_proven:
             blocked_by -= proof_names
         return "failure" if blocked_by else "warning"
 
-    pairs = zip(findings, raised_by, strict=True)
-    return tuple(replace(finding, level=level_of(finding, ids)) for finding, ids in pairs)
+    return [level_of(finding) for finding in findings]

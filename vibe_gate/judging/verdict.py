@@ -1,45 +1,59 @@
-"""From answers to the verdict. Pure: values in, values out."""
+"""From counted answers to the verdict. Pure: values in, values out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
 from vibe_gate.domain.change import FileDiff
+from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import POLICY, Waivers
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.rubric import Criterion, Rubric, Sight
-from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
+from vibe_gate.domain.rubric import Rubric
+from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.decide import OpenFail, decide_rubrics, open_fails
-from vibe_gate.judging.findings import all_findings, fingerprinted, ordered, policy_approval, raised_by, told_apart
+from vibe_gate.judging.counted_answers import CountedAnswers, criterion_results
+from vibe_gate.judging.decide import decide_rubrics
+from vibe_gate.judging.findings import order_findings, policy_approval
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
-from vibe_gate.judging.vote_counting import result_of_votes, worst
 
 
 class RunVerdict(Struct, frozen=True):
-    """What all answers come to, after what people have let pass, and the facts and answers that it rests on.
-
-    `waivers` took effect; `expired` are sentences about those that did not, or that nothing needs. `notes` are
-    sentences for people; `repairs` are what checks would write. `intact`: what was reviewed is still what is there.
-    """
+    """What all answers come to, after what people have let pass, and the facts and answers that it rests on."""
 
     facts: Facts
+
     impact: PolicyImpact
+    """What the change does to the gate itself."""
+
     answers: Answers
+
     rubrics: tuple[RubricResult, ...]
+
     findings: tuple[Finding, ...]
+
     waivers: tuple[Waiver, ...]
+    """Those that took effect."""
+
     intact: bool
+    """Whether what was reviewed is still what is there."""
+
     needs_approval: bool
+    """Whether a person must approve a change of the gate."""
+
     expired: tuple[str, ...]
+    """Sentences about waivers that took no effect, or that nothing needs."""
+
     notes: tuple[str, ...]
+    """Sentences for people."""
+
     repairs: tuple[FileDiff, ...]
+    """What checks would write."""
 
     @property
     def outcome(self) -> RunOutcome:
@@ -55,82 +69,56 @@ class RunVerdict(Struct, frozen=True):
         return f"RunVerdict({self.outcome}, {self.rubrics}, {self.findings})"
 
 
-def verdict_of(
-    facts: Facts,
-    checks: CheckResults,
-    answers: Answers,
-    impact: PolicyImpact,
-    waivers: Waivers,
-    *,
-    intact: bool,
-) -> RunVerdict:
-    """The verdict: what checks and judges answered, without what `waivers` let pass."""
-    rubrics = facts.rubrics
-    results = [_criterion_results(rubric, facts, checks, answers) for rubric in rubrics]
-    findings, raised_by_rubrics = _named_findings(rubrics, results, checks, impact)
-    outcomes = decide_rubrics(rubrics, results, findings, raised_by_rubrics, waivers)
-    approval = waivers.of_policy(impact.fingerprint)
-    shown_findings = ordered(outcomes.findings)
+def verdict_of(answered: CountedAnswers, waivers: Waivers, changed_paths: Sequence[str]) -> RunVerdict:
+    """The verdict: what checks and judges answered, without what people let pass.
+
+    Args:
+        answered: The answers counted, with second looks.
+        waivers: What people let pass.
+        changed_paths: Where index or working tree, if it was reviewed, holds something else by now.
+    """
+    facts, checks, answers = answered.facts, answered.checks, answered.answers
+    outcomes = decide_rubrics(facts.rubrics, answered.results, answered.findings, waivers)
+    approval = waivers.of_policy(answered.impact.fingerprint)
+    shown_findings = order_findings(outcomes.findings)
     if approval is not None:
         shown_findings.append(policy_approval(approval.sentence))
-    # Who approved a change of the gate is a finding of its own.
-    waiver_notes = [
-        f"{waiver.finding}: {waiver.sentence}"
-        for waiver in outcomes.effective_waivers
-        if not waiver.finding.startswith(POLICY)
-    ]
     return RunVerdict(
         facts=facts,
-        impact=impact,
+        impact=answered.impact,
         answers=answers,
         rubrics=tuple(_with_reused_score(result, answers) for result in outcomes.rubrics),
         findings=tuple(shown_findings),
         waivers=(*outcomes.effective_waivers, *filter(None, [approval])),
-        intact=intact,
-        needs_approval=approval is None and impact.needs_approval,
+        intact=answers.intact and not changed_paths,
+        needs_approval=approval is None and answered.impact.needs_approval,
         expired=tuple(waivers.remarks(shown_findings, [file.path for file in facts.change.files])),
-        notes=(*answers.notes, *checks.notes, *waiver_notes),
+        notes=(
+            *answers.notes,
+            *checks.notes,
+            *_waiver_notes(outcomes.effective_waivers),
+            *changed_note(changed_paths),
+        ),
         repairs=checks.repairs,
     )
 
 
-def fails_to_look_at(
-    facts: Facts, checks: CheckResults, answers: Answers, impact: PolicyImpact, waivers: Waivers
-) -> tuple[OpenFail, ...]:
-    """The fails that get a second look, as far as the answers decide until now."""
-    results = [_criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics]
-    findings, _ = _named_findings(facts.rubrics, results, checks, impact)
-    fails: list[OpenFail] = []
-    for rubric, criterion_results in zip(facts.rubrics, results, strict=True):
-        fails += open_fails(rubric, criterion_results, findings, waivers)
-    return tuple(fails)
+def _waiver_notes(waivers: Sequence[Waiver]) -> list[str]:
+    """A sentence for each waiver that took effect. Who approved a change of the gate is a finding of its own."""
+    notes = []
+    for waiver in waivers:
+        if not waiver.finding.startswith(POLICY):
+            notes.append(f"{waiver.finding}: {waiver.sentence}")
+    return notes
 
 
-def _named_findings(
-    rubrics: Sequence[Rubric],
-    results: Sequence[Sequence[CriterionResult]],
-    checks: CheckResults,
-    impact: PolicyImpact,
-) -> tuple[tuple[Finding, ...], list[Collection[str]]]:
-    """All findings with their fingerprints, and for each the ids of the rubrics that it fails."""
-    findings = all_findings(rubrics, results, checks, impact)
-    rubric_ids = raised_by(rubrics, results, checks)
-    by_rubrics: list[Collection[str]] = [rubric_ids.get(finding, ()) for finding in findings]
-    return told_apart(rubrics, fingerprinted(findings), by_rubrics), by_rubrics
-
-
-def _criterion_results(
-    rubric: Rubric, facts: Facts, checks: CheckResults, answers: Answers
-) -> tuple[CriterionResult, ...]:
-    """What checks or judges answered to each criterion, in the rubric's order."""
-    results = []
-    for criterion in rubric.criterion:
-        if criterion.kind == "check":
-            results.append(checks.results[rubric.id, criterion.id])
-            continue
-        badge = facts.trust.get((rubric.id, criterion.id), UNSET)
-        results.append(replace(_judge_result(rubric, criterion, facts, answers), trust=badge))
-    return tuple(results)
+def changed_note(changed_paths: Sequence[str]) -> tuple[str, ...]:
+    """A sentence that names the first of these paths; () if there are none."""
+    if not changed_paths:
+        return ()
+    others = len(changed_paths) - 1
+    more = f" and {counted(others, 'more file')}" if others else ""
+    return (f"Changed during the review: {changed_paths[0]}{more}.",)
 
 
 def _with_reused_score(result: RubricResult, answers: Answers) -> RubricResult:
@@ -140,54 +128,7 @@ def _with_reused_score(result: RubricResult, answers: Answers) -> RubricResult:
     return replace(result, score=answers.reused[result.id])
 
 
-def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
-    if not any(criterion.concerns(file) for file in facts.change.files):
-        return not_asked(criterion, "no changed file matches its paths", chosen=True)
-    if criterion.needs and criterion.needs not in facts.known:
-        return not_asked(criterion, UNKNOWN[criterion.needs], chosen=True)
-    votes = answers.by_rubric.get(rubric.id)
-    if votes is None:
-        result = not_asked(criterion, answers.silence, chosen=answers.chosen)
-        return replace(result, decided_by="cache") if rubric.id in answers.reused else result
-    question_results = []
-    for question_votes in votes:
-        if criterion.needs and criterion.id not in question_votes.by_criterion:
-            continue
-        cast = question_votes.by_criterion.get(criterion.id, ())
-        question_results.append(result_of_votes(criterion, cast, rubric.votes, question_votes.stopped))
-    result = worst(question_results)
-    if rubric.id in answers.asked or result.decided_by == "refuted":
-        return result
-    return replace(result, decided_by="cache")
-
-
-UNKNOWN: Mapping[Sight, str] = {
-    "message": "the author says nothing about the change",
-    "prompt": "no captured session left a changed file as it is now, so what was asked for is not known",
-    "guidance": "the trusted revision has no AGENTS.md or CLAUDE.md above the changed files",
-    "issue": "no issue is known that this closes; the Action reads those of a pull request",
-}
-"""Why a criterion is not applicable that needs a claim of this kind."""
-
-
-def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:
-    """A judge criterion that nobody was asked about.
-
-    `chosen`: it does not bear on this change or was left out on purpose; otherwise
-    it could not be asked, and stays undecided.
-    """
-    return CriterionResult(
-        id=criterion.id,
-        kind="judge",
-        must=criterion.must,
-        weight=float(criterion.weight),
-        outcome="not_applicable" if chosen else "abstain",
-        decided_by="none",
-        reason=why,
-    )
-
-
 def passes_by_checks(rubric: Rubric, facts: Facts, checks: CheckResults) -> bool:
     """Whether the rubric would pass by its checks alone: only then can its judges' answers be taken over unseen."""
-    results = _criterion_results(rubric, facts, checks, Answers(chosen=True))
+    results = criterion_results(rubric, facts, checks, Answers(chosen=True))
     return decide(rubric, results).outcome == "pass"

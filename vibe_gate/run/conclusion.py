@@ -15,12 +15,12 @@ from vibe_gate.errors import GateError
 from vibe_gate.gate.policy import steering
 from vibe_gate.judging.repeats import without_repeats
 from vibe_gate.judging.rubric_tally import exit_code
-from vibe_gate.judging.verdict import RunVerdict
+from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult
-from vibe_gate.run.review import Review, changed_note, changed_since
+from vibe_gate.run.review import Review, changed_since
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.summary import capture_note, notes_on, summary_before_answers, summary_of
 

@@ -9,7 +9,7 @@ The faces differ only in where the change comes from and where the summary goes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.contract import Conduct
@@ -40,7 +39,8 @@ from vibe_gate.gate.trusted import gate_for
 from vibe_gate.gate.waivers import waivers_in_force
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.answers import Answers, without_asking
-from vibe_gate.judging.verdict import RunVerdict, fails_to_look_at, passes_by_checks, verdict_of
+from vibe_gate.judging.counted_answers import count_answers, find_open_fails, recount_fails
+from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import sentences
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
@@ -206,6 +206,7 @@ async def reach_verdict(
     """
     change, gate = facts.change, facts.gate
     job = request.forge or ForgeJob()
+    tell = partial(progress, "judge")
     with run.deadline.interrupting():
         impact = policy_impact(repository, change, gate, run.environ)
         waivers = waivers_in_force(
@@ -221,20 +222,19 @@ async def reach_verdict(
     if answers is None:
         from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
 
-        tell = partial(progress, "judge")
         answers = await judge(request, facts, repository, run, tell, model)
         if facts.asks_for_tests:
             from vibe_gate.judging.proving import tried_again  # few gates run tests
 
             answers = await tried_again(answers, facts, repository, run, tell)
-        if fails := fails_to_look_at(facts, checks, answers, impact, waivers):
-            from vibe_gate.judging.second_look import look_again  # most changes have none
+    answers_counted = count_answers(facts, impact, checks, answers)
+    if fails := find_open_fails(answers_counted, waivers):
+        from vibe_gate.judging.second_look import look_again  # most changes have none
 
-            answers = await look_again(fails, answers, request, facts, repository, run, tell, model)
+        answers = await look_again(fails, answers, request, facts, repository, run, tell, model)
+        answers_counted = recount_fails(answers_counted, fails, answers)
     with run.deadline.interrupting():
-        changed = changed_since(change)
-        verdict = verdict_of(facts, checks, answers, impact, waivers, intact=answers.intact and not changed)
-        verdict = replace(verdict, notes=(*verdict.notes, *changed_note(changed)))
+        verdict = verdict_of(answers_counted, waivers, changed_since(change))
         run.record.describe(questions=answered_questions(verdict))
         return verdict
 
@@ -273,10 +273,3 @@ def changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
     else:
         return ()
     return () if now == change.after else tuple(file.shown_path for file in repository.between(change.after, now).files)
-
-
-def changed_note(changed: Sequence[str]) -> Iterator[str]:
-    """A sentence that names the first of these paths, if there are any."""
-    if changed:
-        more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
-        yield f"Changed during the review: {changed[0]}{more}."

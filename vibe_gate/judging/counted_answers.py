@@ -1,0 +1,152 @@
+"""Answers counted: what checks and judges come to, criterion by criterion, and what they point at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from vibe_gate.checks import CheckResults
+from vibe_gate.context.facts import Facts
+from vibe_gate.domain.gate import Waivers
+from vibe_gate.domain.rubric import Criterion, Rubric, Sight
+from vibe_gate.domain.verdict import CriterionResult, NamedFinding
+from vibe_gate.gate.policy import PolicyImpact
+from vibe_gate.judging.answers import Answers
+from vibe_gate.judging.decide import OpenFail, open_fails
+from vibe_gate.judging.findings import collect_findings
+from vibe_gate.judging.vote_counting import result_of_votes, worst
+
+UNKNOWN: Mapping[Sight, str] = {
+    "message": "the author says nothing about the change",
+    "prompt": "no captured session left a changed file as it is now, so what was asked for is not known",
+    "guidance": "the trusted revision has no AGENTS.md or CLAUDE.md above the changed files",
+    "issue": "no issue is known that this closes; the Action reads those of a pull request",
+}
+"""Why a criterion is not applicable that needs a claim of this kind."""
+
+
+class CountedAnswers(Struct, frozen=True):
+    """What checks and judges come to."""
+
+    facts: Facts
+
+    impact: PolicyImpact
+    """What the change does to the gate itself."""
+
+    checks: CheckResults
+
+    answers: Answers
+
+    results: tuple[tuple[CriterionResult, ...], ...]
+    """Of each rubric's criteria, in the order of the facts' rubrics."""
+
+    findings: tuple[NamedFinding, ...]
+    """All that is objected to, worst first."""
+
+
+def count_answers(facts: Facts, impact: PolicyImpact, checks: CheckResults, answers: Answers) -> CountedAnswers:
+    """Count the votes of each criterion, and name what checks and judges point at."""
+    results = tuple(criterion_results(rubric, facts, checks, answers) for rubric in facts.rubrics)
+    findings = collect_findings(facts.rubrics, results, checks, impact)
+    return CountedAnswers(facts, impact, checks, answers, results, findings)
+
+
+def find_open_fails(counted: CountedAnswers, waivers: Waivers) -> tuple[OpenFail, ...]:
+    """The fails that get a second look."""
+    fails: list[OpenFail] = []
+    for rubric, results in zip(counted.facts.rubrics, counted.results, strict=True):
+        fails += open_fails(rubric, results, counted.findings, waivers)
+    return tuple(fails)
+
+
+def recount_fails(counted: CountedAnswers, fails: Sequence[OpenFail], answers: Answers) -> CountedAnswers:
+    """The same with second looks: only the criteria of these fails are counted again, and keep their findings.
+
+    `answers`: those that were counted, the votes of these fails with the second looks at them.
+    """
+    looked_names = {(fail.rubric.id, fail.criterion.id) for fail in fails}
+    all_results = []
+    for rubric, results in zip(counted.facts.rubrics, counted.results, strict=True):
+        new_results = []
+        for criterion, result in zip(rubric.criterion, results, strict=True):
+            if (rubric.id, criterion.id) in looked_names:
+                result = _judge_result(rubric, criterion, counted.facts, answers)
+            new_results.append(result)
+        all_results.append(tuple(new_results))
+    findings = []
+    for finding in counted.findings:
+        for rubric, results in zip(counted.facts.rubrics, all_results, strict=True):
+            if (rubric.id, finding.criterion) in looked_names and rubric.id in finding.rubric_ids:
+                finding = _with_second_look(finding, results)
+        findings.append(finding)
+    return replace(counted, answers=answers, results=tuple(all_results), findings=tuple(findings))
+
+
+def _with_second_look(finding: NamedFinding, results: Sequence[CriterionResult]) -> NamedFinding:
+    """The finding with the second look at the votes behind it."""
+    for result in results:
+        if result.id != finding.criterion:
+            continue
+        for vote in result.votes:
+            if vote.second_look is not UNSET and any(line in vote.evidence for line in finding.raw.evidence):
+                return replace(finding, raw=replace(finding.raw, second_look=vote.second_look))
+    return finding
+
+
+def criterion_results(
+    rubric: Rubric, facts: Facts, checks: CheckResults, answers: Answers
+) -> tuple[CriterionResult, ...]:
+    """What checks or judges answered to each criterion, in the rubric's order."""
+    results = []
+    for criterion in rubric.criterion:
+        if criterion.kind == "check":
+            results.append(checks.results[rubric.id, criterion.id])
+        else:
+            results.append(_judge_result(rubric, criterion, facts, answers))
+    return tuple(results)
+
+
+def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
+    """What the judge's votes on the criterion come to, with what is known of the judge."""
+    result = _vote_result(rubric, criterion, facts, answers)
+    return replace(result, trust=facts.trust.get((rubric.id, criterion.id), UNSET))
+
+
+def _vote_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
+    if not any(criterion.concerns(file) for file in facts.change.files):
+        return not_asked(criterion, "no changed file matches its paths", chosen=True)
+    if criterion.needs and criterion.needs not in facts.known:
+        return not_asked(criterion, UNKNOWN[criterion.needs], chosen=True)
+    votes = answers.by_rubric.get(rubric.id)
+    if votes is None:
+        result = not_asked(criterion, answers.silence, chosen=answers.chosen)
+        return replace(result, decided_by="cache") if rubric.id in answers.reused else result
+    question_results = []
+    for question_votes in votes:
+        if criterion.needs and criterion.id not in question_votes.by_criterion:
+            continue
+        cast = question_votes.by_criterion.get(criterion.id, ())
+        question_results.append(result_of_votes(criterion, cast, rubric.votes, question_votes.stopped))
+    result = worst(question_results)
+    if rubric.id in answers.asked or result.decided_by == "refuted":
+        return result
+    return replace(result, decided_by="cache")
+
+
+def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:
+    """A judge criterion that nobody was asked about.
+
+    `chosen`: it does not bear on this change or was left out on purpose; otherwise it could not be asked, and stays
+    undecided.
+    """
+    return CriterionResult(
+        id=criterion.id,
+        kind="judge",
+        must=criterion.must,
+        weight=float(criterion.weight),
+        outcome="not_applicable" if chosen else "abstain",
+        decided_by="none",
+        reason=why,
+    )
