@@ -57,13 +57,16 @@ class DaskCluster:
         self.copies = place / f"vibe-gate-cluster-{os.getuid()}"
         self.scheduler = self._started("dask_scheduler", *self._at)
         self.workers: list[subprocess.Popen[bytes]] = []
+        self._nanny = False
         self._workers_environ: dict[str, str] = {}
 
-    def work(self, number: int, **environ: str) -> None:
-        """Add workers."""
-        self._workers_environ = environ
+    def work(self, number: int, *, nanny: bool = False, **environ: str) -> None:
+        """Add workers; with a nanny each is begun again when it is killed, and costs one process more."""
+        self._nanny, self._workers_environ = nanny, environ
+        options = ["--nthreads=1", "--no-dashboard", f"--local-directory={self._place}"]
+        if not nanny:
+            options.append("--no-nanny")
         for _ in range(number):
-            options = ("--nthreads=1", "--no-dashboard", f"--local-directory={self._place}")
             self.workers.append(self._started("dask_worker", self.url, *options, **environ))
 
     def restart(self) -> None:
@@ -73,7 +76,7 @@ class DaskCluster:
             process.wait(30)
         self.scheduler = self._started("dask_scheduler", *self._at)
         number, self.workers = len(self.workers), []
-        self.work(number, **self._workers_environ)
+        self.work(number, nanny=self._nanny, **self._workers_environ)
 
     def close(self) -> None:
         for process in (*self.workers, self.scheduler):
@@ -125,7 +128,7 @@ def until(happened: Callable[[], object]) -> None:
 
 def test_a_worker_that_is_killed_and_a_scheduler_that_restarts_cost_no_run_and_no_question(history, cluster):
     with answering(passes("errors-not-swallowed"), repeat_last=True) as model:
-        cluster.work(2, **model.environ)
+        cluster.work(2, nanny=True, **model.environ)
         asked = model.script.requests
         done: list[Done] = []
         command = threading.Thread(target=lambda: done.append(each(history, "--json", "--cluster", cluster.url)))

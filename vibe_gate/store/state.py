@@ -14,15 +14,18 @@ from vibe_gate.store.database.hook_records import HookRecords
 from vibe_gate.store.database.label_table import LabelTable
 from vibe_gate.store.database.override_table import OverrideTable
 from vibe_gate.store.database.run_index import RunIndex
-from vibe_gate.store.database.state_file import FOLDER, StateFile
+from vibe_gate.store.database.state_file import FOLDER, PATIENCE_S, StateFile
 
 if TYPE_CHECKING:
     from vibe_gate.store.shared import SharedStore
 
 
-def open_state(common_dir: str | os.PathLike[str]) -> State:
-    """The shared state of the repository with this common git directory. Nothing is opened before it is asked."""
-    return State(os.fspath(common_dir))
+def open_state(common_dir: str | os.PathLike[str], patience_s: float = PATIENCE_S) -> State:
+    """The shared state of the repository with this common git directory. Nothing is opened before it is asked.
+
+    A file that is locked is waited for as long as `patience_s`.
+    """
+    return State(os.fspath(common_dir), patience_s)
 
 
 class State:
@@ -32,8 +35,8 @@ class State:
     writes nothing there.
     """
 
-    def __init__(self, common_dir: str) -> None:
-        self.file = StateFile(os.path.join(common_dir, FOLDER))
+    def __init__(self, common_dir: str, patience_s: float) -> None:
+        self.file = StateFile(os.path.join(common_dir, FOLDER), patience_s)
         self.hook_records = HookRecords(self.file)
         self.overrides = OverrideTable(self.file)
         self.labels = LabelTable(self.file)

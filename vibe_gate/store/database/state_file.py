@@ -43,8 +43,10 @@ _SUFFIXES = ("", "-wal", "-shm")
 class StateFile:
     """One connection to the file. Reads that fail find nothing; writes that fail say so in `problem`."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, patience_s: float = PATIENCE_S) -> None:
+        """`patience_s`: how long a lock of another process is waited for."""
         self.folder = folder
+        self._patience_s = patience_s
         self.path = os.path.join(folder, NAME)
         self.problem = ""
         """What is wrong with the file, as a sentence for people; "" as long as nothing is."""
@@ -127,7 +129,7 @@ class StateFile:
             with self._folder_locked(fcntl.LOCK_SH):
                 self._opened_inode = _make_file(self.path)
                 self._connection = sqlite3.connect(
-                    self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+                    self.path, timeout=self._patience_s, isolation_level=None, check_same_thread=False
                 )
                 try:
                     make_missing_tables(self._connection)
@@ -141,7 +143,7 @@ class StateFile:
     def _folder_locked(self, kind: int) -> AbstractContextManager[None]:
         """The lock of the folder: shared by who opens the file, held alone by who renames it. OSError."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return locked(descriptor, time.monotonic() + PATIENCE_S, kind)
+        return locked(descriptor, time.monotonic() + self._patience_s, kind)
 
     def _put_aside(self, damage: str) -> None:
         """Rename the damaged file, unless another process has done so, and say what that means. OSError."""
