@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import vibe_gate
-from gateway.test_asking import MESSAGE, answering, endpoint, error
+from gateway.test_model_probe import MESSAGE, answering, endpoint, error
 from program import repository
 from repos import GATE, RUBRIC
 

@@ -107,9 +107,9 @@ def ask(talk: Callable[[socket.socket], None]) -> tuple[ModelReply, bytes]:
 def test_what_came_back_is_told_with_what_to_look_at(talk, refusal, words: str) -> None:
     reply, request = ask(talk)
     assert reply.refusal == refusal
-    assert words in reply.what
+    assert words in reply.text
     assert KEY.encode() in request
-    assert KEY not in reply.what
+    assert KEY not in reply.text
     assert json.loads(request.partition(b"\r\n\r\n")[2])["max_tokens"] <= 16
 
 
@@ -117,7 +117,7 @@ def test_an_address_where_nobody_listens_is_told_as_such() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
     reply = ask_model(Upstream(address, "ANTHROPIC_BASE_URL"), "m", answer_s=0.5)
-    assert (reply.refusal, "cannot be reached" in reply.what) == ("address", True)
+    assert (reply.refusal, "cannot be reached" in reply.text) == ("address", True)
 
 
 def test_a_subscription_names_the_program_that_it_is_for() -> None:

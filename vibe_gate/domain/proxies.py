@@ -15,11 +15,15 @@ def proxies_for(url: str, environ: Mapping[str, str]) -> dict[str, str]:
 
     Large or small letters are the same, and an empty value is none.
     """
-    given = {name.lower(): value for name, value in environ.items()}
-    if _is_direct(urlsplit(url).hostname or "", given.get("no_proxy", "").split(",")):
+    variables = {name.lower(): value for name, value in environ.items()}
+    if _is_direct(urlsplit(url).hostname or "", variables.get("no_proxy", "").split(",")):
         return {}
-    found = {scheme: given.get(f"{scheme}_proxy") or given.get("all_proxy", "") for scheme in ("http", "https")}
-    return {scheme: address for scheme, address in found.items() if address}
+    proxies = {}
+    for scheme in ("http", "https"):
+        address = variables.get(f"{scheme}_proxy") or variables.get("all_proxy", "")
+        if address:
+            proxies[scheme] = address
+    return proxies
 
 
 def _is_direct(host: str, unproxied: list[str]) -> bool:

@@ -104,12 +104,12 @@ class Cassette:
         with self._lock:
             number = self._numbers[key] = self._numbers.get(key, 0) + 1
         fill = filled(placeholders)
-        kept = {
+        content = {
             "request": request,
             "response": mapped(_with_own_ids(response, key, number), lambda text, _: fill(text)),
         }
         exchange = {"schema": SCHEMA, "digest": key, "number": number, "node": node_id}
-        exchange |= mapped(kept, _redacted(self._redact))
+        exchange |= mapped(content, _redacted(self._redact))
         text = json.dumps(exchange, indent=1, sort_keys=True, ensure_ascii=False)
         path = self._directory / f"{key[:16]}-{number}.json"
         try:
@@ -121,29 +121,32 @@ class Cassette:
             raise GatewayError(f"The cassette {self._directory} cannot be written: {error.strerror}.") from error
 
     def _compare(self, recorded: RecordedExchange, request: Json) -> None:
-        before, now = loose_results(recorded.request), loose_results(mapped(request, _redacted(self._redact)))
-        other = [str(number) for number, said in now.items() if said != before.get(number)]
-        if other:
-            self.notes.append(f"{recorded.node}: what call {', '.join(other)} gave differs from the recording")
+        recorded_results = loose_results(recorded.request)
+        results = loose_results(mapped(request, _redacted(self._redact)))
+        differing = [str(number) for number, result in results.items() if result != recorded_results.get(number)]
+        if differing:
+            self.notes.append(f"{recorded.node}: what call {', '.join(differing)} gave differs from the recording")
 
     def difference(self, request: Json) -> str:
         """Why this request has no answer: how it differs from the nearest recorded one."""
         key = digest(request)
         if key in self._exchanges:
             return f"recorded {len(self._exchanges[key])} times, asked once more"
-        asked = _lines(mapped(request, lambda text, _: self._redact(text)))
+        request_lines = _lines(mapped(request, lambda text, _: self._redact(text)))
         nearest = max(
             (_lines(exchanges[0].request) for exchanges in self._exchanges.values()),
-            key=lambda lines: difflib.SequenceMatcher(None, lines, asked, autojunk=False).quick_ratio(),
+            key=lambda lines: difflib.SequenceMatcher(None, lines, request_lines, autojunk=False).quick_ratio(),
             default=None,
         )
         if nearest is None:
             return "the cassette is empty"
-        lines = list(difflib.unified_diff(nearest, asked, "recorded", "asked", n=1, lineterm=""))
+        lines = list(difflib.unified_diff(nearest, request_lines, "recorded", "asked", n=1, lineterm=""))
         if not lines:
             return "it differs from the recorded one in what was redacted"
-        more = len(lines) - SHOWN_DIFFERENCE
-        return "\n".join(lines[:SHOWN_DIFFERENCE] + ([f"... and {more} more lines"] if more > 0 else []))
+        hidden = len(lines) - SHOWN_DIFFERENCE
+        if hidden > 0:
+            lines = [*lines[:SHOWN_DIFFERENCE], f"... and {hidden} more lines"]
+        return "\n".join(lines)
 
 
 def joined(events: list[Json]) -> list[Json]:
@@ -199,9 +202,9 @@ def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:
                 return json.dumps(mapped(json.loads(value), change), ensure_ascii=False)
         if field and len(value) <= LONGEST_MEMBER:
             head, tail = f'"{field}": "', '"'
-            told = redact(head + value + tail)
-            if told.startswith(head) and told.endswith(tail):
-                value = told[len(head) : -len(tail)]
+            member = redact(head + value + tail)
+            if member.startswith(head) and member.endswith(tail):
+                value = member[len(head) : -len(tail)]
         return redact(value)
 
     return change
@@ -213,7 +216,8 @@ def _with_own_ids(response: Json, key: str, number: int) -> Json:
 
     def rename(value: str, field: str) -> str:
         if field == "id":
-            kind = found[0] if (found := _KIND_OF_ID.match(value)) else "id"
+            match = _KIND_OF_ID.match(value)
+            kind = match[0] if match else "id"
             return ids.setdefault(value, f"{kind}_{key[:12]}_{number}_{len(ids) + 1}")
         return "" if field == "signature" else value
 

@@ -104,8 +104,10 @@ class Exchange:
         self._body = body
         self._raw = raw
         self._meter = Meter()
-        self._granted = 0  # output tokens that the request was lowered to; 0 where it was not
-        self._limit = ""  # the mark of what lowered it
+        self._granted = 0
+        """Output tokens that the request was lowered to; 0 if it was not."""
+        self._limit = ""
+        """The mark of what lowered it."""
 
     def run(self) -> None:
         """Answer the request."""
@@ -147,13 +149,13 @@ class Exchange:
         """
         waited, wait, model = 0.0, WAITS_S[0], str(self._body.get("model"))
         while (unavailable := self._attempt(client)) is not None:
-            asked = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
-            pause = asked * random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
-            left = self._account.until - time.monotonic() - ANSWERING_S
-            lasting = unavailable.patience_s == math.inf
-            if pause > min(left, unavailable.patience_s - waited):
-                when = " and did not recover in time" if lasting else ""
-                self._refuse(wire.UNAVAILABLE, f"{unavailable}{when}.")
+            pause = wait if unavailable.after_s is None else max(unavailable.after_s, WAITS_S[0])
+            pause *= random.uniform(1.0, 1.25)  # noqa: S311  sessions must not come back together
+            time_left = self._account.until - time.monotonic() - ANSWERING_S
+            is_overload = unavailable.patience_s == math.inf
+            if pause > min(time_left, unavailable.patience_s - waited):
+                ending = " and did not recover in time" if is_overload else ""
+                self._refuse(wire.UNAVAILABLE, f"{unavailable}{ending}.")
                 return
             self._tell_wait(model, unavailable)
             began = time.time_ns()
@@ -161,34 +163,35 @@ class Exchange:
             self._account.waits.append((began // 1_000_000, time.time_ns() // 1_000_000))
             if not is_there:
                 return
-            waited, wait = waited + (0.0 if lasting else pause), min(wait * 2, WAITS_S[1])
+            if not is_overload:
+                waited += pause
+            wait = min(wait * 2, WAITS_S[1])
         self._relay.waiting.discard(model)
 
-    def _tell_wait(self, model: str, why: Unavailable) -> None:
+    def _tell_wait(self, model: str, unavailable: Unavailable) -> None:
         """Once for all requests that wait for the model at the same time."""
         if model not in self._relay.waiting:
             self._relay.waiting.add(model)
-            self._relay.on_wait(f"{model}: {why}")
+            self._relay.on_wait(f"{model}: {unavailable}")
 
     def _attempt(self, client: Client) -> Unavailable | None:
         """Ask once and hand the answer on, or return why there is none."""
         self._meter = Meter(keeps_events=self._relay.cassette is not None)
-        expected, wanted = self._account.expected(len(self._raw)), wanted_tokens(self._body)
-        ledger = self._relay.ledger
+        expected, max_tokens = self._account.expected(len(self._raw)), max_tokens_of(self._body)
         model, useful = str(self._body.get("model")), useful_tokens(self._body)
-        leave = ledger.reserve(self._account, model, expected, wanted, useful)
-        if leave is None:
+        reservation = self._relay.ledger.reserve(self._account, model, expected, max_tokens, useful)
+        if reservation is None:
             self._refuse(self._account.limit, "What is left of the budget does not pay for this request.")
             return None
         sent, self._granted = self._raw, 0
-        if leave.max_tokens < wanted:
-            self._granted, self._limit = leave.max_tokens, leave.limit
-            sent = json.dumps(self._body | {"max_tokens": leave.max_tokens}).encode()
+        if reservation.max_tokens < max_tokens:
+            self._granted, self._limit = reservation.max_tokens, reservation.limit
+            sent = json.dumps(self._body | {"max_tokens": reservation.max_tokens}).encode()
         unmetered, is_cut = Usage(), False
         try:
             with contextlib.closing(client.post(self._handler.route, dict(self._handler.headers), sent)) as answer:
                 unmetered = expected if answer.status_code < 400 else Usage()
-                self._pass(answer, leave, client)
+                self._pass(answer, reservation, client)
         except Unavailable as error:
             unmetered = Usage()
             return error
@@ -198,15 +201,15 @@ class Exchange:
         except (Cut, OSError):  # OSError: the agent went away
             is_cut = True
         finally:
-            self._settle(leave, self._meter.usage() if self._meter.started else unmetered)
+            self._settle(reservation, self._meter.usage() if self._meter.started else unmetered)
         if is_cut:
             self._handler.cut()
         return None
 
-    def _pass(self, answer: Response, leave: Reservation, client: Client) -> None:
+    def _pass(self, answer: Response, reservation: Reservation, client: Client) -> None:
         """Hand the answer on as it comes.
 
-        It is counted and kept before its last bytes leave: whatever the agent does
+        It is counted and kept before its last bytes reservation: whatever the agent does
         next must find that done.
         """
         status = answer.status_code
@@ -218,20 +221,20 @@ class Exchange:
                 for chunk in itertools.chain([first], pieces):
                     if self._meter.complete:
                         self._require_stop_reason()
-                        self._conclude(leave, {"status": status, "events": joined(self._meter.events)})
+                        self._conclude(reservation, {"status": status, "events": joined(self._meter.events)})
                     send(chunk)
                 if status < 300:
                     self._require_stop_reason()
             return
-        whole = self._whole(client.chunks(answer))
-        body = _json(whole)
+        content = self._whole(client.chunks(answer))
+        body = _json(content)
         if body is not None:
             if status < 400:
                 self._meter.whole(body)
-            self._conclude(leave, {"status": status, "body": body})
+            self._conclude(reservation, {"status": status, "body": body})
         if status < 300:
             self._require_stop_reason()
-        self._handler.send_whole(status, headers, whole)
+        self._handler.send_whole(status, headers, content)
 
     def _require_stop_reason(self) -> None:
         """Raises Cut: an answer that ends without one is not the model's whole answer, whatever it says until then."""
@@ -240,47 +243,50 @@ class Exchange:
 
     def _whole(self, chunks: Iterator[bytes]) -> bytes:
         """An answer in one piece. BrokenPipeError if the agent goes away before it is there."""
-        whole = bytearray()
+        content = bytearray()
         for chunk in chunks:
-            whole += chunk
+            content += chunk
             if not self._handler.wait(0):
                 raise BrokenPipeError
-        return bytes(whole)
+        return bytes(content)
 
     def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
         """The chunks of a stream, held back until its first block is whole. Raises Unavailable if it breaks off before.
 
         An overload later than that is the agent's program's to get over: it goes on from the blocks that it has.
         """
-        held, whole = bytearray(), False
+        held_back, has_block = bytearray(), False
         for chunk in chunks:
             events = self._meter.feed(chunk)
-            if whole:
+            if has_block:
                 yield chunk
                 continue
-            held += chunk
-            if len(held) > MAX_EVENT_BYTES:
+            held_back += chunk
+            if len(held_back) > MAX_EVENT_BYTES:
                 raise Oversized(f"sent an answer of more than {MAX_EVENT_BYTES:,} bytes without a whole block")
             for event in events:
                 self._raise_overload(event, host)
-            if whole := any(event.get("type") not in _UNFINISHED for event in events):
-                yield bytes(held)
+            has_block = any(event.get("type") not in _UNFINISHED for event in events)
+            if has_block:
+                yield bytes(held_back)
             elif not self._handler.wait(0):
                 raise BrokenPipeError  # the agent went away: what follows would be paid for in vain
-        if not whole and held:
-            yield bytes(held)
+        if not has_block and held_back:
+            yield bytes(held_back)
 
     @staticmethod
     def _raise_overload(event: Json, host: str | None) -> None:
         error = event.get("error")
-        overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {}) if isinstance(error, dict) else None
+        if not isinstance(error, dict):
+            return
+        overloaded = overload(host, _STATUS.get(str(error.get("type")), 0), {})
         if overloaded:
             raise overloaded
 
-    def _conclude(self, leave: Reservation, response: Json) -> None:
-        if leave not in self._account.open:
+    def _conclude(self, reservation: Reservation, response: Json) -> None:
+        if reservation not in self._account.open:
             return
-        self._settle(leave, self._meter.usage())
+        self._settle(reservation, self._meter.usage())
         self._after()
         if self._relay.cassette is None:
             return
@@ -290,9 +296,9 @@ class Exchange:
         except GatewayError as error:
             self._relay.failures.append(error)
 
-    def _settle(self, leave: Reservation, used: Usage) -> None:
-        if leave in self._account.open:
-            self._relay.ledger.settle(leave, self._account, used)
+    def _settle(self, reservation: Reservation, used: Usage) -> None:
+        if reservation in self._account.open:
+            self._relay.ledger.settle(reservation, self._account, used)
             self._account.learn(len(self._raw), used)
 
     def _after(self) -> None:
@@ -318,15 +324,15 @@ def useful_tokens(body: Mapping[str, Any]) -> int:
     return USEFUL_TOKENS + (budget if isinstance(budget, int) else 0)
 
 
-def wanted_tokens(body: Mapping[str, Any]) -> int:
+def max_tokens_of(body: Mapping[str, Any]) -> int:
     """The output that the request asks for; one without a limit is left to the API to refuse."""
-    wanted = body.get("max_tokens")
-    return wanted if isinstance(wanted, int) and wanted > 0 else USEFUL_TOKENS
+    max_tokens = body.get("max_tokens")
+    return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else USEFUL_TOKENS
 
 
-def _json(whole: bytes) -> Json | None:
+def _json(content: bytes) -> Json | None:
     try:
-        body = json.loads(whole)
+        body = json.loads(content)
     except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
@@ -390,8 +396,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_whole(self, status: int, headers: dict[str, str], body: bytes) -> None:
         """An answer in one piece. An error is the last word: what another try may cure was tried again here."""
-        own = {"content-length": str(len(body))} | ({"x-should-retry": "false"} if status >= 400 else {})
-        self._begin(status, {"content-type": "application/json"} | headers | own)
+        headers = {"content-type": "application/json", **headers, "content-length": str(len(body))}
+        if status >= 400:
+            headers["x-should-retry"] = "false"
+        self._begin(status, headers)
         self.wfile.write(body)
 
     def send_error_json(self, status: int, kind: str, message: str) -> None:

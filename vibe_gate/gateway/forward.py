@@ -60,8 +60,8 @@ class Client:
         sent = {name: value for name, value in headers.items() if name.lower() not in _OURS}
         sent |= {"accept-encoding": "identity"}
         for name, value in self._upstream.credentials.items():
-            present = next((sent.pop(known) for known in list(sent) if known.lower() == name), "")
-            sent[name] = f"{present},{value}" if name == "anthropic-beta" and present else value
+            agents_value = next((sent.pop(header) for header in list(sent) if header.lower() == name), "")
+            sent[name] = f"{agents_value},{value}" if name == "anthropic-beta" and agents_value else value
         try:
             response = self._session.post(
                 self._upstream.base_url + path,

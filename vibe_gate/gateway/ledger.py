@@ -32,52 +32,55 @@ OnSettled = Callable[[float, str, int], object]
 
 
 class Reservation(Struct, frozen=True, eq=False):
-    """Leave to ask `model` for at most `max_tokens` of output; `usd` is set aside until it is settled.
-
-    `limit` is the mark of what sets the bound: the run's budget or the session's ceiling.
-    """
+    """Leave to ask a model once."""
 
     model: str
     usd: float
+    """What is set aside until the request is settled."""
     max_tokens: int
+    """The most output that is paid for."""
     limit: str
+    """The mark of what sets the bound: the run's budget or the session's ceiling."""
 
 
 class Account:
-    """One session of the node `node_id`: what it has cost until now, and what its next request may cost.
-
-    `ended` is the mark that its further requests are refused with, "" while it goes on. `ceiling_usd` is all that it
-    may cost, None for the run's budget; `open` is what is set aside for its requests that are not settled yet. `limit`
-    is the mark of what set the bound of its last request. `waits`: of its requests, from and to, in milliseconds since
-    1970, in any order. A `working` agent's session goes on after a cut answer. It
-    ends at `until` on the clock `time.monotonic`.
-    """
+    """One session of the node `node_id`: what it has cost until now, and what its next request may cost."""
 
     def __init__(
         self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
     ) -> None:
+        """A `working` agent's session goes on after a cut answer. `until` is on the clock `time.monotonic`."""
         self.node_id = node_id
         self.ceiling_usd = ceiling_usd
+        """All that it may cost; None for the run's budget."""
         self.working = working
         self.until = until
+        """When it ends."""
         self.input_tokens = 0
         self.output_tokens = 0
         self.cache_read_tokens = 0
         self.by_model: dict[str, ModelCost] = {}
         self.waits: list[tuple[int, int]] = []
+        """While its requests waited for the API, from and to, in milliseconds since 1970, in any order."""
         self.ended = ""
+        """The mark that its further requests are refused with; "" while it goes on."""
         self.ended_because = "This session is over."
         self.limit = wire.BUDGET_REACHED
+        """The mark of what set the bound of its last request."""
         self.open: list[Reservation] = []
+        """What is set aside for its requests that are not settled yet."""
         self._bytes = 0
         self._usage = Usage()
 
     @property
     def cost(self) -> SessionCost:
         """What it has cost, as it is told."""
-        cached, waits = self.cache_read_tokens, tuple(self.waits)
         return SessionCost(
-            self.input_tokens, self.output_tokens, dict(self.by_model), cache_read_tokens=cached, waits=waits
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            by_model=dict(self.by_model),
+            cache_read_tokens=self.cache_read_tokens,
+            waits=tuple(self.waits),
         )
 
     @property
@@ -103,11 +106,11 @@ class Account:
     def take_prices(self, counted: SessionCost) -> dict[str, float]:
         """Replace prices that are not known by those of `counted` that are; how they compare to what was assumed."""
         rates: dict[str, float] = {}
-        for model, known in self.cost.by_model.items():
-            theirs = counted.by_model.get(model, known)
-            if known.basis == "unknown" and theirs.basis == "known":
-                self.by_model[model] = theirs
-                rates[model] = theirs.usd / known.usd if known.usd else 1.0
+        for model, assumed in self.cost.by_model.items():
+            listed = counted.by_model.get(model, assumed)
+            if assumed.basis == "unknown" and listed.basis == "known":
+                self.by_model[model] = listed
+                rates[model] = listed.usd / assumed.usd if assumed.usd else 1.0
         return rates
 
     def expected(self, size: int) -> Usage:
@@ -117,13 +120,13 @@ class Account:
         there is one: what that one left in the cache is read from there, as long as
         the conversation only grows.
         """
-        known = self._usage.all_input
-        if not known or size < self._bytes:
+        last_input = self._usage.all_input
+        if not last_input or size < self._bytes:
             return Usage(cache_write=int(size / CHARACTERS_PER_TOKEN) + OVERHEAD_TOKENS)
-        more = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
-        if self._usage.input < known:
-            return Usage(cache_write=more + self._usage.input, cache_read=known - self._usage.input)
-        return Usage(cache_write=more + known)
+        added = int((size - self._bytes) / CHARACTERS_PER_TOKEN)
+        if self._usage.input < last_input:
+            return Usage(cache_write=added + self._usage.input, cache_read=last_input - self._usage.input)
+        return Usage(cache_write=added + last_input)
 
     def learn(self, size: int, used: Usage) -> None:
         """Remember what a request of `size` bytes was charged."""
@@ -162,10 +165,12 @@ class Ledger:
             self._accounts.append(Account(node_id, ceiling_usd, working, until))
             return self._accounts[-1]
 
-    def reserve(self, account: Account, model: str, expected: Usage, wanted: int, useful: int) -> Reservation | None:
+    def reserve(
+        self, account: Account, model: str, expected: Usage, max_tokens: int, useful: int
+    ) -> Reservation | None:
         """Set aside what this request may cost, or None when budget or ceiling cannot pay for it.
 
-        `expected` is the input; of `wanted` output tokens as many are granted as are
+        `expected` is the input; of `max_tokens` of output as many are granted as are
         paid for, and `useful` is the fewest that make sense. The run's budget is reached, and said to be, only where it
         is less than what the session's ceiling leaves.
         """
@@ -176,9 +181,9 @@ class Ledger:
                 budget = self._left()
                 account.limit = wire.CEILING_REACHED if account.left < budget else wire.BUDGET_REACHED
                 affordable = int((min(budget, account.left) - base) / a_token)
-                if affordable >= min(useful, wanted):
+                if affordable >= min(useful, max_tokens):
                     fair = max(FAIR_TOKENS, affordable // 2, useful)
-                    granted = min(wanted, affordable, fair)
+                    granted = min(max_tokens, affordable, fair)
                     account.open.append(Reservation(model, base + granted * a_token, granted, account.limit))
                     return account.open[-1]
                 if account.limit == wire.CEILING_REACHED and not account.open:
@@ -245,12 +250,15 @@ class Ledger:
             read = earlier.input_tokens + sum(account.input_tokens for account in self._accounts)
             written = earlier.output_tokens + sum(account.output_tokens for account in self._accounts)
             cached = earlier.cache_read_tokens + sum(account.cache_read_tokens for account in self._accounts)
-            basis = least_certain([earlier.basis, *bases])
-            usd = round(sum(by_node.values(), 0.0), 6)
             return Cost(
-                usd=usd, basis=basis, input_tokens=read, output_tokens=written, cache_read_tokens=cached,
-                by_node=by_node, by_model=by_model,
-            )  # fmt: skip
+                usd=round(sum(by_node.values(), 0.0), 6),
+                basis=least_certain([earlier.basis, *bases]),
+                input_tokens=read,
+                output_tokens=written,
+                cache_read_tokens=cached,
+                by_node=by_node,
+                by_model=by_model,
+            )
 
     def close(self, patience_s: float) -> None:
         """No request waits any longer; for those under way to be settled, this waits so many seconds at most."""

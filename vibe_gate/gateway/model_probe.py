@@ -31,10 +31,12 @@ _SYSTEM = "You are Claude Code, Anthropic's official CLI for Claude."
 
 
 class ModelReply(Struct, frozen=True):
-    """What came back: the time of an answer and its tokens, or what went wrong and what to look at."""
+    """What came back: an answer and its time, or what went wrong and what to look at."""
 
-    what: str
+    text: str
+    """A clause for people."""
     refusal: Refusal | None = None
+    """None: the model answered."""
 
 
 def ask_model(upstream: Upstream, model: str, answer_s: float = ANSWER_S) -> ModelReply:

@@ -35,8 +35,8 @@ Json = dict[str, Any]
 def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> Json:
     """The normal form of a Messages API request; `placeholders` maps literals to what stands for them."""
     calls: dict[str, tuple[int, str]] = {}
-    said = [message for message in _dicts(body.get("messages")) if message.get("role") != "system"]
-    messages = [_message(message, calls) for message in said]
+    spoken = [message for message in _dicts(body.get("messages")) if message.get("role") != "system"]
+    messages = [_message(message, calls) for message in spoken]
     tools = _dicts(body.get("tools"))
     form = next((tool.get("input_schema") for tool in tools if tool.get("name") == ANSWER_TOOL), None)
     normal = {
@@ -60,8 +60,10 @@ def digest(normal: Mapping[str, Any]) -> str:
 
 def loose_results(normal: Mapping[str, Any]) -> dict[int, str]:
     """What the newest message keeps as `said`, by the number of the call."""
-    newest = normal["messages"][-1:]
-    return {block["result_of"]: block["said"] for message in newest for block in message["content"] if _is_loose(block)}
+    if not normal["messages"]:
+        return {}
+    blocks = normal["messages"][-1]["content"]
+    return {block["result_of"]: block["said"] for block in blocks if _is_loose(block)}
 
 
 def _is_loose(block: Json) -> bool:
@@ -69,11 +71,13 @@ def _is_loose(block: Json) -> bool:
 
 
 def _compared(message: Json) -> Json:
-    content = [
-        {name: item for name, item in block.items() if name != "said"} if _is_loose(block) else block
-        for block in message["content"]
-    ]
-    return {**message, "content": content}
+    return {**message, "content": [_compared_block(block) for block in message["content"]]}
+
+
+def _compared_block(block: Json) -> Json:
+    if not _is_loose(block):
+        return block
+    return {name: item for name, item in block.items() if name != "said"}
 
 
 def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
@@ -96,10 +100,11 @@ def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> An
 def _message(message: Json, calls: dict[str, tuple[int, str]]) -> Json:
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _dicts(content)
-    kept = [block for block in (_block(block, calls) for block in blocks) if block]
-    if any("result_of" in block for block in kept):
-        kept.sort(key=lambda block: block.get("result_of", len(calls) + 1))
-    return {"role": message.get("role"), "content": kept}
+    normal_blocks = [_block(block, calls) for block in blocks]
+    normal_blocks = [block for block in normal_blocks if block]
+    if any("result_of" in block for block in normal_blocks):
+        normal_blocks.sort(key=lambda block: block.get("result_of", len(calls) + 1))
+    return {"role": message.get("role"), "content": normal_blocks}
 
 
 def _block(block: Json, calls: dict[str, tuple[int, str]]) -> Json:

@@ -60,8 +60,8 @@ _DATED = re.compile(r"-(20\d{6}|latest)$")
 def price_of(model: str) -> tuple[Price, CostBasis]:
     """The price of a model by its name, dated or not; of an unknown one that of the dearest, and "unknown"."""
     name = _DATED.sub("", model.removesuffix("[1m]"))
-    known = PRICES.get(name)
-    return (known, "known") if known else (DEAREST, "unknown")
+    price = PRICES.get(name)
+    return (price, "known") if price else (DEAREST, "unknown")
 
 
 def cost(usage: Usage, price: Price) -> float:

@@ -25,15 +25,7 @@ SETTLING_S = 0.5
 
 
 class Gateway(Relay):
-    """A context manager; while it is open, agents reach the model through `url`.
-
-    `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps.
-    `placeholders` maps literals that change from run to run (a nonce, a temporary
-    directory) to names for them: requests are matched with the names, answers are
-    replayed with the literals. `on_settled(usd, node_id, tokens)` hears, in threads of the gateway, of every
-    answer that was paid for. `earlier`: what the run had cost before it was resumed. Raises
-    GatewayError for a wire that cannot work.
-    """
+    """A context manager; while it is open, agents reach the model through `url`."""
 
     def __init__(
         self,
@@ -46,6 +38,13 @@ class Gateway(Relay):
         on_settled: OnSettled = lambda usd, node_id, tokens: None,
         earlier: Cost | None = None,
     ) -> None:
+        """`upstream`: the model's API, which replay does without. Raises GatewayError for a wire that cannot work.
+
+        `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps. `placeholders` maps literals
+        that change from run to run (a nonce, a temporary directory) to names for them: requests are matched with the
+        names, answers are replayed with the literals. `on_settled(usd, node_id, tokens)` hears, in threads of the
+        gateway, of every answer that was paid for. `earlier`: what the run had cost before it was resumed.
+        """
         super().__init__(Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {})
         self.cloud: Mapping[str, str] = {}
         """The variables with which agents reach Bedrock or Vertex themselves; {} as a rule."""
@@ -68,9 +67,11 @@ class Gateway(Relay):
         if self._server is None:
             raise GatewayError("The gateway is not open.")
         token = secrets.token_urlsafe(24)
-        own = Account(node_id, working=working) if self._mode == "replay" else None
-        until = time.monotonic() + timeout_s
-        self.sessions[token] = own or self.ledger.account(node_id, ceiling_usd, working, until)
+        if self._mode == "replay":
+            account = Account(node_id, working=working)
+        else:
+            account = self.ledger.account(node_id, ceiling_usd, working, time.monotonic() + timeout_s)
+        self.sessions[token] = account
         return f"http://127.0.0.1:{self._server.server_address[1]}/{token}"
 
     @property

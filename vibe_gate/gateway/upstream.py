@@ -88,11 +88,11 @@ def overload(
     """What a status means that may be another one soon, by the API's own word if it gives one; None for any other."""
     if not _may_pass(status, headers.get("x-should-retry", "")):
         return None
-    what = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
+    clause = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
     after = headers.get("retry-after", "")
     after_s = float(after[:MAX_WAIT_DIGITS]) if after.isdecimal() else None  # a date: our own pace is as good
-    said = f": {message()}" if what == "failed" else ""  # an overload has nothing to add
-    return Unavailable(f"{host} {what} (HTTP {status}{said.rstrip(': ')})", after_s=after_s)
+    details = f": {message()}" if clause == "failed" else ""  # an overload has nothing to add
+    return Unavailable(f"{host} {clause} (HTTP {status}{details.rstrip(': ')})", after_s=after_s)
 
 
 class Cut(Exception):
@@ -173,8 +173,8 @@ def _custom_headers(text: str) -> dict[str, str]:
 def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
     variables = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
     variables |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
-    for name, place in _HOME_FILES[kind].items():
+    for name, file in _HOME_FILES[kind].items():
         # The agent has a home of its own: the files that its cloud SDK would look for are named to it.
-        if name not in variables and "HOME" in environ and (Path(environ["HOME"]) / place).is_file():
-            variables[name] = str(Path(environ["HOME"]) / place)
+        if name not in variables and "HOME" in environ and (Path(environ["HOME"]) / file).is_file():
+            variables[name] = str(Path(environ["HOME"]) / file)
     return Upstream("", kind, cloud=variables)

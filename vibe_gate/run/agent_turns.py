@@ -106,14 +106,14 @@ class AgentTurns:
             with closing(KeptSession(self._run, self._root, folder, earlier, **fields)) as session:
                 turn = self._turn(node, request, tree, folder, model, session, changes)
                 async with self._model.slots:
-                    ended = await self._model.run_turn(turn)
+                    turn_result = await self._model.run_turn(turn)
                 if changes is not None:
                     tree.left(changes.after, request.agent.id, readable=changes.change is not None)
-                result = self._stage_result(node, request, ended, before, tree, changes)
-                session.finish(ended, result, self._run.redactor.data(result.patch))
+                result = self._stage_result(node, request, turn_result, before, tree, changes)
+                session.finish(turn_result, result, self._run.redactor.data(result.patch))
         if session.problem:
             self.notes.append(session.problem)
-        self.notes += _refused_calls(node, ended.permission_denials, folder, self._run.redactor.text)
+        self.notes += _refused_calls(node, turn_result.permission_denials, folder, self._run.redactor.text)
         return result
 
     def _folder_of(self, node: str, tree: RunTree, workspace: Path | None) -> tuple[Path, TurnChanges | None]:
@@ -209,20 +209,20 @@ class AgentTurns:
         self,
         node: str,
         request: StageRequest,
-        ended: TurnResult,
+        turn_result: TurnResult,
         before: str,
         tree: RunTree,
         changes: TurnChanges | None,
     ) -> StageResult:
         run, run_limit_usd = self._run, self._model.limit_usd
-        outcome = OUTCOMES.get(ended.kind, "error")
+        outcome = OUTCOMES.get(turn_result.kind, "error")
         change = changes.change if changes else None
         reason = ""
-        if ended.status == "timeout" and not run.deadline.left():
+        if turn_result.status == "timeout" and not run.deadline.left():
             reason = run.deadline.reached
         elif outcome != "pass":
-            reason = run.redactor.text(ended.detail)
-        if ended.status == "budget":
+            reason = run.redactor.text(turn_result.detail)
+        if turn_result.status == "budget":
             limit_usd = min(request.max_cost_usd or request.agent.max_cost_usd or run_limit_usd, run_limit_usd)
             run.record.event("budget.reached", node, limit_usd=limit_usd, not_asked=[])
         return StageResult(
@@ -233,13 +233,13 @@ class AgentTurns:
             before=before,
             after=tree.now,
             agent=request.agent.id,
-            status=ended.status,
-            message=ended.text,
-            answer=ended.answer,
-            session_id=ended.session_id,
+            status=turn_result.status,
+            message=turn_result.text,
+            answer=turn_result.answer,
+            session_id=turn_result.session_id,
             patch=tree.repository.patch(change) if change and change.files else b"",
-            bundle=run.record.directory / ended.folder if ended.folder else None,
-            error=ended.error,
+            bundle=run.record.directory / turn_result.folder if turn_result.folder else None,
+            error=turn_result.error,
         )
 
 

@@ -81,11 +81,11 @@ class KeptSession:
         last = earlier.turns[-1].last if earlier.turns else ""
         self.stored = StoredSession(store=self._mirror, resume=self._id, resume_at=last)
 
-    def finish(self, ended: TurnResult, result: StageResult, patch: bytes) -> None:
+    def finish(self, turn_result: TurnResult, result: StageResult, patch: bytes) -> None:
         """Note how the turn ended, and what it made of the files."""
         if self.stored is None:
             return
-        cost = ended.cost
+        cost = turn_result.cost
         try:
             has_messages = self._mirror.finish(
                 self._id,

@@ -80,7 +80,9 @@ class Stages:
                 for why in self.trees.leave(done=done):
                     self._progress("workspace", why)
 
-    async def gate(self, id: str, rubrics: tuple[Rubric, ...], after: Iterable[str], tree: RunTree) -> StageResult:
+    async def run_gate_stage(
+        self, id: str, rubrics: tuple[Rubric, ...], after: Iterable[str], tree: RunTree
+    ) -> StageResult:
         """Checks and judges of the change as it is now."""
         node = self.graph.add(id, after, kind="gate")
         self.graph.began(node)
@@ -111,21 +113,22 @@ class Stages:
 
     def _tell_round(self, node: str, verdict: RunVerdict, summary: Summary) -> None:
         """Write down what became of the findings of the last gate before it that asked one of its rubrics."""
-        asked = {rubric.id for rubric in verdict.rubrics}
-        last = self.graph.last_gate(node, asked)
+        rubric_ids = {rubric.id for rubric in verdict.rubrics}
+        last = self.graph.last_gate(node, rubric_ids)
         previous = self._rounds[last].state if last else None
+        redact = self.run.redactor.text
         # A placeholder may be longer than what it stands for.
-        text = self.run.redactor.text
-        told = next_round(
+        findings = [replace(finding, message=short(redact(finding.message))) for finding in verdict.findings]
+        round_record = next_round(
             previous,
-            [replace(one, message=short(text(one.message))) for one in verdict.findings],
+            findings,
             verdict.facts.change.after,
             touched=lambda _: True,
             blocking=lambda _: True,
             answered=answered_by(summary, previous),
         )
-        self._rounds[node] = told
-        self.run.record.event("gate.decided", node, **plain(as_told(told, last)))
+        self._rounds[node] = round_record
+        self.run.record.event("gate.decided", node, **plain(as_told(round_record, last)))
 
     def _facts_now(self, node: str, rubrics: tuple[Rubric, ...], tree: RunTree) -> Facts:
         """The facts of the change as agents left it."""
@@ -139,24 +142,31 @@ class Stages:
             return before
         return AgentAuthored(decision=True, hints=(*before.hints, *hints_of_run(tree.writers)))
 
-    async def agent(self, asked: StageRequest) -> StageResult:
+    async def run_agent_stage(self, request: StageRequest) -> StageResult:
         """One turn of an agent."""
-        agent, run = asked.agent, self.run
+        agent, run = request.agent, self.run
         if agent.writes and agent.level == "none":
             raise UsageError(f'The agent {agent.id} has tools that write, so its isolation cannot be "none".')
-        level = held_in(agent, self.facts.gate)
-        node = self.graph.add(asked.id, asked.after, kind="stage", agent=agent.id, digest=agent.digest, isolation=level)
-        tree, earlier = self.trees.of(asked.workspace), (run.record.earlier or Earlier()).stages.get(node)
-        goes_on = self._goes_on(asked, tree, again=earlier is not None)
-        prompt = prompt_digest(asked, run.redactor.text)
-        if earlier is not None:
+        node = self.graph.add(
+            request.id,
+            request.after,
+            kind="stage",
+            agent=agent.id,
+            digest=agent.digest,
+            isolation=held_in(agent, self.facts.gate),
+        )
+        tree = self.trees.of(request.workspace)
+        recorded = (run.record.earlier or Earlier()).stages.get(node)
+        session = self._session_to_go_on(request, tree, is_recorded=recorded is not None)
+        prompt = prompt_digest(request, run.redactor.text)
+        if recorded is not None:
             async with tree.reading():
                 digests = agent.digest, prompt
-                result = await given_again(asked.id, node, agent.id, digests, earlier, tree, run.record.directory)
-            return self._ended(_shown(result, agent), _status(result), "recorded")
-        if self._approve and not approved(self._approve, run.record, node, agent, asked.prompt, self.model.cost.usd):
+                result = await given_again(request.id, node, agent.id, digests, recorded, tree, run.record.directory)
+            return self._ended(_with_lack(result, agent), _node_status(result), "recorded")
+        if self._approve and not approved(self._approve, run.record, node, agent, request.prompt, self.model.cost.usd):
             denied = StageResult(
-                id=asked.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
+                id=request.id, node=node, outcome="inconclusive", reason="a person denied it", agent=agent.id
             )
             return self._ended(denied, "CANCELLED")
 
@@ -164,23 +174,24 @@ class Stages:
             self.graph.began(node, before=before, prompt=prompt)
             self._progress(node, f"agent {agent.id}")
 
-        result = await self.turns.run_stage(node, asked, tree, goes_on, began)
-        return self._ended(_shown(result, agent), _status(result))
+        result = await self.turns.run_stage(node, request, tree, session, began)
+        return self._ended(_with_lack(result, agent), _node_status(result))
 
     def skip(self, id: str, after: Iterable[str], why: str, kind: str) -> StageResult:
         """A stage that is not run."""
         return self.graph.skipped(id, after, why, kind)
 
-    def _goes_on(self, asked: StageRequest, tree: RunTree, *, again: bool) -> SessionMeta | None:
+    def _session_to_go_on(self, request: StageRequest, tree: RunTree, *, is_recorded: bool) -> SessionMeta | None:
         """The session to go on with, after its files are there. UsageError, StorageError.
 
-        `again`: this run's turn of it had ended when the run died.
+        `is_recorded`: this run's turn of it had ended when the run died.
         """
-        if not asked.resume:
+        if not request.resume:
             return None
-        kept, meta = session_before(self.run, asked.resume)
-        own = self.run.record.run_id if again else ""
-        self.turns.notes += filter(None, [go_on(kept, meta, tree, own)])
+        sessions, meta = session_before(self.run, request.resume)
+        note = go_on(sessions, meta, tree, self.run.record.run_id if is_recorded else "")
+        if note:
+            self.turns.notes.append(note)
         if meta.private:
             self.keep_private()
         return meta
@@ -196,11 +207,13 @@ class Stages:
         return self.graph.ended(result, status, self.model.spent_by(result.node), how)
 
 
-def _shown(result: StageResult, agent: Agent) -> StageResult:
+def _with_lack(result: StageResult, agent: Agent) -> StageResult:
     """The result with what it lacks: an agent that is to edit files and leaves them as they were has done nothing."""
     return result if result.changed or not agent.edits else replace(result, lacks="unchanged")
 
 
-def _status(result: StageResult) -> str:
+def _node_status(result: StageResult) -> str:
     """Of an agent's node."""
-    return {"pass": "DONE"}.get(result.outcome, "CANCELLED" if end_kind(result.status) == "stopped" else "ERROR")
+    if result.outcome == "pass":
+        return "DONE"
+    return "CANCELLED" if end_kind(result.status) == "stopped" else "ERROR"

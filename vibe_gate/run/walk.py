@@ -258,7 +258,7 @@ def one_agent(
     def plan(gate: Gate) -> Plan:
         found = agent if isinstance(agent, Agent) else agent_named(gate, agent)
         asked = StageRequest(id=found.id, agent=found, prompt=prompt, **how)
-        steps, isolation = (lambda wf: wf.stages.agent(asked)), held_in(found, gate)
+        steps, isolation = (lambda wf: wf.stages.run_agent_stage(asked)), held_in(found, gate)
         return Plan(id=found.id, steps=steps, prompt=prompt, isolation=isolation, patch=patch, asks_agents=True)
 
     return plan

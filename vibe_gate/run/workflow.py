@@ -111,7 +111,7 @@ class Workflow:
         nodes = self.stages.graph.latest() if after is None else tuple(after)
         where = self._workspace(workspace)
         if agent is None:
-            return await self.stages.gate(id, self._rubrics(rubrics), nodes, self.stages.trees.of(where))
+            return await self.stages.run_gate_stage(id, self._rubrics(rubrics), nodes, self.stages.trees.of(where))
         if rubrics:
             raise UsageError(f"The stage {id} has an agent and rubrics; use wf.judge for the rubrics.")
         asked = StageRequest(
@@ -130,7 +130,7 @@ class Workflow:
             max_cost_usd=max_cost_usd,
             watchers=(watch,) if watch else (),
         )
-        result = await self.stages.agent(asked)
+        result = await self.stages.run_agent_stage(asked)
         if result.error is not None:
             result.error.result = result  # type: ignore[attr-defined]
             raise result.error

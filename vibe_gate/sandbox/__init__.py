@@ -169,41 +169,54 @@ def wall_lack() -> str:
 
 
 def _carry_out(
-    order: dict[str, Any], cwd: Path, env: Mapping[str, str], tail: _Tail, timeout_s: float,
+    order: dict[str, Any],
+    cwd: Path,
+    env: Mapping[str, str],
+    tail: _Tail,
+    timeout_s: float,
     cancelled: Callable[[], bool],
-) -> dict[str, Any]:  # fmt: skip
-    """What the launcher reports."""
+) -> dict[str, Any]:
+    """What the launcher reports: `code`, or `failure`, and what the wall `lacks`."""
     hide_process()
-    report, write = os.pipe()
-    with open(report, "rb") as reports:
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb") as reports:
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order | {"report": write})], cwd=cwd, env=env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-                pass_fds=(write,),
-            )  # fmt: skip
+                [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(order | {"report": write_end})],
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(write_end,),
+            )
         finally:
-            os.close(write)
+            os.close(write_end)
         reader = threading.Thread(target=tail.read, args=(process.stdout,), daemon=True)
         reader.start()
         try:
-            late = _is_late(process, timeout_s, cancelled)
+            is_late = _is_late(process, timeout_s, cancelled)
         finally:
             _end(process)
         reader.join(PATIENCE_S)
-        answer = {name: value for line in reports for name, value in json.loads(line).items()}
-    return answer | ({"failure": f"timed out after {timeout_s:g} s"} if late else {})
+        answer: dict[str, Any] = {}
+        for line in reports:
+            answer |= json.loads(line)
+    if is_late:
+        answer["failure"] = f"timed out after {timeout_s:g} s"
+    return answer
 
 
 def _is_late(process: subprocess.Popen[bytes], timeout_s: float, cancelled: Callable[[], bool]) -> bool:
     """Wait for the process; whether it is still there, after its time or when nobody wants it any more."""
     until = time.monotonic() + timeout_s
     while not cancelled():
-        left = until - time.monotonic()
+        time_left = until - time.monotonic()
         try:
-            process.wait(max(min(left, CANCEL_S), 0.0))
+            process.wait(max(min(time_left, CANCEL_S), 0.0))
         except subprocess.TimeoutExpired:
-            if left <= CANCEL_S:
+            if time_left <= CANCEL_S:
                 return True
             continue
         return False
@@ -231,9 +244,9 @@ class _Tail:
         """Read to the end, and close it."""
         with output:
             while chunk := os.read(output.fileno(), KEPT_OUTPUT):
-                kept = self._kept + chunk
-                self.dropped += max(0, len(kept) - KEPT_OUTPUT)
-                self._kept = kept[-KEPT_OUTPUT:]
+                output_end = self._kept + chunk
+                self.dropped += max(0, len(output_end) - KEPT_OUTPUT)
+                self._kept = output_end[-KEPT_OUTPUT:]
 
     def text(self) -> str:
         note = f"[{self.dropped:,} bytes before this were dropped]\n" if self.dropped else ""

@@ -85,16 +85,16 @@ def _absolute_paths(path: str) -> list[Path]:
 
 def _with_libraries(folder: Path) -> Iterator[Path]:
     """A folder of programs and what they read; of a virtual environment, that of its interpreter, too."""
-    for place in {folder, folder.resolve()}:
-        yield place
-        if place.name == ".bin":
-            yield place.parent  # node_modules/.bin: the packages
-        if place.name not in _PROGRAM_FOLDERS:
+    for programs in {folder, folder.resolve()}:
+        yield programs
+        if programs.name == ".bin":
+            yield programs.parent  # node_modules/.bin: the packages
+        if programs.name not in _PROGRAM_FOLDERS:
             continue
         for name in BESIDE_PROGRAMS:
-            if name != "share" or place.parent.name != ".local":
-                yield place.parent / name
-        if (place.parent / "pyvenv.cfg").is_file():
-            python = (place / "python").resolve()
+            if name != "share" or programs.parent.name != ".local":
+                yield programs.parent / name
+        if (programs.parent / "pyvenv.cfg").is_file():
+            python = (programs / "python").resolve()
             yield python.parent
             yield from (python.parent.parent / name for name in BESIDE_PROGRAMS)

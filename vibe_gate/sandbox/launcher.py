@@ -115,17 +115,19 @@ def main(order: dict[str, Any]) -> int:
     processes = _Processes(child, abi)
     limits = order.get("limits")
     over = _Watch(order["write"], **limits).over if limits else None
-    ended = processes.attend(over)
+    has_ended = processes.attend(over)
     if processes.over:
         processes.kill()
         _report(report, failure=processes.over)
         return 0
-    processes.end(SETTLE_S if ended else 0)
+    processes.end(SETTLE_S if has_ended else 0)
     if processes.status is None:
         return 0
     code = os.waitstatus_to_exitcode(processes.status)
     _report(report, code=code)
-    return 0 if report != _NO_REPORT else code if code >= 0 else 128 - code
+    if report != _NO_REPORT:
+        return 0
+    return code if code >= 0 else 128 - code
 
 
 _WAITED = {signal.SIGCHLD, signal.SIGTERM}
@@ -211,7 +213,7 @@ def _enclose(read: list[str], write: list[str], abi: int) -> None:
 def _own_terminals() -> tuple[str, ...]:
     """The folder of terminals if none is open: those that appear are the command's own (tests of terminals)."""
     try:
-        taken = [one for one in Path(_TERMINALS).iterdir() if one.name.isdigit()]
+        taken = [terminal for terminal in Path(_TERMINALS).iterdir() if terminal.name.isdigit()]
     except OSError:
         return ()
     return () if taken else (_TERMINALS, "/dev/ptmx")
@@ -239,28 +241,29 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def _drop_capabilities() -> None:
     """Of root's powers those that change files and owners stay; mounting, tracing, modules, raw devices go."""
     header = struct.pack("=Ii", _CAPABILITIES, 0)
-    held = ctypes.create_string_buffer(24)
-    if _libc.capget(header, held):
+    capabilities = ctypes.create_string_buffer(24)
+    if _libc.capget(header, capabilities):
         return
-    kept = sum(1 << number for number in _KEPT_CAPABILITIES)
-    effective, permitted, _, _, above_permitted, _ = struct.unpack("=6I", held.raw)
+    kept_bits = sum(1 << number for number in _KEPT_CAPABILITIES)
+    effective, permitted, _, _, above_permitted, _ = struct.unpack("=6I", capabilities.raw)
     if not (permitted or above_permitted):
         return
     for number in range(_LAST_CAPABILITY + 1):
         if number not in _KEPT_CAPABILITIES:
             _prctl(_CAPBSET_DROP, number)  # refused for numbers that the kernel does not know, and without setpcap
     _prctl(_CAP_AMBIENT, _AMBIENT_CLEAR)
-    _must(_libc.capset(header, struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0)))
+    remaining = struct.pack("=6I", effective & kept_bits, permitted & kept_bits, 0, 0, 0, 0)
+    _must(_libc.capset(header, remaining))
 
 
 def _limit(memory: int, disk: int, processes: int) -> None:
     """What the kernel can hold each process to; `_Watch` sees to them together."""
-    own = _threads_of_user() + processes  # of root the kernel counts none
+    most_threads = _threads_of_user() + processes  # of root the kernel counts none
     for kind, most in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_DATA, memory),
         (resource.RLIMIT_FSIZE, disk),
-        (resource.RLIMIT_NPROC, own),
+        (resource.RLIMIT_NPROC, most_threads),
     ):
         _, hard = resource.getrlimit(kind)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -281,10 +284,10 @@ def _filter_calls(families: tuple[int, ...], *, offline: bool = False) -> bool:
     machine = platform.machine()
     if machine not in FILTERED or sys.maxsize < 1 << 32:
         return False
-    known, socket, prlimit, absent = FILTERED[machine]
+    architecture, socket, prlimit, absent = FILTERED[machine]
     absent += _SHARED[machine] if offline else ()
     refusal = errno.ENETDOWN if offline else errno.EACCES
-    program = _program(known, socket, prlimit, absent, families, refusal)
+    program = _program(architecture, socket, prlimit, absent, families, refusal)
     code = b"".join(struct.pack("=HBBI", *line) for line in program)
     lines = ctypes.create_string_buffer(code, len(code))
     return _prctl(_SET_SECCOMP, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))) == 0
@@ -327,10 +330,10 @@ class _Watch:
 
     def over(self) -> str:
         """The limit that they are over, as a sentence about the command; "" if none."""
-        found = _descendants(os.getpid(), self._processes)
-        if len(found) > self._processes:
+        processes = _descendants(os.getpid(), self._processes)
+        if len(processes) > self._processes:
             return f"it had more than {self._processes} processes"
-        if sum(map(_own_memory, found)) > self._memory:
+        if sum(map(_own_memory, processes)) > self._memory:
             return f"it used more than {self._memory >> 20} MB of memory"
         if any(before - _free(folder) > self._disk for folder, before in self._folders.items()):
             return f"it wrote more than {self._disk >> 20} MB"
@@ -339,8 +342,8 @@ class _Watch:
 
 def _free(folder: str) -> int:
     """Bytes that are free where the folder is; what others write there meanwhile counts as well."""
-    about = os.statvfs(folder)
-    return about.f_bavail * about.f_frsize
+    file_system = os.statvfs(folder)
+    return file_system.f_bavail * file_system.f_frsize
 
 
 def _own_memory(pid: int) -> int:
@@ -427,21 +430,21 @@ def _heard(seconds: float | None) -> int:
     """The next of the signals that are waited for; 0 if none came within the time."""
     if seconds is None or sys.platform == "darwin":
         return signal.sigwait(_WAITED)
-    about = signal.sigtimedwait(_WAITED, seconds)
-    return about.si_signo if about else 0
+    received = signal.sigtimedwait(_WAITED, seconds)
+    return received.si_signo if received else 0
 
 
 def _descendants(pid: int, enough: int = sys.maxsize) -> list[int]:
     """The processes below `pid`, or more than `enough` of them; [] if the system does not show them."""
-    found: list[int] = []
-    left = [pid]
-    while left and len(found) <= enough:
+    descendants: list[int] = []
+    unvisited = [pid]
+    while unvisited and len(descendants) <= enough:
         with contextlib.suppress(OSError):
-            for task in Path(f"/proc/{left.pop()}/task").iterdir():
+            for task in Path(f"/proc/{unvisited.pop()}/task").iterdir():
                 children = [int(child) for child in (task / "children").read_text().split()]
-                found += children
-                left += children
-    return found
+                descendants += children
+                unvisited += children
+    return descendants
 
 
 def _kill(pid: int) -> None:
@@ -449,13 +452,14 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _prctl(option: int, value: int, more: bytes | None = None) -> int:
+def _prctl(option: int, value: int, argument: bytes | None = None) -> int:
     zero = ctypes.c_ulong(0)
-    return int(_libc.prctl(option, ctypes.c_ulong(value), more or zero, zero, zero))
+    return int(_libc.prctl(option, ctypes.c_ulong(value), argument or zero, zero, zero))
 
 
 def _call(number: int, *values: int | bytes | None) -> int:
-    return int(_libc.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in (number, *values))))
+    arguments = [ctypes.c_long(value) if isinstance(value, int) else value for value in (number, *values)]
+    return int(_libc.syscall(*arguments))
 
 
 def _must(returned: int) -> int:

@@ -167,7 +167,7 @@ def _asked_model(start: Path, environ: Mapping[str, str]) -> Point:
         what = f"not asked: agents reach {upstream.source} by themselves"
         return Point("model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`.")
     reply = ask_model(upstream, _default_model(start, environ))
-    what = Redactor(environ).text(reply.what)  # an endpoint may repeat the key
+    what = Redactor(environ).text(reply.text)  # an endpoint may repeat the key
     if reply.refusal is None:
         return Point("model", "ok", what)
     state: State = "warning" if reply.refusal == "limit" else "broken"
