@@ -1,4 +1,4 @@
-"""What the gateway and an agent's session tell each other: marks in refusals, what a session cost, how it ended.
+"""What the gateway and an agent's session tell each other: marks in refusals, what a session cost, what came of a turn.
 
 The gateway answers a request that it will not forward with HTTP 403, which the agent's program never retries, and puts
 one of these marks into the message; the session reads it back from its result. Neither door knows the other.
@@ -43,26 +43,27 @@ CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
 
 
 class ModelCost(Struct, frozen=True):
-    """What one model cost in a session, in USD; `basis` "known" if the price is a listed one."""
+    """What one model cost in a session."""
 
     usd: float
     basis: CostBasis
+    """"known" if the price is a listed one."""
 
 
 class SessionCost(Struct, frozen=True):
-    """What a session cost, by the model's name; tokens of input include those read from and written to the cache.
-
-    `replayed`: that is what it cost when it was recorded, and nothing was paid this time. `cache_read_tokens`: of the
-    input, what was read from the cache. `waits`: while the model's API could not be asked, from and to, in milliseconds
-    since 1970.
-    """
+    """What a session cost."""
 
     input_tokens: int = 0
+    """Those read from and written to the cache included."""
     output_tokens: int = 0
     by_model: Mapping[str, ModelCost] = {}
+    """By the model's name."""
     replayed: bool = False
+    """Whether that is what it cost when it was recorded, and nothing was paid this time."""
     cache_read_tokens: int = 0
+    """Of the input, what was read from the cache."""
     waits: tuple[tuple[int, int], ...] = ()
+    """While the model's API could not be asked, from and to, in milliseconds since 1970."""
 
     @property
     def usd(self) -> float:
