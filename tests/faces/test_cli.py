@@ -169,7 +169,7 @@ def test_a_signal_when_the_command_has_ended_does_not_change_its_exit_code(tmp_p
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def explode(how, environ):
+def explode(how):
     if how == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)
     if how == "terminate":

@@ -110,6 +110,6 @@ def test_what_a_cluster_lacks_or_cannot_do_is_a_sentence(repo, monkeypatch, clus
     with (
         open_repository(repo.path, repo.environ) as repository,
         pytest.raises(UsageError, match=sentence),
-        pool_of(cluster, 2, repository, repo.environ, asks=False, wire=wire),
+        pool_of(cluster, 2, repository, asks=False, wire=wire),
     ):
         pass

@@ -20,12 +20,12 @@ CAPTURE = Command(
     "For machines: Keep the hook event of an agent that comes on stdin. Says nothing, always exits 0.",
     (AGENT,),
     _parse,
-    lambda agent, environ: capture.main(agent),
+    capture.main,
 )
 
 GUARD = Command(
     "For machines: Refuse, before a tool of an agent runs, what would go around the gate. Always exits 0.",
     (AGENT,),
     _parse,
-    lambda agent, environ: guard.main(agent),
+    guard.main,
 )

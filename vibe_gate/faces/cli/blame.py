@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,9 +13,9 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
-from vibe_gate.faces.cli.output import complain, emit, emit_result, now, takes_colour
+from vibe_gate.faces.cli.output import complain, emit, emit_result, now, open_repository_here, takes_colour
 from vibe_gate.faces.cli.screen import coloured
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.report import blame
 from vibe_gate.run.blame import WORKING_TREE, line_origins
 from vibe_gate.run.facts import catch_up
@@ -43,12 +42,12 @@ def _parse(args: argparse.Namespace) -> BlameArguments:
     return BlameArguments(file, lines, args.rev, args.json)
 
 
-def _run(arguments: BlameArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: BlameArguments) -> int:
     revision = arguments.revision
-    with open_repository(Path.cwd(), environ) as repository:
+    with open_repository_here() as repository:
         path = _path(repository, arguments.file)
-        with world_around(repository, environ, now).state as state:
-            unread = catch_up(repository, world_around(repository, environ, now, state))
+        with world_around(repository, os.environ, now).state as state:
+            unread = catch_up(repository, world_around(repository, os.environ, now, state))
         roots = repository.capture_roots()
         origins = line_origins(repository, roots, revision, path, arguments.lines)
         commits = {origin.commit for origin in origins if origin.commit and origin.by != "agent"}
@@ -60,7 +59,7 @@ def _run(arguments: BlameArguments, environ: Mapping[str, str]) -> int:
     if arguments.as_json:
         return emit_result(blame.document(path, revision, origins), (), as_json=True)
     text = blame.text(path, revision, origins, authors, captures.session_title)
-    emit(coloured(text, 80, environ) if takes_colour(environ) else text.plain)
+    emit(coloured(text, 80) if takes_colour() else text.plain)
     return PASS
 
 

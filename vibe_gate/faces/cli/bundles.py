@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -83,9 +83,9 @@ def _parse_list(args: argparse.Namespace) -> ListArguments:
     return ListArguments(conditions, args.limit, args.store, args.json)
 
 
-def _list(arguments: ListArguments, environ: Mapping[str, str]) -> int:
+def _list(arguments: ListArguments) -> int:
     conditions = arguments.conditions
-    with runs_of(environ, in_store=arguments.store) as stored:
+    with runs_of(in_store=arguments.store) as stored:
         runs = stored.bundles.find(arguments.limit, **conditions)
     if arguments.as_json or not runs:
         listing = {"bundles": [document(run) for run in runs]}
@@ -93,13 +93,13 @@ def _list(arguments: ListArguments, environ: Mapping[str, str]) -> int:
         return emit_result(listing, lines, as_json=arguments.as_json)
     rows = table(runs, now(), titles_of(runs), is_screen=is_terminal())
     if is_terminal():
-        _emit_table(rows, runs, environ)
+        _emit_table(rows, runs)
     else:
         emit_lines(*("  ".join(row).rstrip() for row in rows))
     return PASS
 
 
-def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ: Mapping[str, str]) -> None:
+def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry]) -> None:
     """The list on a terminal, in colour if that takes it, with what its words mean."""
     from rich.text import Text  # a list in a pipe needs none
 
@@ -116,7 +116,7 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry], environ
         line.rstrip()
         line.truncate(width, overflow="ellipsis")
     lines += [Text(), *(Text(line, "dim") for line in legend(runs, width))]
-    emit(coloured(Text("\n").join(lines), width, environ) + "\n")
+    emit(coloured(Text("\n").join(lines), width) + "\n")
 
 
 def titles_of(runs: Sequence[RunEntry]) -> dict[str, str]:
@@ -162,9 +162,9 @@ def _parse_show(args: argparse.Namespace) -> ShowArguments:
     return ShowArguments(args.run, args.log, args.store, args.json)
 
 
-def _show(arguments: ShowArguments, environ: Mapping[str, str]) -> int:
+def _show(arguments: ShowArguments) -> int:
     reference = arguments.reference
-    with runs_of(environ, in_store=arguments.store) as stored:
+    with runs_of(in_store=arguments.store) as stored:
         runs, meant = stored.opened(reference)
         result, summary = _read(runs, meant)
         if arguments.log_node is not None:
@@ -182,7 +182,7 @@ def _show(arguments: ShowArguments, environ: Mapping[str, str]) -> int:
         next_command = f"git apply {os.path.relpath(patch)}" if can_apply else ""
         shown_summary = _as_committed(runs, summary, reference)
         review = Review(shown_summary, _notes(meant, is_kept))
-        emit(screen(review, environ, next_command) + "\n")
+        emit(screen(review, next_command) + "\n")
         return PASS
 
 
@@ -242,8 +242,8 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
     return text
 
 
-def _du(as_json: bool, environ: Mapping[str, str]) -> int:
-    used = StoredRuns(environ).bundles.usage()
+def _du(as_json: bool) -> int:
+    used = StoredRuns().bundles.usage()
     return emit_result(to_builtins(used), _sizes(used), as_json=as_json)
 
 
@@ -295,8 +295,8 @@ def _parse_verify(args: argparse.Namespace) -> VerifyRunsArguments:
     return VerifyRunsArguments(tuple(args.runs), args.store, args.json)
 
 
-def _verify(arguments: VerifyRunsArguments, environ: Mapping[str, str]) -> int:
-    with runs_of(environ, in_store=arguments.store) as runs:
+def _verify(arguments: VerifyRunsArguments) -> int:
+    with runs_of(in_store=arguments.store) as runs:
         checked = runs.bundles.verify(runs.entries(arguments.references))
     exit_code = PASS if checked.is_sound else INTEGRITY
     rows = {"exit_code": exit_code, **_checked(checked)}
@@ -350,8 +350,8 @@ def _conclusion(checked: Verified) -> list[str]:
     return [whole, "`vibe-gate bundles repair` repairs what it can and moves the rest aside; it deletes nothing."]
 
 
-def _repair(arguments: RunsArguments, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
+def _repair(arguments: RunsArguments) -> int:
+    runs = StoredRuns()
     repaired = runs.bundles.repair(runs.entries(arguments.references))
     exit_code = PASS if repaired.left.is_sound else INTEGRITY
     rows = {
@@ -388,8 +388,8 @@ def _parse_keep(args: argparse.Namespace) -> KeepArguments:
     return KeepArguments(args.run, args.off)
 
 
-def _keep(arguments: KeepArguments, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
+def _keep(arguments: KeepArguments) -> int:
+    runs = StoredRuns()
     meant = runs.named(arguments.reference)
     runs.bundles.keep(meant.entry, off=arguments.off)
     state = "no longer kept" if arguments.off else "kept"
@@ -413,11 +413,11 @@ def _parse_clean(args: argparse.Namespace) -> CleanArguments:
     return CleanArguments(args.dry_run, args.store, args.json)
 
 
-def _clean(arguments: CleanArguments, environ: Mapping[str, str]) -> int:
+def _clean(arguments: CleanArguments) -> int:
     """Delete runs by [retention], and with them the workspaces of runs that died."""
     dry_run = arguments.dry_run
     workspaces: list[str] = []
-    with runs_of(environ, in_store=arguments.store) as runs, runs.repository() as repository:
+    with runs_of(in_store=arguments.store) as runs, runs.repository() as repository:
         rules = Retention() if repository is None else _retention(repository)
         cleaned = runs.bundles.clean(rules, dry_run)
         if repository is not None and not arguments.store:
@@ -490,9 +490,9 @@ def _parse_export(args: argparse.Namespace) -> ExportArguments:
     )
 
 
-def _export(arguments: ExportArguments, environ: Mapping[str, str]) -> int:
+def _export(arguments: ExportArguments) -> int:
     traces = arguments.traces
-    with runs_of(environ, in_store=arguments.store) as runs:
+    with runs_of(in_store=arguments.store) as runs:
         chosen = _exported_entries(arguments, runs)
         if traces is None or traces.contents:
             chosen = _may_leave(chosen, runs, all_runs=arguments.all)
@@ -530,9 +530,9 @@ def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> l
     return [entry for entry in chosen if entry not in staying]
 
 
-def _push(arguments: RunsArguments, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
-    pushed = push(runs, runs.entries(arguments.references), environ)
+def _push(arguments: RunsArguments) -> int:
+    runs = StoredRuns()
+    pushed = push(runs, runs.entries(arguments.references))
     exit_code = _push_exit_code(pushed)
     uploaded = [_pair(run.place) for run in pushed.runs]
     rows = {
@@ -567,8 +567,8 @@ def _parse_import(args: argparse.Namespace) -> ImportArguments:
     return ImportArguments(tuple(args.files), args.json)
 
 
-def _import(arguments: ImportArguments, environ: Mapping[str, str]) -> int:
-    bundles = StoredRuns(environ).bundles
+def _import(arguments: ImportArguments) -> int:
+    bundles = StoredRuns().bundles
     new_runs: list[Pair] = []
     old_runs: list[Pair] = []
     refusals: list[str] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,23 +79,23 @@ def _parse(args: argparse.Namespace) -> CalibrateArguments | HistoryArguments:
     return CalibrateArguments(rubrics, args.repeat, parse_workers(args), args.max_cost_usd, args.wire, args.json)
 
 
-def _run(arguments: CalibrateArguments | HistoryArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
     if isinstance(arguments, HistoryArguments):
-        return label_history(arguments, environ)
+        return label_history(arguments)
     shard = arguments.workers.shard
-    with read_case_set(Path.cwd(), environ, arguments.rubrics, shard=shard) as cases:
-        calibration = planned(cases, arguments.wire, arguments.repeats, environ, now())
+    with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=shard) as cases:
+        calibration = planned(cases, arguments.wire, arguments.repeats, os.environ, now())
         if not cases.is_labelled:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
                 "`vibe-gate calibrate --from-history A..B`, or write [expect] into .vibe-gate/cases/NAME/case.toml."
             )
         needs_key = calibration.missing and arguments.wire != "replay"
-        if needs_key and find_upstream(environ) is None:
+        if needs_key and find_upstream(os.environ) is None:
             raise UsageError("No API key: set ANTHROPIC_API_KEY, or replay recorded answers with --wire replay.")
-        _ask(arguments, calibration, environ)
+        _ask(arguments, calibration)
         measured = [_written(measure, cases, shard) for measure in calibration.measures(now())]
-        labels = known_labels(cases.repository, environ)
+        labels = known_labels(cases.repository)
     code = INCONCLUSIVE if any(measure.undecided for measure, _ in measured) else PASS
     bound = cases.gate.file.trust.max_false_blocks
     document = {
@@ -112,14 +113,14 @@ def _run(arguments: CalibrateArguments | HistoryArguments, environ: Mapping[str,
     return emit_result(document, lines, code, as_json=arguments.as_json)
 
 
-def _ask(arguments: CalibrateArguments, calibration: Calibration, environ: Mapping[str, str]) -> None:
+def _ask(arguments: CalibrateArguments, calibration: Calibration) -> None:
     """Ask what is missing, having said what it can cost; Ctrl-C keeps what is done, and says so."""
     missing = len(calibration.missing)
     if not missing:
         return
     limit = arguments.max_cost_usd
     complain(_plan(calibration, limit))
-    with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
+    with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
 
         def tell(asking: Asking) -> None:
             done = missing - len(calibration.missing)
@@ -128,14 +129,14 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration, environ: Mappi
         options = arguments.workers
         try:
             if options.cluster:
-                pool = cases_pool(options, arguments.wire, calibration.cases, environ)
+                pool = cases_pool(options, arguments.wire, calibration.cases)
                 with pool as crew:
                     calibration.hand_out(crew, workers.run_case, max_cost_usd=limit, clock=now, tell=tell)
             else:
                 walk = calibration.run(
                     jobs=options.jobs or JOBS,
                     max_cost_usd=limit,
-                    environ=environ,
+                    environ=os.environ,
                     clock=now,
                     tell=tell,
                 )

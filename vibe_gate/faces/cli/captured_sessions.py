@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import groupby
 from pathlib import Path
@@ -55,9 +55,8 @@ class CapturedLines(Struct, frozen=True):
 class CapturedSessions:
     """The captured sessions of the repository around the current folder; of a store without one what lies there."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self._runs = StoredRuns(environ)
+    def __init__(self) -> None:
+        self._runs = StoredRuns()
 
     def all(self) -> list[captured.CapturedHead]:
         """Those of this working tree, with what hooks left until now. GateError."""
@@ -112,7 +111,7 @@ class CapturedSessions:
 
     def _fold(self, repository: Repository, state: State) -> None:
         take_over_stores(repository, state, now())
-        redact = Redactor(self._environ)
+        redact = Redactor(os.environ)
         store = open_store(self._runs.root, redact, now, repository.tracked_in_store)
         captures.fold(state, store.captures(), redact, now())
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from vibe_gate.errors import PASS
@@ -20,13 +20,13 @@ def _parse_add(args: argparse.Namespace) -> CaseAsked:
     return CaseAsked(args.what, args.name or "", args.rubric or "", tuple(args.expect), args.patch)
 
 
-def _add(ask: CaseAsked, environ: Mapping[str, str]) -> int:
+def _add(ask: CaseAsked) -> int:
     case = add_case(
         ask,
         start=Path.cwd(),
-        environ=environ,
+        environ=os.environ,
         now=now(),
-        run_named=lambda name: StoredRuns(environ).own(name).entry,
+        run_named=lambda name: StoredRuns().own(name).entry,
         is_right=_is_right,
     )
     emit_lines(

@@ -40,8 +40,8 @@ class Command(Struct, Generic[Arguments], frozen=True):
     """What declares its arguments, in the order of its help."""
     parse: Callable[[argparse.Namespace], Arguments]
     """Makes its arguments of what argparse read. UsageError if they contradict each other."""
-    run: Callable[[Arguments, Mapping[str, str]], int]
-    """Carries it out in an environment and returns the exit code. GateError."""
+    run: Callable[[Arguments], int]
+    """Carries it out and returns the exit code. GateError."""
     form: str | None = None
     """Its usage line, if argparse's own says too little."""
     examples: str | None = None
@@ -159,8 +159,8 @@ def group(summary: str, examples: str, subcommands: Mapping[str, Command[Any]]) 
         command = subcommands[args.subcommand]
         return Chosen(command, command.parse(args))
 
-    def run(chosen: Chosen, environ: Mapping[str, str]) -> int:
-        return chosen.command.run(chosen.arguments, environ)
+    def run(chosen: Chosen) -> int:
+        return chosen.command.run(chosen.arguments)
 
     return Command(summary, (add_subcommands,), parse, run, examples=examples)
 

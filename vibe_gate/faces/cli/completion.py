@@ -29,7 +29,7 @@ def _parse(args: argparse.Namespace) -> str:
 def completion(commands: Callable[[], Mapping[str, Command[Any]]]) -> Command[str]:
     """The command that prints the script; `commands` are those that the shell completes, by name."""
 
-    def run(shell: str, environ: Mapping[str, str]) -> int:
+    def run(shell: str) -> int:
         emit(shtab.complete(parser("", group("", "", commands())), shell))
         return PASS
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from vibe_gate.errors import (
     UsageError,
 )
 from vibe_gate.faces.cli.command import JSON, Command, argument, group
-from vibe_gate.faces.cli.output import complain, emit, emit_result
+from vibe_gate.faces.cli.output import complain, emit, emit_result, open_repository_here
 from vibe_gate.faces.cli.tools import proposals
 from vibe_gate.gate import loading
 from vibe_gate.gate.advice import warnings
@@ -38,7 +38,7 @@ from vibe_gate.gate.schema import MODELS, json_schema
 from vibe_gate.gate.source import DefinitionTree, Mistake
 from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 
 CHECKS_PATH = f"{FOLDER}/rubrics/safety.toml"
 STARTERS = {GATE_PATH: Path(__file__).with_name("starters").joinpath("gate.toml").read_text()} | {
@@ -80,8 +80,8 @@ def _parse_init(args: argparse.Namespace) -> bool:
     return bool(args.checks_only)
 
 
-def _init(checks_only: bool, environ: Mapping[str, str]) -> int:
-    with open_repository(Path.cwd(), environ) as repository:
+def _init(checks_only: bool) -> int:
+    with open_repository_here() as repository:
         root = repository.root
     present = _present(root)
     starters = CHECKS_ONLY if checks_only else STARTERS
@@ -105,7 +105,7 @@ def _init(checks_only: bool, environ: Mapping[str, str]) -> int:
     if missing:
         complain(_OFFERED)
     with suppress(GatewayError):  # settings that contradict each other: `doctor` and a review say so
-        if missing and find_upstream(environ) is None:
+        if missing and find_upstream(os.environ) is None:
             complain(_NO_KEY)
     return PASS
 
@@ -149,7 +149,7 @@ def _parse_schema(args: argparse.Namespace) -> str:
     return str(args.name)
 
 
-def _print_schema(kind: str, environ: Mapping[str, str]) -> int:
+def _print_schema(kind: str) -> int:
     emit(json_schema(kind))
     return PASS
 
@@ -159,8 +159,8 @@ def _parse_show(args: argparse.Namespace) -> bool:
     return bool(args.worktree)
 
 
-def _show(of_worktree: bool, environ: Mapping[str, str]) -> int:
-    with open_repository(Path.cwd(), environ) as repository:
+def _show(of_worktree: bool) -> int:
+    with open_repository_here() as repository:
         tree = repository.tree(repository.snapshot())
         # What is wrong with agents that nothing names does not keep the gate from being in force.
         if problems := _unrecorded(repository.root, tree):
@@ -195,13 +195,13 @@ def _parse_check(args: argparse.Namespace) -> CheckArguments:
     return CheckArguments(frozenset(args.without), args.json)
 
 
-def _check(arguments: CheckArguments, environ: Mapping[str, str]) -> int:
-    with open_repository(Path.cwd(), environ) as repository:
+def _check(arguments: CheckArguments) -> int:
+    with open_repository_here() as repository:
         tree = repository.tree(repository.snapshot())
         problems = [*mistakes(tree), *_unrecorded(repository.root, tree)]
         oddities = warnings(tree, problems)
         sentence = "" if problems else _sentence(tree)
-        missing_programs = list(_missing_programs(tree, environ))
+        missing_programs = list(_missing_programs(tree))
     for missing in missing_programs:
         if missing.is_demanded and missing.program not in arguments.absent_programs:
             problems.append(missing.mistake)
@@ -231,8 +231,8 @@ class MissingProgram(Struct, frozen=True):
     """Which check it is, and what to do."""
 
 
-def _missing_programs(tree: DefinitionTree, environ: Mapping[str, str]) -> Iterator[MissingProgram]:
-    search_path = environ.get("PATH", os.defpath)
+def _missing_programs(tree: DefinitionTree) -> Iterator[MissingProgram]:
+    search_path = os.environ.get("PATH", os.defpath)
     for source in loading.definition_files(tree):
         for location, criterion in source.values("criterion", None):
             command = criterion.get("command") if isinstance(criterion, dict) else None

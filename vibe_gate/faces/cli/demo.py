@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -33,25 +34,25 @@ the agent's CLI, the evidence check and the verdict are real. Nothing leaves
 this machine."""
 
 
-def _run(arguments: None, environ: Mapping[str, str]) -> int:
+def _run(arguments: None) -> int:
     """Make the repository, review its last commit, show the verdict. It fails on purpose, so the exit code is 0."""
     folder = Path(tempfile.mkdtemp(prefix="vibe-gate-demo-"))
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
-    with progress.shown(environ) as display:
-        done = progress.run(demo(folder, environ, display.show))
-    present(done, REQUEST, environ, as_json=False)
+    with progress.shown(os.environ) as display:
+        done = progress.run(demo(folder, display.show))
+    present(done, REQUEST, as_json=False)
     place = shlex.quote(str(folder))
     emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")
     emit(f"When you are done:        rm -rf {place}\n")
     return 0
 
 
-async def demo(folder: Path, environ: Mapping[str, str], progress: Progress) -> Review:
+async def demo(folder: Path, progress: Progress) -> Review:
     """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
     with resources.as_file(DATA / "cassette") as cassette:
         request = replace(REQUEST, cassette=cassette)
-        return await review(request, start=folder, environ=environ, clock=now, progress=progress)
+        return await review(request, start=folder, environ=os.environ, clock=now, progress=progress)
 
 
 def make_demo(folder: Path) -> list[str]:

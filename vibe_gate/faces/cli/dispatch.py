@@ -144,7 +144,7 @@ def _run(argv: Sequence[str], find: Callable[[str], Command[Any]]) -> int:
         namespace = parser(name, command).parse_args(words)
     except SystemExit as stop:  # --help has printed
         return int(stop.code or 0)
-    return command.run(command.parse(namespace), os.environ)
+    return command.run(command.parse(namespace))
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:

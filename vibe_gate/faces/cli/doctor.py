@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,25 +73,25 @@ def _parse(args: argparse.Namespace) -> DoctorArguments:
     return DoctorArguments(args.ask, args.json)
 
 
-def _run(arguments: DoctorArguments, environ: Mapping[str, str]) -> int:
-    points = list(examine(Path.cwd(), environ))
+def _run(arguments: DoctorArguments) -> int:
+    points = list(examine(Path.cwd()))
     if arguments.ask:
         position = [point.name for point in points].index("key") + 1
-        points.insert(position, _asked_model(Path.cwd(), environ))
+        points.insert(position, _asked_model(Path.cwd()))
     exit_code = USAGE if any(point.state == "broken" for point in points) else PASS
     document = {"exit_code": exit_code, "points": [asdict(point) for point in points]}
     lines = (line for point in points for line in _lines(point))
     return emit_result(document, lines, exit_code, as_json=arguments.as_json)
 
 
-def examine(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
+def examine(start: Path) -> Iterator[Point]:
     """Check everything, in the order in which a review needs it."""
     yield Point("vibe-gate", "ok", f"{__version__}, Python {sys.version.split()[0]}")
-    yield _git(environ)
+    yield _git()
     yield Point("libgit2", "ok", f"pygit2 {importlib.metadata.version('pygit2')}")
-    yield _agent(environ)
-    yield _key(environ)
-    yield from _here(start, environ)
+    yield _agent()
+    yield _key()
+    yield from _here(start)
 
 
 def _lines(point: Point) -> list[str]:
@@ -101,8 +101,8 @@ def _lines(point: Point) -> list[str]:
     return [line for text in texts for line in wrapped(text, COLUMNS, indent + "  " * (text is not first)).split("\n")]
 
 
-def _git(environ: Mapping[str, str]) -> Point:
-    program = shutil.which("git", path=environ.get("PATH", os.defpath))
+def _git() -> Point:
+    program = shutil.which("git", path=os.environ.get("PATH", os.defpath))
     if program is None:
         return Point("git", "broken", "the git program is not on PATH", "Install git 2.31 or newer.")
     try:
@@ -112,9 +112,9 @@ def _git(environ: Mapping[str, str]) -> Point:
     return Point("git", "ok", f"{said.stdout.decode('utf-8', 'replace').strip()} ({program})")
 
 
-def _agent(environ: Mapping[str, str]) -> Point:
+def _agent() -> Point:
     try:
-        cli = find_cli(agent_environment_from(environ).search_path)
+        cli = find_cli(agent_environment_from(os.environ).search_path)
     except AgentError as error:
         return Point("claude", "warning", str(error), "Until then checks run and judge questions are inconclusive.")
     if cli.parent.name == "_bundled":
@@ -129,13 +129,13 @@ def _bundled_version(cli: Path) -> str:
         return "Claude Code"
 
 
-def _key(environ: Mapping[str, str]) -> Point:
+def _key() -> Point:
     advice = (
         "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a local model.\n"
         "Without a key, checks still run; judge questions are skipped."
     )
     try:
-        upstream = find_upstream(environ)
+        upstream = find_upstream(os.environ)
     except GateError as error:
         return Point("key", "warning", str(error), advice)
     if upstream is None:
@@ -155,10 +155,10 @@ _ASK_ADVICE = {
 }
 
 
-def _asked_model(start: Path, environ: Mapping[str, str]) -> Point:
+def _asked_model(start: Path) -> Point:
     """What came of one real request with the key that was found."""
     try:
-        upstream = find_upstream(environ)
+        upstream = find_upstream(os.environ)
     except GateError:
         return Point("model", "warning", "not asked: the settings of the key contradict each other")
     if upstream is None:
@@ -166,26 +166,26 @@ def _asked_model(start: Path, environ: Mapping[str, str]) -> Point:
     if upstream.passed_through:
         what = f"not asked: agents reach {upstream.source} by themselves"
         return Point("model", "warning", what, "Try it with `vibe-gate run --agent ID --prompt TEXT`.")
-    reply = ask_model(upstream, _default_model(start, environ))
-    what = Redactor(environ).text(reply.text)  # an endpoint may repeat the key
+    reply = ask_model(upstream, _default_model(start))
+    what = Redactor(os.environ).text(reply.text)  # an endpoint may repeat the key
     if reply.refusal is None:
         return Point("model", "ok", what)
     state: State = "warning" if reply.refusal == "limit" else "broken"
     return Point("model", state, what, _ASK_ADVICE[reply.refusal])
 
 
-def _default_model(start: Path, environ: Mapping[str, str]) -> str:
+def _default_model(start: Path) -> str:
     """The model that the gate in force names, or else the built-in gate's."""
     gate: Gate | None = None
-    with suppress(GateError), open_repository(start, environ) as repository:
+    with suppress(GateError), open_repository(start, os.environ) as repository:
         gate = standing_gate(repository) or built_in_gate(repository.tree(EMPTY_TREE))
-    model = gate.default_model(environ) if gate else environ.get("ANTHROPIC_MODEL", "")
+    model = gate.default_model(os.environ) if gate else os.environ.get("ANTHROPIC_MODEL", "")
     return model or DEFAULT_MODEL
 
 
-def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
+def _here(start: Path) -> Iterator[Point]:
     try:
-        opened = open_repository(start, environ)
+        opened = open_repository(start, os.environ)
     except GateError as error:
         yield Point("repository", "broken", str(error), "Run this in a git repository with a working tree.")
         return
@@ -196,12 +196,12 @@ def _here(start: Path, environ: Mapping[str, str]) -> Iterator[Point]:
                 yield look(repository)
             except GateError as error:
                 yield Point(name, "broken", str(error))
-        yield from _agent_hooks(repository, environ)
-        yield from _worktree_hooks(repository, environ)
+        yield from _agent_hooks(repository)
+        yield from _worktree_hooks(repository)
         yield _store(repository.store_root)
         if repository.store_remark:
             yield Point("store", "warning", repository.store_remark)
-        yield from _shared_store(repository, environ)
+        yield from _shared_store(repository)
         if damaged := sorted(repository.common_dir.glob("vibe-gate/state.db.damaged-*Z")):
             names = ", ".join(f"{path.name}*" for path in damaged)  # with -wal and -shm
             what = f"was damaged and begun anew; safe to delete: {names} (in {damaged[0].parent})"
@@ -262,13 +262,13 @@ def _framework_hooks(repository: Repository, hooks: InstalledHooks, framework: F
     return Point("hooks", "warning", text, advice)
 
 
-def _agent_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+def _agent_hooks(repository: Repository) -> Iterator[Point]:
     """The settings of agents that have hooks of vibe-gate; nothing of an agent that has none."""
     for agent in AGENTS.values():
         name = f"{agent.name} hooks"
         places = {repository.root / place: repository.root for place in (agent.local, agent.shared)}
         with suppress(UsageError):  # no home
-            own = agent.user_settings(environ)
+            own = agent.user_settings(os.environ)
             places[own] = own.parent
         for path, below in places.items():
             shown = quote(str(path))
@@ -284,13 +284,13 @@ def _agent_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator
                 yield Point(name, "ok", f"in {shown}")
 
 
-def _worktree_hooks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+def _worktree_hooks(repository: Repository) -> Iterator[Point]:
     """The linked worktrees in which hooks of this working tree do not run; nothing if there are none."""
     if names := worktrees_without_hooks(repository):
         advice = "core.hooksPath is relative: run `vibe-gate install git` in each, or make it absolute."
         yield Point("hooks", "warning", f"not in worktrees {quote(', '.join(names))}", advice)
     for agent in AGENTS.values():
-        if not _has_hooks(repository.root / agent.local, repository.root) or _has_user_hooks(agent, environ):
+        if not _has_hooks(repository.root / agent.local, repository.root) or _has_user_hooks(agent):
             continue
         tops = [top for top in repository.linked_tops() if top != repository.root]
         places = [(top, place) for top in tops for place in {agent.local, agent.shared}]
@@ -301,9 +301,9 @@ def _worktree_hooks(repository: Repository, environ: Mapping[str, str]) -> Itera
             yield Point(f"{agent.name} hooks", "warning", f"not in worktrees {quote(without)}", advice)
 
 
-def _has_user_hooks(agent: HookedAgent, environ: Mapping[str, str]) -> bool:
+def _has_user_hooks(agent: HookedAgent) -> bool:
     with suppress(UsageError):  # no home
-        path = agent.user_settings(environ)
+        path = agent.user_settings(os.environ)
         return _has_hooks(path, path.parent)
     return False
 
@@ -330,7 +330,7 @@ def _store(root: Path) -> Point:
     return Point("store", "ok", f"{store} ({free_mb:,} MB free)")
 
 
-def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterator[Point]:
+def _shared_store(repository: Repository) -> Iterator[Point]:
     """The shared store, if the gate at the trusted revision names one: whether it can be read from here."""
     try:
         gate = standing_gate(repository)
@@ -340,7 +340,7 @@ def _shared_store(repository: Repository, environ: Mapping[str, str]) -> Iterato
         return
     advice = "Without it reviews are made as if there were none: see docs/guides/shared-store.md."
     try:
-        store = standing_store(repository, environ, now)
+        store = standing_store(repository, os.environ, now)
     except UsageError as error:
         yield Point("shared store", "warning", str(error), advice)
         return

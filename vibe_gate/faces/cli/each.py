@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,14 +21,14 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import INCONCLUSIVE, DefinitionError, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.lazy_arguments import EachArguments
-from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now
+from vibe_gate.faces.cli.output import complain, emit, emit_lines, is_terminal, now, open_repository_here
 from vibe_gate.faces.cli.pool import jobs_for, pool_of, within
 from vibe_gate.faces.cli.request import advising_about
 from vibe_gate.faces.cli.shared_options import WorkerOptions
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.report import commits as shown
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import (
@@ -47,7 +47,6 @@ from vibe_gate.store import Bundles
 def review_each_commit(
     arguments: EachArguments,
     request: ReviewRequest,
-    environ: Mapping[str, str],
     *,
     as_json: bool,
 ) -> int:
@@ -58,26 +57,26 @@ def review_each_commit(
     if request.selection.kind not in ("range", "merge_base"):
         raise UsageError("--each needs a range: `vibe-gate review A..B --each`.")
     began = time.monotonic()
-    with open_repository(Path.cwd(), environ) as repository, advising_about(request, environ):
+    with open_repository_here() as repository, advising_about(request):
         commits = commits_of(repository, request.selection, merges=arguments.merges)
         if not commits and (hint := reversed_range(repository, request.selection)):
             complain(hint)
         request = _resolved(request, repository)
         options = arguments.workers
-        batch = Batch(batch_of(repository, request, environ), options.has_open_ports)
+        batch = Batch(batch_of(repository, request, os.environ), options.has_open_ports)
         commits_of_shard = [name for name in commits if options.shard.has(name)]
         bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
         if arguments.store:
-            _bring(repository, bundles, commits_of_shard, batch.digest, environ)
+            _bring(repository, bundles, commits_of_shard, batch.digest)
         screen = _Screen(commits_of_shard, as_json=as_json)
         if arguments.table:
-            for row in recorded(repository, bundles, commits_of_shard, batch.digest, environ):
+            for row in recorded(repository, bundles, commits_of_shard, batch.digest, os.environ):
                 screen.show(row)
         else:
-            plan = planned(repository, bundles, commits_of_shard, request, batch, environ)
+            plan = planned(repository, bundles, commits_of_shard, request, batch, os.environ)
             needs_key = options.cluster is not None
             bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
-            _review(options, repository, request, plan, bounds, screen, environ)
+            _review(options, repository, request, plan, bounds, screen)
     return screen.ended(batch.digest, time.monotonic() - began)
 
 
@@ -89,15 +88,13 @@ def _resolved(request: ReviewRequest, repository: Repository) -> ReviewRequest:
     return replace(request, **ids, cassette=cassette)
 
 
-def _bring(
-    repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str, environ: Mapping[str, str]
-) -> None:
+def _bring(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> None:
     """Bring the runs of these commits that the shared store has and this clone lacks. GateError.
 
     Their names do not say to which batch they belong.
     """
-    lacking = {name for name in commits if newest_run(bundles, name, batch, environ).summary is None}
-    shared = TeamRuns(environ, repository.store_root).bundles
+    lacking = {name for name in commits if newest_run(bundles, name, batch, os.environ).summary is None}
+    shared = TeamRuns(repository.store_root).bundles
     shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
 
 
@@ -146,7 +143,6 @@ def _review(
     plan: EachPlan,
     bounds: GateBounds,
     screen: _Screen,
-    environ: Mapping[str, str],
 ) -> None:
     for row in plan.known:
         screen.show(row)
@@ -154,7 +150,6 @@ def _review(
         options.cluster if plan.tasks else None,
         jobs_for(len(plan.tasks), options.jobs),
         repository,
-        environ,
         asks=bounds.asks,
         instead="use --no-judge",
         wire=request.wire or "live",
@@ -164,7 +159,7 @@ def _review(
     budget = SharedLimit(limit_usd) if limit_usd and most_usd else None
     with_budget = partial(within, budget, most_usd)
     try:
-        with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
+        with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
             for end in carried_out(plan.tasks, workers.review_commit, crew, with_budget):
                 row = end.result or not_reviewed(end.task, INCONCLUSIVE, end.why)
                 if budget:

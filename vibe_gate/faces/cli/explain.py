@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -19,10 +18,10 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import PASS, GateError, UsageError
 from vibe_gate.faces.cli.command import JSON, Command, argument
 from vibe_gate.faces.cli.label import known_labels
-from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, wrapped
+from vibe_gate.faces.cli.output import COLUMNS, emit_result, now, open_repository_here, wrapped
 from vibe_gate.gate.loading import built_in_gate, load_gate, offered_rubric
 from vibe_gate.gate.stored import stored_finding
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.report.explanation import Explanation, Row, explanation_rows
 from vibe_gate.store import open_state
 
@@ -41,13 +40,13 @@ def _parse(args: argparse.Namespace) -> ExplainArguments:
     return ExplainArguments(args.finding, args.json)
 
 
-def _run(arguments: ExplainArguments, environ: Mapping[str, str]) -> int:
-    with open_repository(Path.cwd(), environ) as repository:
+def _run(arguments: ExplainArguments) -> int:
+    with open_repository_here() as repository:
         stored = stored_finding(repository, arguments.finding, now())
         finding, summary = stored.finding, stored.summary
         if finding is None or summary is None:
             raise UsageError(f"No run found with a finding {safe(arguments.finding)}.")
-        labels = [label for label in known_labels(repository, environ) if label.finding == finding.fingerprint]
+        labels = [label for label in known_labels(repository) if label.finding == finding.fingerprint]
         recorded = open_state(repository.common_dir).overrides.all()
         overrides = [override for override in recorded if override.finding == finding.fingerprint]
         question = _question(repository, finding, summary)

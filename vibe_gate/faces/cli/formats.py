@@ -14,10 +14,9 @@ from vibe_gate.domain.escape import listed
 from vibe_gate.errors import GateError, IntegrityError, StorageError, UsageError
 from vibe_gate.faces.action.report_inputs import stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now
+from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.run_page import page_of, round_before
-from vibe_gate.git import open_repository
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import verdict_page
@@ -36,7 +35,7 @@ WRITERS: dict[str, Callable[[Report], str]] = {
 """By option, but for `--html`, which shows the bundle."""
 
 
-def check_all(targets: Mapping[str, str], environ: Mapping[str, str], *, as_json: bool) -> list[Path]:
+def check_all(targets: Mapping[str, str], *, as_json: bool) -> list[Path]:
     """Return the files that are not there yet.
 
     UsageError if a file of a format ("-": stdout) cannot be written: known before a model is paid.
@@ -47,28 +46,28 @@ def check_all(targets: Mapping[str, str], environ: Mapping[str, str], *, as_json
     files = {name: file for name, file in targets.items() if file not in (STDOUT, IN_STORE)}
     for name, file in files.items():
         check(name, file)
-    _require_no_revision(files.get("html", ""), environ)
+    _require_no_revision(files.get("html", ""))
     if len(set(map(os.path.realpath, files.values()))) < len(files):
         raise UsageError("Two formats name the same file; give each its own.")
     return [Path(file) for file in files.values() if not os.path.lexists(file)]
 
 
-def _require_no_revision(file: str, environ: Mapping[str, str]) -> None:
+def _require_no_revision(file: str) -> None:
     """UsageError for `--html HEAD~1`: the FILE may be left out, so the revision would be taken for it."""
     if not file or file.endswith((".html", ".htm")) or os.path.lexists(file):
         return
     named = ""
-    with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
+    with suppress(GateError), open_repository_here() as repository:
         named = repository.resolve(file.partition("..")[0] or "HEAD")
     if named:
         raise UsageError(f"--html {paths.quote(file)}: that is a revision; write it before --html.")
 
 
-def warn_of_next(files: Iterable[Path], environ: Mapping[str, str]) -> None:
+def warn_of_next(files: Iterable[Path]) -> None:
     """Say of new files that the next review will take them for a part of the change; not in CI, where none follows."""
     counted: list[str] = []
-    with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
-        counted += [] if in_ci(environ) else [paths.quote(str(file)) for file in files if repository.counts(file)]
+    with suppress(GateError), open_repository_here() as repository:
+        counted += [] if in_ci(os.environ) else [paths.quote(str(file)) for file in files if repository.counts(file)]
     if counted:
         complain(
             f"note: git does not ignore {listed(counted)}, so the next review or run counts it as changed. Name a path "
@@ -76,10 +75,10 @@ def warn_of_next(files: Iterable[Path], environ: Mapping[str, str]) -> None:
         )
 
 
-def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) -> tuple[list[str], Path | None]:
+def write(targets: Mapping[str, str], done: Review) -> tuple[list[str], Path | None]:
     """Write every document; return a sentence for each that failed, and where the page is kept if `IN_STORE` is."""
-    bundle = _bundle(done, environ)
-    summary, links = done.summary, _links(done, environ)
+    bundle = _bundle(done)
+    summary, links = done.summary, _links(done)
     begun = first_round(summary.findings, summary.change.head_commit)
     report = Report(summary, done.notes, begun, links, stored_patch(bundle))
     failed, kept = list[str](), None
@@ -87,7 +86,7 @@ def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) 
         try:
             if file == IN_STORE and not summary.run_id:
                 continue  # there was nothing to review
-            text = _page(report, bundle, environ, file) if name == "html" else WRITERS[name](report)
+            text = _page(report, bundle, file) if name == "html" else WRITERS[name](report)
             if file == STDOUT:
                 emit(text)
             elif file == IN_STORE:
@@ -99,13 +98,13 @@ def write(targets: Mapping[str, str], done: Review, environ: Mapping[str, str]) 
     return failed, kept
 
 
-def _page(report: Report, bundle: Path | None, environ: Mapping[str, str], file: str) -> str:
+def _page(report: Report, bundle: Path | None, file: str) -> str:
     """The page of the run, without prompts if it leaves the clone. GateError."""
     if bundle is None:
         return verdict_page(report.summary)
-    result, bundles = read_bundle(bundle), StoredRuns(environ, bundle.parents[2]).bundles
+    result, bundles = read_bundle(bundle), StoredRuns(bundle.parents[2]).bundles
     beside = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
-    with open_repository(Path.cwd(), environ) as repository:
+    with open_repository_here() as repository:
         earlier = round_before(result, bundles.runs(), repository, beside)
         return page_of(result, repository, prompts=True if file == IN_STORE else None, earlier=earlier)
 
@@ -152,17 +151,17 @@ def _kept(bundle: Path | None, text: str) -> Path:
     return Bundles(bundle.parents[2], Provenance(now())).keep_report(f"{bundle.name}.html", text.encode())
 
 
-def _bundle(done: Review, environ: Mapping[str, str]) -> Path | None:
+def _bundle(done: Review) -> Path | None:
     if done.summary.bundle:
-        with suppress(GateError), open_repository(Path.cwd(), environ) as repository:
+        with suppress(GateError), open_repository_here() as repository:
             return repository.store_root / done.summary.bundle
     return None
 
 
-def _links(done: Review, environ: Mapping[str, str]) -> Links | None:
+def _links(done: Review) -> Links | None:
     """Addresses in a job of GitHub Actions."""
-    runner, change = Runner(environ, Path.cwd(), now, emit), done.summary.change
-    repository, is_web = environ.get("GITHUB_REPOSITORY", ""), runner.server_url.startswith("https://")
-    if not (environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
+    runner, change = Runner(os.environ, Path.cwd(), now, emit), done.summary.change
+    repository, is_web = os.environ.get("GITHUB_REPOSITORY", ""), runner.server_url.startswith("https://")
+    if not (os.environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
         return None
     return runner.links(repository, change.head_commit, change.base_commit)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -48,20 +49,20 @@ class HistoryArguments(Struct, frozen=True):
     as_json: bool
 
 
-def label_history(arguments: HistoryArguments, environ: Mapping[str, str]) -> int:
+def label_history(arguments: HistoryArguments) -> int:
     """Ask a person about each proposal; without a terminal, or with `--json`, print them."""
-    with read_case_set(Path.cwd(), environ) as cases:
+    with read_case_set(Path.cwd(), os.environ) as cases:
         question = None
         if not arguments.as_json and _has_person():
             question = _question(cases.gate, arguments.rubrics, arguments.criterion)
-        signer = person(cases.repository, environ, "label") if question else ("", "")
+        signer = person(cases.repository, os.environ, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
-        with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
+        with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
             found = proposals(cases.repository, base, head, lambda text: display.show("change", text))
         if question is None:
             return _list_proposals(arguments, found, cases)
         with open_state(cases.repository.common_dir) as state:
-            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(environ)).run(found)
+            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)).run(found)
 
 
 def _has_person() -> bool:

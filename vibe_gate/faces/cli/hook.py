@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -40,8 +40,8 @@ def _parse(args: argparse.Namespace) -> HookArguments:
     return HookArguments(args.stage, words, args.strict or is_strict)
 
 
-def _run(arguments: HookArguments, environ: Mapping[str, str]) -> int:
-    plain = not (is_under_framework(environ) or is_terminal())  # `git gui` reads UTF-8 as Latin-1
+def _run(arguments: HookArguments) -> int:
+    plain = not (is_under_framework(os.environ) or is_terminal())  # `git gui` reads UTF-8 as Latin-1
     output: list[str] = []
 
     def show(text: str) -> None:
@@ -54,7 +54,7 @@ def _run(arguments: HookArguments, environ: Mapping[str, str]) -> int:
     hook = Hook(
         stage=cast(HookName, arguments.stage),  # what only records never looks for its rule
         words=arguments.words,
-        environ=environ,
+        environ=os.environ,
         start=Path.cwd(),
         clock=now,
         parent=os.getppid(),
@@ -70,7 +70,7 @@ def _run(arguments: HookArguments, environ: Mapping[str, str]) -> int:
     from vibe_gate.faces.cli.program_note import program_note
     from vibe_gate.faces.git_hook.hidden_output import show_hidden_output
 
-    if note := program_note(environ, "\n".join(output)):
+    if note := program_note(os.environ, "\n".join(output)):
         say(note)
     return show_hidden_output(hook, code, "\n".join(output))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +17,11 @@ from vibe_gate.faces.agent_hook.agents import AGENTS, Groups, HookedAgent
 from vibe_gate.faces.agent_hook.exclude import exclude, take_back
 from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, read_settings, write_settings
 from vibe_gate.faces.cli.command import Command, argument, group, parse_nothing
-from vibe_gate.faces.cli.output import complain, emit
+from vibe_gate.faces.cli.output import complain, emit, open_repository_here
 from vibe_gate.faces.git_hook import install as git_hooks
 from vibe_gate.faces.git_hook.frameworks import TRANSACTION, owner
 from vibe_gate.faces.git_hook.gate_start import forget_gate_start, record_gate_start
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.store import open_state
 from vibe_gate.version import __version__
 
@@ -48,21 +49,21 @@ def _parse_place(args: argparse.Namespace) -> Place:
     return "user" if args.user else "local"
 
 
-def _install_agent(agent: HookedAgent, place: Place, environ: Mapping[str, str]) -> int:
+def _install_agent(agent: HookedAgent, place: Place) -> int:
     """Merge our hooks into the settings, and add git's hook that refuses an agent's bypass.
 
     Twice is once.
     """
     restart = f"Restart running sessions of {agent.title} to load it."
     if place == "user":
-        path = agent.user_settings(environ)
+        path = agent.user_settings(os.environ)
         if _add(path, path.parent, agent.hooks(user=True)):
             complain("Its hooks work in repositories that use vibe-gate (.vibe-gate/, its git hooks or its records).")
             complain("Elsewhere they do nothing. If a project's settings have these hooks too, events are kept once.")
             complain("Run `vibe-gate install git` in each repository: git then refuses commits past its hooks.")
             complain(restart)
         return PASS
-    with open_repository(Path.cwd(), environ) as repository:
+    with open_repository_here() as repository:
         is_shared = place == "shared"
         _require_own_file(agent, repository, is_shared=is_shared)
         path = _settings(repository, agent, is_shared=is_shared)
@@ -134,18 +135,18 @@ def _add(path: Path, below: Path, hooks: Groups) -> bool:
     return True
 
 
-def _uninstall_agent(agent: HookedAgent, place: Place, environ: Mapping[str, str]) -> int:
+def _uninstall_agent(agent: HookedAgent, place: Place) -> int:
     """Take our hooks out of the settings.
 
     git's hook goes with those of a project, unless it belongs to `install git`. UsageError for an
     agent: a person decides about the gate.
     """
-    _refuse_agents(environ)
+    _refuse_agents()
     if place == "user":
-        path = agent.user_settings(environ)
+        path = agent.user_settings(os.environ)
         _drop(path, path.parent)
         return PASS
-    with open_repository(Path.cwd(), environ) as repository:
+    with open_repository_here() as repository:
         is_shared = place == "shared"
         _drop(_settings(repository, agent, is_shared=is_shared), repository.root)
         if not is_shared or agent.local == agent.shared:
@@ -186,8 +187,8 @@ def _parse_trace(args: argparse.Namespace) -> bool:
     return bool(args.trace)
 
 
-def _install(keeps_traces: bool, environ: Mapping[str, str]) -> int:
-    with open_repository(Path.cwd(), environ) as repository:
+def _install(keeps_traces: bool) -> int:
+    with open_repository_here() as repository:
         has_hook_records = bool(open_state(repository.common_dir).hook_records.all())
         record_gate_start(repository, int(time.time()), has_hook_records=has_hook_records)
         installation = git_hooks.install(repository, __version__)
@@ -199,18 +200,18 @@ def _install(keeps_traces: bool, environ: Mapping[str, str]) -> int:
     return PASS
 
 
-def _refuse_agents(environ: Mapping[str, str]) -> None:
+def _refuse_agents() -> None:
     """UsageError for an agent: a person decides about the gate."""
     for name in AGENT_COMMANDS:
-        if environ.get(name):
+        if os.environ.get(name):
             raise UsageError(
                 f"{name} is set: an agent may not remove the gate. Ask the user to run `vibe-gate uninstall`."
             )
 
 
-def _uninstall(arguments: None, environ: Mapping[str, str]) -> int:
-    _refuse_agents(environ)
-    with open_repository(Path.cwd(), environ) as repository:
+def _uninstall(arguments: None) -> int:
+    _refuse_agents()
+    with open_repository_here() as repository:
         forget_gate_start(repository)
         lines = [*git_hooks.uninstall(repository), *git_hooks.untrace(repository)]
         records = repository.common_dir / "vibe-gate"
@@ -222,7 +223,7 @@ def _uninstall(arguments: None, environ: Mapping[str, str]) -> int:
 
 
 def _agent_commands(
-    run: Callable[[HookedAgent, Place, Mapping[str, str]], int],
+    run: Callable[[HookedAgent, Place], int],
 ) -> dict[str, Command[Any]]:
     """A subcommand for each agent."""
     commands: dict[str, Command[Any]] = {}

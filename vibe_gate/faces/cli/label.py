@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -42,9 +42,9 @@ def add_waived_label(parser: argparse.ArgumentParser) -> None:
     either.add_argument("--accepted", action="store_true", help="it is right, and accepted: label it right")
 
 
-def known_labels(repository: Repository, environ: Mapping[str, str]) -> tuple[Label, ...]:
+def known_labels(repository: Repository) -> tuple[Label, ...]:
     """The labels that figures count, those of the team among them; what could not be had is said on stderr."""
-    found, told = counted_labels(repository, environ, now())
+    found, told = counted_labels(repository, os.environ, now())
     for sentence in told:
         complain(f"vibe-gate: {safe(sentence)}")
     return found
@@ -55,7 +55,7 @@ def parse_waived_label(args: argparse.Namespace) -> WaivedLabel:
     return WaivedLabel(args.accepted if args.wrong or args.accepted else None)
 
 
-def label_waived(options: WaivedLabel, finding: str, reason: str, environ: Mapping[str, str]) -> None:
+def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
     """Label a finding that was let pass, as the options or the person at the terminal say.
 
     Without an answer it is not labelled. GateError.
@@ -64,7 +64,7 @@ def label_waived(options: WaivedLabel, finding: str, reason: str, environ: Mappi
     if right is None:
         return
     ask = LabelAsked(finding, right, reason, "override")
-    new_label, _ = label(ask, start=Path.cwd(), environ=environ, now=now())
+    new_label, _ = label(ask, start=Path.cwd(), environ=os.environ, now=now())
     emit_lines(f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it.")
 
 
@@ -115,21 +115,21 @@ def _parse(args: argparse.Namespace) -> LabelArguments:
     return LabelAsked(finding, word == "right", args.reason or "")
 
 
-def _run(arguments: LabelArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: LabelArguments) -> int:
     match arguments:
         case ListLabels():
-            _list_labels(environ)
+            _list_labels()
         case RemoveLabel():
-            finding = take_back_label(arguments.finding, start=Path.cwd(), environ=environ)
+            finding = take_back_label(arguments.finding, start=Path.cwd(), environ=os.environ)
             emit_lines(f"{finding} is not labelled any more.")
         case _:
-            _add_label(arguments, environ)
+            _add_label(arguments)
     return PASS
 
 
-def _add_label(ask: LabelAsked, environ: Mapping[str, str]) -> None:
-    old_words = {old.finding: word_of(old) for old in labels(start=Path.cwd(), environ=environ)}
-    new_label, about = label(ask, start=Path.cwd(), environ=environ, now=now())
+def _add_label(ask: LabelAsked) -> None:
+    old_words = {old.finding: word_of(old) for old in labels(start=Path.cwd(), environ=os.environ)}
+    new_label, about = label(ask, start=Path.cwd(), environ=os.environ, now=now())
     word = word_of(new_label)
     old_word = old_words.get(new_label.finding, word)
     before = f" (was {old_word})" if old_word != word else ""
@@ -141,8 +141,8 @@ def _add_label(ask: LabelAsked, environ: Mapping[str, str]) -> None:
     )
 
 
-def _list_labels(environ: Mapping[str, str]) -> None:
-    recorded = labels(start=Path.cwd(), environ=environ)
+def _list_labels() -> None:
+    recorded = labels(start=Path.cwd(), environ=os.environ)
     for entry in recorded:
         reason = f": {entry.reason}" if entry.reason else ""
         question = f"{entry.rubric}/{entry.criterion}"

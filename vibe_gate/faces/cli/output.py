@@ -12,12 +12,14 @@ import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from vibe_gate.domain.escape import safe
 from vibe_gate.errors import PASS, StorageError
 
 if TYPE_CHECKING:
+    from vibe_gate.git import Repository
     from vibe_gate.run.review import Review
 
 ASCII = str.maketrans("✓✗·…−→│─┘┐┤└┌├┴┬┼▁▂▃▄▅▆▇█▓▒░", "+x|~->|-+++++++++_.-=+*%#x-.")
@@ -40,16 +42,23 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def open_repository_here() -> Repository:
+    """The repository around the current folder, as git finds it with this environment. GateError."""
+    from vibe_gate.git import open_repository  # most of what prints opens none
+
+    return open_repository(Path.cwd(), os.environ)
+
+
 def is_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def takes_colour(environ: Mapping[str, str]) -> bool:
+def takes_colour() -> bool:
     """Whether results are coloured: NO_COLOR refuses, FORCE_COLOR wants it, else stdout is a terminal that can."""
-    if environ.get("NO_COLOR"):
+    if os.environ.get("NO_COLOR"):
         return False
-    return bool(environ.get("FORCE_COLOR")) or (is_terminal() and environ.get("TERM", "") not in ("", "dumb"))
+    return bool(os.environ.get("FORCE_COLOR")) or (is_terminal() and os.environ.get("TERM", "") not in ("", "dumb"))
 
 
 def share(review: Review) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -47,7 +47,6 @@ def pool_of(
     cluster: str | None,
     jobs: int,
     repository: Repository,
-    environ: Mapping[str, str],
     *,
     asks: bool,
     wire: WireMode,
@@ -83,7 +82,7 @@ def pool_of(
 
 
 @contextmanager
-def cases_pool(options: WorkerOptions, wire: WireMode, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[Workers]:
+def cases_pool(options: WorkerOptions, wire: WireMode, cases: CaseSet) -> Iterator[Workers]:
     """The workers of labelled cases; each process reads them for itself, as git sees them.
 
     UsageError, InfrastructureError: no cluster, or none for these rubrics.
@@ -96,7 +95,6 @@ def cases_pool(options: WorkerOptions, wire: WireMode, cases: CaseSet, environ: 
         options.cluster if cases.cases else None,
         jobs_for(len(cases.cases), options.jobs),
         cases.repository,
-        environ,
         asks=cases.gate.may_ask(rubric_ids),
         wire=wire,
         files=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -52,19 +52,19 @@ def _parse(args: argparse.Namespace) -> PostArguments:
     return PostArguments(args.run, args.repository, args.pr, args.review_comments, artifact)
 
 
-def _run(arguments: PostArguments, environ: Mapping[str, str]) -> int:
-    runner = Runner(environ, Path.cwd(), now, emit_to_runner)
+def _run(arguments: PostArguments) -> int:
+    runner = Runner(os.environ, Path.cwd(), now, emit_to_runner)
     if arguments.artifact is not None:
         return relay(runner, arguments.artifact)
-    runs = StoredRuns(environ)
+    runs = StoredRuns()
     meant = runs.own(arguments.reference)
     if arguments.reference is None:
         runs.require_begun(meant, "post")
     if meant.entry.replay_of:
         raise UsageError(f"Run {meant.entry.run_id} is a replay of {meant.entry.replay_of}; replays are not posted.")
     result = _sealed(runs, meant)
-    to = _destination(arguments.repository, runs, environ)
-    runner = Runner({**environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
+    to = _destination(arguments.repository, runs)
+    runner = Runner({**os.environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
     summary = result.summary
     head, base = summary.change.head_commit, summary.change.base_commit
     links = runner.links(to.repository, head, base)
@@ -72,13 +72,13 @@ def _run(arguments: PostArguments, environ: Mapping[str, str]) -> int:
     repeat = f"{base[:12]}..{head[:12]}" if base else ""
     begun, patch = first_round(summary.findings, head), stored_patch(result.bundle_dir)
     report = Report(summary, notes, begun, links, patch, review=repeat)
-    with open_forge(to.api_url, to.token, to.repository, environ=environ) as forge:
+    with open_forge(to.api_url, to.token, to.repository, environ=os.environ) as forge:
         posting = Posting(
             head=head,
             number=_pull(forge, arguments.pull_request, head).number,
-            check_run=bool(environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
+            check_run=bool(os.environ.get("GITHUB_ACTIONS")),  # only an app's token can create one
             review_comments=arguments.review_comments,
-            since=lines_since(runner.start, environ, head, Credentials(to.server_url, to.token)),
+            since=lines_since(runner.start, os.environ, head, Credentials(to.server_url, to.token)),
         )
         posted = post(posting, forge, report)
     for sentence in posted.downgrades:
@@ -111,11 +111,11 @@ def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
     return result
 
 
-def _destination(repository_name: str | None, runs: StoredRuns, environ: Mapping[str, str]) -> Destination:
+def _destination(repository_name: str | None, runs: StoredRuns) -> Destination:
     """Where to post, by the environment or by origin: its URL as it is configured, and as git uses it."""
-    with open_repository(runs.top, environ) as repository:
+    with open_repository(runs.top, os.environ) as repository:
         origins = (repository.config("remote.origin.url") or "", repository.remote_url("origin"))
-    return destination(repository_name, origins, environ)
+    return destination(repository_name, origins, os.environ)
 
 
 def _pull(forge: Forge, number: int | None, head: str) -> Pull:
@@ -154,6 +154,6 @@ ACTION = Command(
     "Called by the GitHub Action: review the event's change and post the result on the pull request.",
     (),  # everything it reads is in the environment (docs/reference/cli.md)
     parse_nothing,
-    lambda arguments, environ: run_job(Runner(environ, Path.cwd(), now, emit_to_runner)),
+    lambda arguments: run_job(Runner(os.environ, Path.cwd(), now, emit_to_runner)),
     "vibe-gate action",
 )

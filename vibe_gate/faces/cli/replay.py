@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -101,21 +102,21 @@ def _parse(args: argparse.Namespace) -> ReplayArguments:
     )
 
 
-def _run(arguments: ReplayArguments, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
+def _run(arguments: ReplayArguments) -> int:
+    runs = StoredRuns()
     with runs.repository() as repository:
         if repository is None:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
-        request = _request(arguments, repository, environ)
-        digest = replay_batch(repository, request, arguments.judge, environ)
+        request = _request(arguments, repository)
+        digest = replay_batch(repository, request, arguments.judge, os.environ)
         batch = Batch(digest, arguments.workers.has_open_ports)
         trial = ReplayTrial(batch, arguments.judge)
         gate = _checked_gate(repository, request, trial)
-        team = TeamRuns(environ, runs.root) if arguments.store else None
+        team = TeamRuns(runs.root) if arguments.store else None
         entries = _entries_of_shard(arguments, team or runs, repository)
         if team:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
-        has_key = request.wire == "replay" or find_upstream(environ) is not None
+        has_key = request.wire == "replay" or find_upstream(os.environ) is not None
         plan = planned(repository, runs.bundles, entries, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
         if arguments.table:
@@ -124,7 +125,7 @@ def _run(arguments: ReplayArguments, environ: Mapping[str, str]) -> int:
             if has_key and request.wire != "replay" and gate.may_ask(request.rubrics):
                 most_usd = gate.file.budget.max_cost_usd
                 _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
-            rows |= _replay(arguments, repository, request, plan, gate, environ)
+            rows |= _replay(arguments, repository, request, plan, gate)
     return _present(arguments, [rows[entry.run_id] for entry in entries], digest)
 
 
@@ -133,10 +134,10 @@ def _entries_of_shard(arguments: ReplayArguments, runs: StoredRuns, repository: 
     return [entry for entry in entries if arguments.workers.shard.has(entry.run_id)]
 
 
-def _request(arguments: ReplayArguments, repository: Repository, environ: Mapping[str, str]) -> ReviewRequest:
+def _request(arguments: ReplayArguments, repository: Repository) -> ReviewRequest:
     """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
     definitions = arguments.definitions
-    wire = arguments.wire.or_environment(environ)
+    wire = arguments.wire.or_environment(os.environ)
     return ReviewRequest(
         Selection("range"),
         rubrics=arguments.rubrics,
@@ -206,7 +207,6 @@ def _replay(
     request: ReviewRequest,
     plan: ReplayPlan,
     gate: Gate,
-    environ: Mapping[str, str],
 ) -> dict[str, ReplayRow]:
     """Carry the tasks out; their rows by run id."""
     rows: dict[str, ReplayRow] = {}
@@ -215,7 +215,6 @@ def _replay(
         options.cluster if plan.tasks else None,
         jobs_for(len(plan.tasks), options.jobs),
         repository,
-        environ,
         asks=gate.may_ask(request.rubrics),
         instead="choose rubrics without judges (--rubric ID)",
         wire=request.wire or "live",
@@ -226,7 +225,7 @@ def _replay(
     budget = SharedLimit(limit_usd) if limit_usd else None
     with_budget = partial(within, budget, gate.file.budget.max_cost_usd)
     try:
-        with progress.counting(len(plan.tasks), environ) as step, closing(workers), pool as crew:
+        with progress.counting(len(plan.tasks), os.environ) as step, closing(workers), pool as crew:
             for end in carried_out(plan.tasks, workers.replay_run, crew, with_budget):
                 row = end.result or not_replayed(end.task, end.why)
                 if budget:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,22 +62,22 @@ def _parse(args: argparse.Namespace) -> PageArguments | SiteArguments:
     )
 
 
-def _run(arguments: PageArguments | SiteArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: PageArguments | SiteArguments) -> int:
     if isinstance(arguments, SiteArguments):
         from vibe_gate.faces.cli.site import write_site  # one page needs no statistics
 
-        index, is_new = write_site(arguments, environ)
-        warn_of_next([index] if is_new and arguments.output else [], environ)
+        index, is_new = write_site(arguments)
+        warn_of_next([index] if is_new and arguments.output else [])
         return _tell(index, is_opened=arguments.open)
-    return _write_page(arguments, environ)
+    return _write_page(arguments)
 
 
-def _write_page(arguments: PageArguments, environ: Mapping[str, str]) -> int:
+def _write_page(arguments: PageArguments) -> int:
     output = arguments.output
     if output not in (None, STDOUT):
         check("output", output)
-    clone = StoredRuns(environ)
-    with runs_of(environ, in_store=arguments.store) as stored:
+    clone = StoredRuns()
+    with runs_of(in_store=arguments.store) as stored:
         runs, meant = stored.opened(arguments.reference)
         with clone.repository() as repository:
             result = runs.read(meant)
@@ -99,7 +98,7 @@ def _write_page(arguments: PageArguments, environ: Mapping[str, str]) -> int:
         file = Path(output)
         is_new = not file.exists()
         put("output", output, text)
-        warn_of_next([file] if is_new else [], environ)
+        warn_of_next([file] if is_new else [])
     return _tell(file, is_opened=arguments.open)
 
 

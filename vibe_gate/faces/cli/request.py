@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -131,9 +132,9 @@ def selection(revision: str) -> Selection:
     return Selection("range", left=left, right=right)
 
 
-def advising_about(request: ReviewRequest, environ: Mapping[str, str]) -> AbstractContextManager[None]:
+def advising_about(request: ReviewRequest) -> AbstractContextManager[None]:
     """Name, with an error about a revision of the request that is not there, the nearest to it."""
-    return advising(words_of(request), Path.cwd(), environ, _INSTEAD)
+    return advising(words_of(request), Path.cwd(), os.environ, _INSTEAD)
 
 
 def base_of_pull_request(environ: Mapping[str, str]) -> str | None:

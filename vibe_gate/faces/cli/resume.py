@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -40,8 +39,8 @@ def _parse(args: argparse.Namespace) -> ResumeArguments:
     return ResumeArguments(args.run, args.approve, args.deny, args.mode, parse_wire(args), args.json)
 
 
-def _run(arguments: ResumeArguments, environ: Mapping[str, str]) -> int:
-    runs = StoredRuns(environ)
+def _run(arguments: ResumeArguments) -> int:
+    runs = StoredRuns()
     meant = runs.own(arguments.reference or _newest_unfinished(runs))
     result = runs.read(meant)
     run_id = meant.entry.run_id
@@ -55,8 +54,8 @@ def _run(arguments: ResumeArguments, environ: Mapping[str, str]) -> int:
         raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
     kept = kept_run(meant.entry, result.about, begun)
     answers = _answers(arguments, result)
-    ended = carry_out(_request(arguments, kept), runs.top, environ, answers=answers)
-    present_and_share(ended, environ, as_json=arguments.as_json)
+    ended = carry_out(_request(arguments, kept), runs.top, answers=answers)
+    present_and_share(ended, as_json=arguments.as_json)
     return ended.review.summary.exit_code
 
 

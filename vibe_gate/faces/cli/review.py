@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -237,13 +238,13 @@ def review_request(arguments: ReviewArguments, environ: Mapping[str, str]) -> Re
     return request_of(arguments.change, arguments.rubrics, arguments.limits, arguments.wire, environ)
 
 
-def _run(arguments: ReviewArguments, environ: Mapping[str, str]) -> int:
-    request = review_request(arguments, environ)
+def _run(arguments: ReviewArguments) -> int:
+    request = review_request(arguments, os.environ)
     if arguments.each is not None:
         from vibe_gate.faces.cli.each import review_each_commit  # one review needs no pool
 
         as_json = arguments.form == "json"
-        return review_each_commit(arguments.each, request, environ, as_json=as_json)
+        return review_each_commit(arguments.each, request, as_json=as_json)
     files = arguments.files
     new_files: list[Path] = []
     failures: list[str] = []
@@ -252,10 +253,10 @@ def _run(arguments: ReviewArguments, environ: Mapping[str, str]) -> int:
         # Most reviews write none, and the import costs a tenth of one.
         from vibe_gate.faces.cli import formats
 
-        new_files = formats.check_all(files, environ, as_json=arguments.form == "json")
-    finished, show = _review(arguments, request, environ)
+        new_files = formats.check_all(files, as_json=arguments.form == "json")
+    finished, show = _review(arguments, request)
     if files:
-        failures, page = formats.write(files, finished, environ)
+        failures, page = formats.write(files, finished)
     try:
         if STDOUT not in files.values():
             show()
@@ -264,30 +265,28 @@ def _run(arguments: ReviewArguments, environ: Mapping[str, str]) -> int:
     if page is not None:
         complain(f"page: {paths.quote(str(page))}")
     if new_files and arguments.form != "quiet":
-        formats.warn_of_next(new_files, environ)
+        formats.warn_of_next(new_files)
     share(finished)
     return _exit_code(finished, failures)
 
 
-def _review(
-    arguments: ReviewArguments, request: ReviewRequest, environ: Mapping[str, str]
-) -> tuple[Review, Callable[[], None]]:
+def _review(arguments: ReviewArguments, request: ReviewRequest) -> tuple[Review, Callable[[], None]]:
     """Review the change; the review, and what prints it."""
     is_quiet = arguments.form == "quiet"
     if arguments.workflow is not None:
         # Its rubric stages give the verdict about the change, its agents a patch.
         from vibe_gate.faces.cli import run  # a review loads nothing of workflows
 
-        ended = run.run_as_review(request, arguments.workflow, environ, quiet=is_quiet)
+        ended = run.run_as_review(request, arguments.workflow, quiet=is_quiet)
         if arguments.form == "screen":
-            return ended.review, partial(run.present, ended, environ)
-        return ended.review, partial(_present, arguments.form, ended.review, request, environ)
-    with progress.shown(environ, quiet=is_quiet) as display:
-        alone = replace(request, meter=display.meter)
-        walk = review(alone, start=Path.cwd(), environ=environ, clock=now, progress=display.show)
-        with advising_about(request, environ):
+            return ended.review, partial(run.present, ended)
+        return ended.review, partial(_present, arguments.form, ended.review, request)
+    with progress.shown(os.environ, quiet=is_quiet) as display:
+        metered = replace(request, meter=display.meter)
+        walk = review(metered, start=Path.cwd(), environ=os.environ, clock=now, progress=display.show)
+        with advising_about(request):
             finished = progress.run(walk)
-    return finished, partial(_present, arguments.form, finished, request, environ)
+    return finished, partial(_present, arguments.form, finished, request)
 
 
 def _exit_code(finished: Review, failures: list[str]) -> int:
@@ -301,7 +300,7 @@ def _exit_code(finished: Review, failures: list[str]) -> int:
     return finished.summary.exit_code
 
 
-def _present(form: ReviewForm, finished: Review, request: ReviewRequest, environ: Mapping[str, str]) -> None:
+def _present(form: ReviewForm, finished: Review, request: ReviewRequest) -> None:
     summary = finished.summary
     if form == "concise":
         lines = sentences.concise(summary) if summary.run_id else [nothing(request.selection)]
@@ -309,7 +308,7 @@ def _present(form: ReviewForm, finished: Review, request: ReviewRequest, environ
         return
     if form == "quiet" and sentences.verdict(summary) in _PLAIN_PASSES:
         return
-    present(finished, request, environ, as_json=form == "json")
+    present(finished, request, as_json=form == "json")
 
 
 REVIEW = Command(

@@ -181,18 +181,18 @@ def _model(text: str) -> str:
         raise argparse.ArgumentTypeError(f"'{text}' {error}") from None
 
 
-def run(arguments: RunArguments, environ: Mapping[str, str]) -> int:
+def run(arguments: RunArguments) -> int:
     """Run what the arguments name; the exit code. GateError."""
     if isinstance(arguments, FixArguments):
-        return _repair(arguments, environ)
-    ended = carry_out(_request(arguments, environ), Path.cwd(), environ)
-    present_and_share(ended, environ, as_json=arguments.options.as_json)
+        return _repair(arguments)
+    ended = carry_out(_request(arguments), Path.cwd())
+    present_and_share(ended, as_json=arguments.options.as_json)
     return ended.review.summary.exit_code
 
 
-def _repair(arguments: FixArguments, environ: Mapping[str, str]) -> int:
+def _repair(arguments: FixArguments) -> int:
     """Repair what a stored run found; say so if that is nothing."""
-    clone = StoredRuns(environ)
+    clone = StoredRuns()
     runs, meant = clone.opened(arguments.reference or _newest_ended(clone))
     run_id = meant.entry.run_id
     matched = meant.matched if arguments.reference else "the newest that ended"
@@ -207,8 +207,8 @@ def _repair(arguments: FixArguments, environ: Mapping[str, str]) -> int:
         return passed if stored.summary.outcome == "pass" else INCONCLUSIVE
     if needs_approval:
         complain(f"note: {approval_needed(stored.summary)}; the repair needs it, too")
-    ended = carry_out(_request(arguments, environ, run_id), runs.top, environ)
-    present_and_share(ended, environ, as_json=as_json)
+    ended = carry_out(_request(arguments, run_id), runs.top)
+    present_and_share(ended, as_json=as_json)
     return ended.review.summary.exit_code
 
 
@@ -224,24 +224,24 @@ def _newest_ended(runs: StoredRuns) -> str:
     raise UsageError("No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`.")
 
 
-def present_and_share(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool) -> None:
+def present_and_share(done: WorkflowRun, *, as_json: bool) -> None:
     """As `present`; then the run goes to the shared store, if there is one."""
     try:
-        present(done, environ, as_json=as_json)
+        present(done, as_json=as_json)
     finally:
         share(done.review)
 
 
-def run_as_review(request: ReviewRequest, workflow: str, environ: Mapping[str, str], *, quiet: bool) -> WorkflowRun:
+def run_as_review(request: ReviewRequest, workflow: str, *, quiet: bool) -> WorkflowRun:
     """Review with a workflow: its rubric stages give the verdict. GateError."""
     run_request = RunRequest(review=request, workflow=workflow, reviewing=True)
-    return carry_out(run_request, Path.cwd(), environ, quiet=quiet)
+    return carry_out(run_request, Path.cwd(), quiet=quiet)
 
 
-def _request(arguments: RunArguments, environ: Mapping[str, str], fixed_run: str = "") -> RunRequest:
+def _request(arguments: RunArguments, fixed_run: str = "") -> RunRequest:
     """What the arguments ask for. `fixed_run`: the id of the run whose findings are repaired."""
     options = arguments.options
-    review = request_of(arguments.change, RubricArguments(), options.limits, options.wire, environ)
+    review = request_of(arguments.change, RubricArguments(), options.limits, options.wire, os.environ)
     workflow = agent = prompt = session = ""
     match arguments:
         case FixArguments():
@@ -267,7 +267,6 @@ def _request(arguments: RunArguments, environ: Mapping[str, str], fixed_run: str
 def carry_out(
     request: RunRequest,
     start: Path,
-    environ: Mapping[str, str],
     *,
     answers: Mapping[str, bool] = MappingProxyType({}),
     quiet: bool = False,
@@ -276,7 +275,7 @@ def carry_out(
 
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
-    with redirect_stdout(sys.stderr), progress.shown(environ, quiet=quiet, of_workflow=True) as display:
+    with redirect_stdout(sys.stderr), progress.shown(os.environ, quiet=quiet, of_workflow=True) as display:
         request = replace(request, review=replace(request.review, meter=display.meter))
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
@@ -287,11 +286,17 @@ def carry_out(
 
         began: list[str] = []
         walk = run_workflow(
-            request, start=start, environ=environ, clock=now, progress=display.show, tick=display.tick, approve=approve,
+            request,
+            start=start,
+            environ=os.environ,
+            clock=now,
+            progress=display.show,
+            tick=display.tick,
+            approve=approve,
             began=began.append,
-        )  # fmt: skip
+        )
         try:
-            with advising_about(request.review, environ):
+            with advising_about(request.review):
                 return progress.looped(walk)
         except KeyboardInterrupt:
             if not began:
@@ -321,7 +326,7 @@ def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
 _ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
-def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = False) -> None:
+def present(done: WorkflowRun, *, as_json: bool = False) -> None:
     """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch.
 
     Raises, after that, the error for which the patch was not applied.
@@ -338,7 +343,7 @@ def present(done: WorkflowRun, environ: Mapping[str, str], *, as_json: bool = Fa
         parts = ((_stages(done), LABEL), (_said(done), 2), (_made(done), LABEL))
         below = "".join(f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows)
         told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
-        emit(f"{screen(told, environ, then, done.problem)}\n\n{below}")
+        emit(f"{screen(told, then, done.problem)}\n\n{below}")
     if done.unapplied is not None:
         raise done.unapplied
 

@@ -20,7 +20,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import listed, safe
 from vibe_gate.errors import IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.command import argument
-from vibe_gate.faces.cli.output import complain, now
+from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
 from vibe_gate.run.worktree_stores import take_over_stores
@@ -64,10 +64,9 @@ STORE_OPTION = argument(
 class StoredRuns:
     """The runs of the repository around the current folder, or of a store that lies there without one. UsageError."""
 
-    def __init__(self, environ: Mapping[str, str], root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None) -> None:
         """`root`: the folder with the store, if that is not the one which the current folder's repository uses."""
-        self._environ = environ
-        self.top: Path = root or _top(environ)
+        self.top: Path = root or _top()
         """The top of the working tree; of a store without a repository the folder with it."""
         if root is not None:
             self.root = root
@@ -75,7 +74,7 @@ class StoredRuns:
     @cached_property
     def root(self) -> Path:
         """The folder with the store. GateError."""
-        if (self.top / ".git").is_dir() and "GIT_DIR" not in self._environ:
+        if (self.top / ".git").is_dir() and "GIT_DIR" not in os.environ:
             return self.top  # no linked worktree, without asking git
         with self.repository() as repository:
             return self.top if repository is None else repository.store_root
@@ -83,10 +82,10 @@ class StoredRuns:
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository of the runs; None for a downloaded artifact."""
-        if not os.path.lexists(self.top / ".git") and "GIT_DIR" not in self._environ:
+        if not os.path.lexists(self.top / ".git") and "GIT_DIR" not in os.environ:
             yield None
             return
-        with open_repository(self.top, self._environ) as repository:
+        with open_repository(self.top, os.environ) as repository:
             yield repository
 
     @cached_property
@@ -160,7 +159,7 @@ class StoredRuns:
             return self, self.own(reference)
         own_bundles = self.bundles  # which takes over what linked worktrees keep
         is_elsewhere = folder.exists() and not folder.parents[2].samefile(own_bundles.root)
-        runs = StoredRuns(self._environ, folder.parents[2]) if is_elsewhere else self
+        runs = StoredRuns(folder.parents[2]) if is_elsewhere else self
         key = folder.parent.name
         found = runs.bundles.find(replays=True, run=folder.name)
         entry = next((entry for entry in found if entry.key == key), None)
@@ -170,7 +169,7 @@ class StoredRuns:
 
     def _folder(self, reference: str) -> Path | None:
         """The folder of a run that `reference` is a path of, from here or from the top of the working tree; or None."""
-        if "/" not in reference or any(name in self._environ for name in REDIRECTIONS):
+        if "/" not in reference or any(name in os.environ for name in REDIRECTIONS):
             return None
         for start in (Path.cwd(), self.root):
             folder = Path(os.path.abspath(start / reference))  # noqa: PTH100 - resolve would follow links
@@ -222,10 +221,10 @@ def _own(meant: Named) -> Named:
     return meant
 
 
-def _top(environ: Mapping[str, str]) -> Path:
+def _top() -> Path:
     """The top of the repository around the current folder, or the nearest folder with a store. UsageError."""
-    if any(name in environ for name in REDIRECTIONS):
-        with open_repository(Path.cwd(), environ) as repository:
+    if any(name in os.environ for name in REDIRECTIONS):
+        with open_repository_here() as repository:
             return repository.root
     here = Path.cwd()
     for name in (".git", STORE):  # the store alone too, because bundles can be moved

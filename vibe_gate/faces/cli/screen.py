@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vibe_gate.context.review_request import ReviewRequest
@@ -24,14 +24,14 @@ PIPE_WIDTH = 1000
 NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
 
 
-def present(done: Review, request: ReviewRequest, environ: Mapping[str, str], *, as_json: bool) -> None:
+def present(done: Review, request: ReviewRequest, *, as_json: bool) -> None:
     """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
     if as_json:
         print_document(done)
     elif done.summary.run_id == "":
         emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
     else:
-        emit(screen(done, environ) + "\n")
+        emit(screen(done) + "\n")
 
 
 def print_document(done: Review) -> None:
@@ -53,19 +53,19 @@ def nothing(selected: Selection) -> str:
     }[selected.kind]
 
 
-def screen(done: Review, environ: Mapping[str, str], then: str = "", why: str = "") -> str:
+def screen(done: Review, then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
     from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
 
-    notes = (*done.notes, *_advice(done, environ))
+    notes = (*done.notes, *_advice(done))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
-    return coloured(shown, columns, environ)
+    return coloured(shown, columns)
 
 
-def coloured(text: Text, columns: int, environ: Mapping[str, str]) -> str:
+def coloured(text: Text, columns: int) -> str:
     """The text for stdout, with its colours if that takes them."""
-    if not takes_colour(environ):
+    if not takes_colour():
         return text.plain
     from rich.console import Console
 
@@ -75,7 +75,7 @@ def coloured(text: Text, columns: int, environ: Mapping[str, str]) -> str:
     return captured.get()
 
 
-def _advice(done: Review, environ: Mapping[str, str]) -> list[str]:
+def _advice(done: Review) -> list[str]:
     """What a person who has no gate of their own should know."""
     own = done.gate is None or done.gate.origin != "built-in"
-    return [] if own or in_ci(environ) or agent_hints(environ, (), uncommitted=True) else [NO_GATE]
+    return [] if own or in_ci(os.environ) or agent_hints(os.environ, (), uncommitted=True) else [NO_GATE]

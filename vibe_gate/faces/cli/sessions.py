@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,9 @@ SHOWN_CHARACTERS = 400
 
 
 @contextmanager
-def _opened(environ: Mapping[str, str]) -> Iterator[Sessions]:
+def _opened() -> Iterator[Sessions]:
     """The sessions of the repository around the current folder. GateError."""
-    runs, redact = StoredRuns(environ), Redactor(environ)
+    runs, redact = StoredRuns(), Redactor(os.environ)
     with runs.repository() as repository:
         if repository is None:
             yield Sessions(open_store(runs.root, redact, now).sessions(), redact.value, now)
@@ -146,12 +147,12 @@ def _parse_resume(args: argparse.Namespace) -> GoOnArguments:
     return GoOnArguments(args.id, args.prompt, args.agent or "", parse_agent_options(args))
 
 
-def _list(as_json: bool, environ: Mapping[str, str]) -> int:
-    with _opened(environ) as sessions:
+def _list(as_json: bool) -> int:
+    with _opened() as sessions:
         own_sessions = sessions.all()
         for name in sessions.damaged:
             complain(f"note: {name} cannot be read; `vibe-gate sessions delete {name}` removes it.")
-    captured_heads = CapturedSessions(environ).all()
+    captured_heads = CapturedSessions().all()
     lines = [_line(meta) for meta in own_sessions]
     if captured_heads:
         lines += [""] if lines else []
@@ -164,25 +165,25 @@ def _list(as_json: bool, environ: Mapping[str, str]) -> int:
     return emit_result(document, lines or ["No sessions yet."], as_json=as_json)
 
 
-def _captured(sessions: Sessions, text: str, environ: Mapping[str, str]) -> captured.CapturedHead | None:
+def _captured(sessions: Sessions, text: str) -> captured.CapturedHead | None:
     """The captured session that is meant, if no session of our own agents is. UsageError: several. GateError."""
-    return None if sessions.matching(text) else CapturedSessions(environ).find(text)
+    return None if sessions.matching(text) else CapturedSessions().find(text)
 
 
-def _own(sessions: Sessions, text: str, environ: Mapping[str, str], subcommand: str) -> SessionMeta:
+def _own(sessions: Sessions, text: str, subcommand: str) -> SessionMeta:
     """The session of an agent of ours that is meant.
 
     UsageError: it is a captured one, for which `subcommand` does nothing, or none. GateError.
     """
-    if head := _captured(sessions, text, environ):
+    if head := _captured(sessions, text):
         raise captured_sessions.refusal(head, subcommand)
     return sessions.find(text)
 
 
-def _show(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
-    with _opened(environ) as sessions:
-        if head := _captured(sessions, arguments.id, environ):
-            return _show_captured(head, environ, as_json=arguments.as_json)
+def _show(arguments: SessionArguments) -> int:
+    with _opened() as sessions:
+        if head := _captured(sessions, arguments.id):
+            return _show_captured(head, as_json=arguments.as_json)
         meta = sessions.find(arguments.id)
         place = sessions.place(meta.id)
         messages = asyncio.run(read_session_messages(sessions.open(place), meta.session_id))
@@ -197,8 +198,8 @@ def _show(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
     return emit_result(document, lines, as_json=arguments.as_json)
 
 
-def _show_captured(head: captured.CapturedHead, environ: Mapping[str, str], *, as_json: bool) -> int:
-    sessions = CapturedSessions(environ)
+def _show_captured(head: captured.CapturedHead, *, as_json: bool) -> int:
+    sessions = CapturedSessions()
     turns = sessions.turns(head)
     lines = sessions.lines(head, turns)
     return emit_result(
@@ -232,11 +233,11 @@ def _lines(message: dict[str, Any], place: str) -> Iterator[str]:
         yield from cut.splitlines()
 
 
-def _copy(arguments: CopyArguments, environ: Mapping[str, str]) -> int:
+def _copy(arguments: CopyArguments) -> int:
     newest = arguments.newest
-    with _opened(environ) as sessions:
+    with _opened() as sessions:
         subcommand = "rewind" if newest else "fork"
-        source = _own(sessions, arguments.id, environ, subcommand)
+        source = _own(sessions, arguments.id, subcommand)
         sessions.require_begun(source)
         turn = len(source.turns) if arguments.turn is None else arguments.turn
         copy = asyncio.run(sessions.copy(source, turn, fork_stored_session, newest=newest))
@@ -249,22 +250,22 @@ def _copy(arguments: CopyArguments, environ: Mapping[str, str]) -> int:
     return emit_result(_document(copy), lines, as_json=arguments.as_json)
 
 
-def _rename(arguments: RenameArguments, environ: Mapping[str, str]) -> int:
-    with _opened(environ) as sessions:
-        session_id = _own(sessions, arguments.id, environ, "rename").session_id
+def _rename(arguments: RenameArguments) -> int:
+    with _opened() as sessions:
+        session_id = _own(sessions, arguments.id, "rename").session_id
         with closing(sessions.open(sessions.place(session_id))) as mirror:
             asyncio.run(rename_stored_session(mirror, session_id, arguments.title))
             meta = mirror.hold(session_id)
     return emit_result(_document(meta), [f"{meta.id}  {meta.title}"], as_json=arguments.as_json)
 
 
-def _delete(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
+def _delete(arguments: SessionArguments) -> int:
     text = arguments.id
-    with _opened(environ) as sessions:
+    with _opened() as sessions:
         ids = {meta.id for meta in sessions.all()}
         is_damaged = text in sessions.damaged
-        if not is_damaged and (head := _captured(sessions, text, environ)):
-            CapturedSessions(environ).delete(head)
+        if not is_damaged and (head := _captured(sessions, text)):
+            CapturedSessions().delete(head)
             line = f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
             return emit_result({"deleted": head.id}, [line], as_json=arguments.as_json)
         name = text if is_damaged and text not in ids else sessions.find(text).id
@@ -272,9 +273,9 @@ def _delete(arguments: SessionArguments, environ: Mapping[str, str]) -> int:
     return emit_result({"deleted": name}, [f"{name} is deleted."], as_json=arguments.as_json)
 
 
-def _migrate(arguments: MigrateArguments, environ: Mapping[str, str]) -> int:
+def _migrate(arguments: MigrateArguments) -> int:
     file = Path(arguments.source)
-    with _opened(environ) as sessions:
+    with _opened() as sessions:
         if not file.exists() and sessions.matching(arguments.source):
             return _take_over(arguments, sessions)
         meta, count, is_new = asyncio.run(sessions.migrate(file))
@@ -293,21 +294,21 @@ def _take_over(arguments: MigrateArguments, sessions: Sessions) -> int:
     return emit_result({**_document(meta), "new": is_new}, [line], as_json=arguments.as_json)
 
 
-def _session_to_go_on(sessions: Sessions, text: str | None, environ: Mapping[str, str]) -> SessionMeta:
+def _session_to_go_on(sessions: Sessions, text: str | None) -> SessionMeta:
     if text is None:
         return sessions.newest()
-    return _own(sessions, text, environ, "resume")
+    return _own(sessions, text, "resume")
 
 
-def _go_on(arguments: GoOnArguments, environ: Mapping[str, str]) -> int:
-    with _opened(environ) as sessions:
-        meta = _session_to_go_on(sessions, arguments.id, environ)
+def _go_on(arguments: GoOnArguments) -> int:
+    with _opened() as sessions:
+        meta = _session_to_go_on(sessions, arguments.id)
         sessions.require_begun(meta)
     agent = arguments.agent or meta.agent
     if not agent:
         raise UsageError(f"{meta.id} does not say which agent it is of; name one with --agent ID.")
     turn = AgentArguments(agent, arguments.prompt, ChangeArguments(), arguments.options, session=meta.id)
-    return run.run(turn, environ)
+    return run.run(turn)
 
 
 ID = argument("id", metavar="ID", help="a session's id, or an unambiguous beginning of it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,24 +43,24 @@ WITH_PAGES = ("sealed", "incomplete")
 """States of runs that have a page."""
 
 
-def write_site(arguments: SiteArguments, environ: Mapping[str, str]) -> tuple[Path, bool]:
+def write_site(arguments: SiteArguments) -> tuple[Path, bool]:
     """Write the site; the index, and whether it is new. GateError."""
     conditions = Wanted()
     if arguments.since is not None:
         conditions["since"] = arguments.since
     if arguments.path is not None:
         conditions["path"] = arguments.path
-    with runs_of(environ, in_store=arguments.store) as stored:
+    with runs_of(in_store=arguments.store) as stored:
         entries = stored.bundles.find(**conditions)
         if not entries:
             complain(f"note: {listing.NO_MATCHES if conditions else listing.NO_RUNS}")
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
         all_runs = stored.bundles.runs() if conditions else entries
-        folder = _folder(arguments.output, environ, stored, all_runs)
+        folder = _folder(arguments.output, stored, all_runs)
         is_new = not folder.index.exists()
         corrupt = _put_pages(stored, entries, all_runs, folder, arguments)
-        folder.put_index(index_page(_site(arguments, environ, stored, entries, folder, corrupt)))
+        folder.put_index(index_page(_site(arguments, stored, entries, folder, corrupt)))
         return folder.index, is_new
 
 
@@ -74,13 +74,12 @@ def _fetch(stored: TeamRuns, entries: Sequence[RunEntry]) -> None:
 
 def _folder(
     output: str | None,
-    environ: Mapping[str, str],
     stored: StoredRuns,
     all_runs: Sequence[RunEntry],
 ) -> PagesFolder:
     """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
     if output is None:
-        clone = StoredRuns(environ) if isinstance(stored, TeamRuns) else stored
+        clone = StoredRuns() if isinstance(stored, TeamRuns) else stored
         return clone.bundles.pages(None, all_runs)
     target, shown = Path(output), paths.quote(output)
     if target.exists() and not target.is_dir():
@@ -153,7 +152,6 @@ def _put_page(
 
 def _site(
     arguments: SiteArguments,
-    environ: Mapping[str, str],
     stored: StoredRuns,
     entries: Sequence[RunEntry],
     folder: PagesFolder,
@@ -161,10 +159,10 @@ def _site(
 ) -> Site:
     """What the index is made of. `corrupt`: places of runs that are not what was written, and are listed so."""
     with stored.repository() as repository:
-        labels = () if repository is None else known_labels(repository, environ)
-        coverage, commits = (None, "") if repository is None else _coverage(repository, arguments.commits, environ)
+        labels = () if repository is None else known_labels(repository)
+        coverage, commits = (None, "") if repository is None else _coverage(repository, arguments.commits)
         gate = None if repository is None else _gate(repository)
-        judges = {} if gate is None or repository is None else _judges(gate, repository, environ)
+        judges = {} if gate is None or repository is None else _judges(gate, repository)
     if coverage and not isinstance(stored, TeamRuns):  # which are not those that were verified
         corrupt |= set(_forged(coverage, {one.place for one in entries if one.state == "sealed"} - corrupt))
     entries = _with_corrupt(entries, corrupt)
@@ -173,7 +171,7 @@ def _site(
         known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
     with stored.repository() as repository:
         first_run = None if repository is None else _first_run(known.values(), repository)
-    redact = Redactor(environ).text
+    redact = Redactor(os.environ).text
     titles, people = titles_and_people_of(entries)
     titles = {key: redact(title) for key, title in titles.items()}
     people = {key: redact(name) for key, name in people.items()}
@@ -265,7 +263,7 @@ def _with_corrupt(entries: Iterable[RunEntry], corrupt: Container[str]) -> list[
     return [RunEntry(one.run_id, one.key, "corrupt") if one.place in corrupt else one for one in entries]
 
 
-def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, str]) -> tuple[Verification | None, str]:
+def _coverage(repository: Repository, asked: str | None) -> tuple[Verification | None, str]:
     """What `verify` tells of the commits that were asked for, or the newest ones; and their range."""
     span = asked
     if span is None:
@@ -279,7 +277,7 @@ def _coverage(repository: Repository, asked: str | None, environ: Mapping[str, s
         except RevisionError:
             span = f"{EMPTY_TREE}..HEAD"
     try:
-        found = verify(VerifyRequest(range=span), start=repository.root, environ=environ, now=now())
+        found = verify(VerifyRequest(range=span), start=repository.root, environ=os.environ, now=now())
     except GateError as error:
         if asked is not None:
             raise
@@ -296,6 +294,6 @@ def _gate(repository: Repository) -> Gate | None:
     return None
 
 
-def _judges(gate: Gate, repository: Repository, environ: Mapping[str, str]) -> Badges:
+def _judges(gate: Gate, repository: Repository) -> Badges:
     """What a review here goes by: the labels of this clone alone."""
-    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(environ))
+    return badges(gate, open_state(repository.common_dir).labels.all(), gate.default_model(os.environ))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -31,12 +30,12 @@ def _parse(args: argparse.Namespace) -> StatsArguments:
     return StatsArguments(args.since, args.json)
 
 
-def _run(arguments: StatsArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: StatsArguments) -> int:
     since = arguments.since
-    runs = StoredRuns(environ)
+    runs = StoredRuns()
     bundles = runs.bundles
     with runs.repository() as repository:
-        labels = () if repository is None else known_labels(repository, environ)
+        labels = () if repository is None else known_labels(repository)
     runs_by_place = {entry.place: entry for entry in bundles.runs()}
     entries = list(runs_by_place.values()) if since is None else bundles.find(since=since)
     with figures_of(bundles) as figures:
@@ -46,7 +45,7 @@ def _run(arguments: StatsArguments, environ: Mapping[str, str]) -> int:
         document = {"since": began, **plain(total)}
         return emit_result(document, lines(total), as_json=arguments.as_json)
     columns = shutil.get_terminal_size().columns
-    emit(coloured(drawn(total, columns), columns, environ) + "\n")
+    emit(coloured(drawn(total, columns), columns) + "\n")
     return PASS
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,14 +28,14 @@ class TeamRuns(StoredRuns):
     """The runs of the shared store that the gate at the trusted revision names. Those that are looked at are fetched
     into `folder`. UsageError: there is no such store, or this environment has no key to it."""
 
-    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
-        super().__init__(environ)
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.root = folder
 
     @contextlib.contextmanager
     def repository(self) -> Iterator[Repository | None]:
         """The repository whose gate names the store."""
-        with open_repository(self.top, self._environ) as repository:
+        with open_repository(self.top, os.environ) as repository:
             yield repository
 
     @cached_property
@@ -44,7 +45,7 @@ class TeamRuns(StoredRuns):
             assert repository is not None
             from vibe_gate.gate.trusted import standing_store  # most lists are of this clone
 
-            return standing_store(repository, self._environ, now).runs(self.root, Provenance(now()))
+            return standing_store(repository, os.environ, now).runs(self.root, Provenance(now()))
 
     def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
         """The runs as they are: where each began makes no difference to a team."""
@@ -58,13 +59,13 @@ class TeamRuns(StoredRuns):
 
 
 @contextlib.contextmanager
-def runs_of(environ: Mapping[str, str], *, in_store: bool) -> Iterator[StoredRuns]:
+def runs_of(*, in_store: bool) -> Iterator[StoredRuns]:
     """The runs of this clone, or those of the shared store."""
     if not in_store:
-        yield StoredRuns(environ)
+        yield StoredRuns()
         return
     with scratch.private_folder("run") as folder:
-        yield TeamRuns(environ, folder)
+        yield TeamRuns(folder)
 
 
 class PushedRuns(Struct, frozen=True):
@@ -82,7 +83,7 @@ class PushedRuns(Struct, frozen=True):
 STAYS = "Not uploaded: {}. A model was shown what an agent was asked for here, which stays in this clone."
 
 
-def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[str, str]) -> PushedRuns:
+def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
     """Upload these runs, or all that are evidence, and the answers that could not be shared when they were given.
 
     UsageError: a run is not sealed, or there is no store to use. StorageError: it cannot be written.
@@ -94,7 +95,7 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None, environ: Mapping[s
             raise UsageError("There is no repository here, and so no gate that names a shared store.")
         from vibe_gate.gate.trusted import standing_store
 
-        store = standing_store(repository, environ, now)
+        store = standing_store(repository, os.environ, now)
         shared = store.runs(runs.root, runs.bundles.provenance)
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
         done, wrong, staying = list[RunEntry](), list[str](), list[str]()

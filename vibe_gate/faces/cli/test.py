@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -46,16 +47,16 @@ def _parse(args: argparse.Namespace) -> TestArguments:
     return TestArguments(tuple(args.rubrics), args.wire, parse_workers(args), args.json)
 
 
-def _run(arguments: TestArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: TestArguments) -> int:
     results = []
     workers = arguments.workers
-    with read_case_set(Path.cwd(), environ, arguments.rubrics, shard=workers.shard) as cases:
+    with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=workers.shard) as cases:
         if not cases.cases and workers.shard == WHOLE:
             raise UsageError(
                 "no labelled case here; write .vibe-gate/cases/NAME/case.toml (docs/reference/definitions.md)."
             )
         run_cases = _one_by_one if workers.jobs == 1 and not workers.cluster else _side_by_side
-        for result in run_cases(arguments, cases, environ):
+        for result in run_cases(arguments, cases):
             results.append(result)
             if not arguments.as_json:
                 emit_lines(f"{result.case.name}: {result.text}")
@@ -71,21 +72,21 @@ def _exit_code(counts: Counter[Status]) -> int:
     return PASS if counts["ok"] == counts.total() else INCONCLUSIVE
 
 
-def _one_by_one(arguments: TestArguments, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
+def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult]:
     for case in cases.cases:
-        with progress.shown(environ, quiet=not progress.is_lively(environ)) as display:
-            walk = cases.run(case, arguments.wire, environ=environ, clock=now, progress=display.show)
+        with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
+            walk = cases.run(case, arguments.wire, environ=os.environ, clock=now, progress=display.show)
             result = progress.run(walk)
         yield result
 
 
-def _side_by_side(arguments: TestArguments, cases: CaseSet, environ: Mapping[str, str]) -> Iterator[CaseResult]:
+def _side_by_side(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult]:
     """The results in the order of the cases."""
     tasks = [CaseTask(cases.root, case.name, arguments.wire) for case in cases.cases]
     waiting = {case.name: case for case in cases.cases}
     results: dict[str, CaseResult] = {}
-    pool = cases_pool(arguments.workers, arguments.wire, cases, environ)
-    with progress.counting(len(tasks), environ) as step, pool as crew:
+    pool = cases_pool(arguments.workers, arguments.wire, cases)
+    with progress.counting(len(tasks), os.environ) as step, pool as crew:
         for end in carried_out(tasks, run_case, crew):
             name = end.task.case
             results[name] = end.result or CaseResult(waiting[name], "undecided", (end.why,))

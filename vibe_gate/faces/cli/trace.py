@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,9 +12,9 @@ from vibe_gate.domain.escape import counted
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.formats import check, put, warn_of_next
-from vibe_gate.faces.cli.output import STDOUT, complain, emit, now
+from vibe_gate.faces.cli.output import STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.request import selection
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.run.each import commits_of, reversed_range
 from vibe_gate.run.trace import records_of, up_to_date
 
@@ -32,13 +32,13 @@ def _parse(args: argparse.Namespace) -> TraceArguments:
     return TraceArguments(args.revision, args.output)
 
 
-def _run(arguments: TraceArguments, environ: Mapping[str, str]) -> int:
+def _run(arguments: TraceArguments) -> int:
     output = arguments.output
     if output != STDOUT:
         check("output", output)
-    with open_repository(Path.cwd(), environ) as repository:
+    with open_repository_here() as repository:
         commits = _commits(repository, arguments.revision)
-        roots = up_to_date(repository, environ, now)
+        roots = up_to_date(repository, os.environ, now)
         records = [*records_of(repository, roots, commits)]
     text = "".join(record.to_line().decode() for record in records)
     if output == STDOUT:
@@ -46,7 +46,7 @@ def _run(arguments: TraceArguments, environ: Mapping[str, str]) -> int:
     else:
         is_new = not Path(output).exists()
         put("output", output, text)
-        warn_of_next([Path(output)] if is_new else [], environ)
+        warn_of_next([Path(output)] if is_new else [])
     if len(records) < len(commits):
         without = f"{len(commits) - len(records):,} of {counted(len(commits), 'commit')}"
         complain(f"No line is known to be a captured session's: {without}.")

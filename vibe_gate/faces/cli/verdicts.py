@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import os
 from datetime import date
 from pathlib import Path
 
@@ -42,13 +42,13 @@ def _parse_verify(args: argparse.Namespace) -> VerifyArguments:
     return VerifyArguments(request, args.json)
 
 
-def _verify(arguments: VerifyArguments, environ: Mapping[str, str]) -> int:
+def _verify(arguments: VerifyArguments) -> int:
     request = arguments.request
     dots = "..." if "..." in request.range else ".."
     left, _, right = request.range.partition(dots)
     revisions = (left, right, request.base, request.definitions)
-    with advising(revisions, Path.cwd(), environ, {}):
-        verification = verify(request, start=Path.cwd(), environ=environ, now=now())
+    with advising(revisions, Path.cwd(), os.environ, {}):
+        verification = verify(request, start=Path.cwd(), environ=os.environ, now=now())
     return emit_result(
         verified.document(verification),
         verified.lines(verification),
@@ -133,24 +133,24 @@ def _parse_override(args: argparse.Namespace) -> OverrideArguments:
     return AddWaiver(WaiverAsked(finding, args.reason, args.expires), label)
 
 
-def _override(arguments: OverrideArguments, environ: Mapping[str, str]) -> int:
+def _override(arguments: OverrideArguments) -> int:
     match arguments:
         case ListOverrides():
-            _list_overrides(environ)
+            _list_overrides()
         case RemoveOverride():
-            finding = take_back(arguments.finding, start=Path.cwd(), environ=environ)
+            finding = take_back(arguments.finding, start=Path.cwd(), environ=os.environ)
             emit_lines(
                 f"{finding} is not overridden any more.",
                 "Review again to see the verdict without it.",
             )
         case AddWaiver():
-            _add_override(arguments, environ)
+            _add_override(arguments)
     return PASS
 
 
-def _add_override(arguments: AddWaiver, environ: Mapping[str, str]) -> None:
+def _add_override(arguments: AddWaiver) -> None:
     ask = arguments.ask
-    new_override, about = override(ask, start=Path.cwd(), environ=environ, now=now())
+    new_override, about = override(ask, start=Path.cwd(), environ=os.environ, now=now())
     terms = f"by {new_override.by} until {new_override.expires}: {new_override.reason}"
     emit_lines(
         f"{new_override.finding} is overridden {terms}",
@@ -158,12 +158,12 @@ def _add_override(arguments: AddWaiver, environ: Mapping[str, str]) -> None:
         "This holds in this clone only. Review again to see the verdict with it.",
     )
     if ask.what != POLICY:
-        label_waived(arguments.label, new_override.finding, ask.reason, environ)
+        label_waived(arguments.label, new_override.finding, ask.reason)
 
 
-def _list_overrides(environ: Mapping[str, str]) -> None:
+def _list_overrides() -> None:
     today = now().date()
-    recorded = overrides(start=Path.cwd(), environ=environ)
+    recorded = overrides(start=Path.cwd(), environ=os.environ)
     for entry in recorded:
         is_over = entry.expires < today
         until = f"{'expired' if is_over else 'until'} {entry.expires}"
@@ -178,15 +178,15 @@ def _parse_suppress(args: argparse.Namespace) -> AddWaiver:
     return AddWaiver(WaiverAsked(args.what, args.reason, args.expires), label)
 
 
-def _suppress(arguments: AddWaiver, environ: Mapping[str, str]) -> int:
+def _suppress(arguments: AddWaiver) -> int:
     ask = arguments.ask
-    rule, path = suppress(ask, start=Path.cwd(), environ=environ, now=now())
+    rule, path = suppress(ask, start=Path.cwd(), environ=os.environ, now=now())
     emit_lines(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",
     )
     if rule.finding:
-        label_waived(arguments.label, rule.finding, ask.reason, environ)
+        label_waived(arguments.label, rule.finding, ask.reason)
     return PASS
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -57,25 +57,25 @@ def _parse(args: argparse.Namespace) -> VizArguments:
     return VizArguments(args.run, args.layout, args.watch, args.json)
 
 
-def _run(arguments: VizArguments, environ: Mapping[str, str]) -> int:
-    runs, meant = StoredRuns(environ).opened(arguments.reference)
+def _run(arguments: VizArguments) -> int:
+    runs, meant = StoredRuns().opened(arguments.reference)
     result = runs.read(meant)
     if arguments.watch and result.state == "running":
-        result = _watched(runs, meant, arguments, environ)
+        result = _watched(runs, meant, arguments)
     if arguments.as_json:
         return emit_result(_document(result, meant), (), as_json=True)
     drawing = "\n".join(_lines(result, meant, arguments.layout))
-    if takes_colour(environ):
+    if takes_colour():
         from vibe_gate.faces.cli.screen import coloured  # a pipe needs none
 
-        drawing = coloured(_styled(drawing), COLUMNS, environ)
+        drawing = coloured(_styled(drawing), COLUMNS)
     emit(drawing + "\n")
     return PASS
 
 
-def _watched(runs: StoredRuns, meant: Named, arguments: VizArguments, environ: Mapping[str, str]) -> RunResult:
+def _watched(runs: StoredRuns, meant: Named, arguments: VizArguments) -> RunResult:
     """Show the run until its writer is gone."""
-    with _shower(environ, as_json=arguments.as_json) as show:
+    with _shower(as_json=arguments.as_json) as show:
         while (result := runs.read(meant)).state == "running":
             show(result.graph(), partial(_lines, result, meant, arguments.layout))
             time.sleep(POLL_S)
@@ -83,7 +83,7 @@ def _watched(runs: StoredRuns, meant: Named, arguments: VizArguments, environ: M
 
 
 @contextmanager
-def _shower(environ: Mapping[str, str], *, as_json: bool) -> Iterator[Callable[..., None]]:
+def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
     """On a terminal the drawing again and again in its place, else a line for each node that changes."""
     if as_json or not is_terminal():
         known: dict[str, str] = {}
@@ -105,7 +105,7 @@ def _shower(environ: Mapping[str, str], *, as_json: bool) -> Iterator[Callable[.
 
         def draw(graph: Graph, lines: Callable[[], list[str]]) -> None:
             drawing = "\n".join(lines())
-            live.update(_styled(drawing) if takes_colour(environ) else Text(drawing), refresh=True)
+            live.update(_styled(drawing) if takes_colour() else Text(drawing), refresh=True)
 
         yield draw
 
