@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Cost, PolicyChange, Summary, Trusted, Unreviewed
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
@@ -25,6 +27,12 @@ WAIVED = re.compile("(?:overridden|suppressed) by ")
 def criterion(name: str = "no-secrets", outcome: Any = "pass", **more: Any) -> CriterionResult:
     values = {"kind": "check", "must": True, "weight": 1, "decided_by": "check"} | more
     return CriterionResult(id=name, outcome=outcome, **values)
+
+
+def open_question(name: str, cause: Cause, outcome: Any = "abstain", **more: Any) -> CriterionResult:
+    """A question to a judge that has no answer for this cause."""
+    values = {"kind": "judge", "decided_by": "none", "reason": cause.reason, "cause": cause} | more
+    return criterion(name, outcome, **values)
 
 
 def rubric(*criteria: CriterionResult, outcome: Any = "pass", **more: Any) -> RubricResult:
@@ -84,5 +92,7 @@ def policy(path: str = ".vibe-gate/gate.toml", level: Any = "block") -> PolicyCh
     return PolicyChange(path=path, change_type="modified", level=level, diff="")
 
 
-def unseen(path: str = "src/big.py", reason: str = "the budget was reached") -> Unreviewed:
-    return Unreviewed(path=path, line=1, end_line=400, reason=reason)
+def unseen(
+    path: str = "src/big.py", reason: str = "the budget was reached", cause: Cause | UnsetType = UNSET
+) -> Unreviewed:
+    return Unreviewed(path=path, line=1, end_line=400, reason=reason, cause=cause)

@@ -17,7 +17,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from msgspec import Struct
@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from vibe_gate import errors
 from vibe_gate.checks import CHECKS
+from vibe_gate.domain import cause
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.document import schema_of
 from vibe_gate.domain.event import Event
@@ -45,6 +46,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS: tuple[type[Struct], ...] = (Summary, Event, TurnSummary, CaptureMeta, SessionMeta, CommitRow)
 """What a bundle, a capture and a session hold as JSON."""
 
+CAUSES: dict[str, type[Struct]] = {kind.__name__: kind for kind in get_args(cause.Cause)}
+"""The causes by the names of their classes."""
+
 MOST_WORDS = 12
 """Of an enumeration that is written out as a type."""
 
@@ -55,6 +59,7 @@ _COMMANDS = (*COMMANDS, *dispatch.MACHINE_COMMANDS)
 def blocks() -> dict[str, str]:
     """Every part by its name, as Markdown."""
     made = {"commands": _commands(), "checks": _checks(), "exit codes": _exit_codes(), "errors": _errors()}
+    made |= {"causes": _causes()}
     made |= {"criterion effects": _criterion_effects(), "effects": _effects()}
     made |= {part: _action(part) for part in ("inputs", "outputs")}
     for name in _COMMANDS:
@@ -168,11 +173,24 @@ def _document(kind: type[Struct]) -> str:
     schema = schema_of(kind)
     parts = []
     for title, one in _objects(schema):
+        if title in CAUSES:
+            continue
         rows = [(f"`{name}`", _type(key, schema, names=True)) for name, key in one["properties"].items()]
         heading = f"#### {title}\n\n" if one is not schema else ""
         about = textwrap.fill(" ".join(one.get("description", "").split()), 120, break_on_hyphens=False)
         parts.append(f"{heading}{about}\n\n{_table(('key', 'type'), rows)}")
     return "\n" + "\n".join(parts) + "\n"
+
+
+def _causes() -> str:
+    """The codes of causes, what each holds besides, and what it says."""
+    rows = []
+    for kind in CAUSES.values():
+        schema = schema_of(kind)
+        keys = [f"`{name}`: {_type(key, schema)}" for name, key in schema["properties"].items() if name != "code"]
+        meaning = (kind.__doc__ or "").partition("\n")[0]
+        rows.append((f"`{schema['properties']['code']['enum'][0]}`", "; ".join(keys), meaning))
+    return _table(("code", "holds", "meaning"), rows)
 
 
 def _default(key: dict[str, Any]) -> str:
@@ -191,6 +209,8 @@ def _type(key: dict[str, Any], schema: dict[str, Any], *, names: bool = False) -
         if "properties" not in schema["$defs"][name]:
             return _type(schema["$defs"][name], schema, names=names)
         return f"[{name}](#{name.lower()})" if names else "table"
+    if "discriminator" in key:
+        return "[cause](#causes)"
     if "anyOf" in key or "oneOf" in key:
         kinds = (_type(one, schema, names=names) for one in key.get("anyOf") or key["oneOf"])
         return " or ".join(dict.fromkeys(kind for kind in kinds if names or kind != "null"))

@@ -15,7 +15,7 @@ from scripted_messages_api import ApiError, Fault, Step, Text, Thinking, ToolUse
 from wire import Notes, answer, answering, costing, hold, session_in
 
 from vibe_gate.agent import StoredSession
-from vibe_gate.domain.verdict import DETAILS
+from vibe_gate.domain.cause import DETAILS
 from vibe_gate.domain.wire import TurnResult
 
 ITS_OWN = {

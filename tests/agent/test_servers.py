@@ -61,8 +61,9 @@ def test_a_secret_is_redacted_before_what_was_said_is_put_on_one_line_and_cut(tm
     started(tmp_path, f"import sys; print('no login with', {secret!r}, file=sys.stderr)")
     assert why(tmp_path, redact).startswith("docs (exit code 0) did not start. Details: docs: no login with [redacted:")
     for filler in ("", "x" * (MAX_DETAIL - 70)):
-        _, detail = conclude(ObservedSession(stderr=[f"{filler} {secret}"]), 30, redact)
-        assert "hunter2" not in detail and "pq" not in detail
+        end = conclude(ObservedSession(stderr=[f"{filler} {secret}"]), 30, redact)
+        for text in (end.detail, end.cause.details):
+            assert "hunter2" not in text and "pq" not in text
 
 
 def test_what_a_server_left_holding_its_pipes_does_not_delay_its_error(tmp_path):
@@ -86,8 +87,8 @@ def test_what_has_no_program_is_told_in_the_words_of_claude_code(tmp_path):
 
 
 def test_a_session_that_ends_while_a_server_starts_says_which():
-    status, detail = conclude(ObservedSession(timed_out=True, starting=("docs",)), 30, str)
-    assert (status, detail.endswith("It waited for the MCP server docs to start.")) == ("timeout", True)
+    end = conclude(ObservedSession(timed_out=True, starting=("docs",)), 30, str)
+    assert (end.status, end.detail.endswith("It waited for the MCP server docs to start.")) == ("timeout", True)
 
 
 @pytest.mark.slow

@@ -18,8 +18,9 @@ from repos import RUBRIC, SWALLOWS
 from test_review import FAILS, PASSES
 from wire import KEY, answering
 
+from vibe_gate.domain.cause import AsksNoModel
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.verdict import NOT_NOW, CriterionResult, RubricResult
+from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
@@ -176,7 +177,7 @@ def test_whoever_may_write_check_runs_can_copy_change_and_invent_records_and_non
 
 def test_a_standing_verdict_about_files_that_changed_stays_one(records):
     records.leave(KEY, "pass", INTEGRITY)
-    about = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none", "reason": NOT_NOW}
+    about = {"kind": "judge", "must": True, "weight": 1, "decided_by": "none", "cause": AsksNoModel()}
     asked = CriterionResult(id="x", outcome="abstain", **about)
     rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(asked,))
     summary = replace(nothing(CHANGE), outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))

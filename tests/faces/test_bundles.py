@@ -18,8 +18,9 @@ from command import Done, on_a_terminal, vibe_gate
 from msgspec.structs import replace
 from program import ROOT, git
 from recorded import Kind, begun, recorded
-from summaries import criterion
+from summaries import criterion, open_question
 
+from vibe_gate.domain.cause import NoJudge
 from vibe_gate.git import open_repository
 from vibe_gate.report import listing
 from vibe_gate.store import read_bundle
@@ -67,7 +68,7 @@ def test_before_the_first_run_it_says_so(bundles, repo):
 def test_a_line_a_run_the_newest_first(bundles, repo):
     first = recorded(repo, START, Kind(agent=True, outcome="fail", rubrics=("quality", "safety")))
     second = recorded(repo, START + HOUR, Kind(files=("a", "b")))
-    question = criterion("types", "not_applicable", kind="judge", decided_by="none", reason="not asked: --no-judge")
+    question = open_question("types", NoJudge(), "not_applicable")
     third = recorded(repo, START + 2 * HOUR, Kind(criteria=(criterion(), question)))
     fourth = recorded(repo, START + 3 * HOUR, Kind(criteria=(question,)))
     (repo / "sub").mkdir()

@@ -333,7 +333,7 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence():
     with Gateway(find_upstream({"ANTHROPIC_BASE_URL": address}), LIVE, 1.0, same) as gateway:
         status, _, raw = ask(gateway.url("judge"))
         assert (status, gateway.spent()) == (wire.REFUSED_STATUS, Cost())
-    assert message(raw) == f"{wire.UNAVAILABLE} the model's API at 127.0.0.1 cannot be reached."
+    assert message(raw) == f"{wire.UNREACHABLE} the model's API at 127.0.0.1 cannot be reached."
 
 
 class _Proxy(BaseHTTPRequestHandler):
@@ -396,7 +396,7 @@ def test_a_certificate_must_be_trusted(tmp_path):
         with Gateway(find_upstream(found), LIVE, 1.0, same) as gateway:
             status, _, raw = ask(gateway.url("judge"))
             assert status == wire.REFUSED_STATUS
-            assert message(raw) == f"{wire.UNAVAILABLE} the certificate of localhost is not trusted."
+            assert message(raw) == f"{wire.UNREACHABLE} the certificate of localhost is not trusted."
         assert _Proxy.asked == []
         with Gateway(find_upstream(found | {"SSL_CERT_FILE": str(certificate)}), LIVE, 1.0, same) as gateway:
             assert ask(gateway.url("judge"))[0] == 200

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from vibe_gate.agent import TurnRequest
+from vibe_gate.domain.cause import Cause, NoConversation
 from vibe_gate.domain.summary import Cost
 from vibe_gate.domain.wire import TurnResult
 
@@ -59,8 +60,8 @@ class ScriptedModel:
             return self._script[number]
         return self._script if isinstance(self._script, TurnResult) else self._script(turn)
 
-    def why_unanswered(self, result: TurnResult) -> str:
-        return f"why: {result.detail}"
+    def why_unanswered(self, result: TurnResult) -> Cause:
+        return NoConversation(message=f"why: {result.detail}", details=result.text)
 
 
 class EventLog:

@@ -25,6 +25,7 @@ from text_tree import text_tree
 from vibe_gate.agent import TurnRequest
 from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
+from vibe_gate.domain.cause import NoConversation
 from vibe_gate.domain.document import read as read_document
 from vibe_gate.domain.rubric import Claim, Rubric
 from vibe_gate.domain.summary import AgentAuthored, Unreviewed
@@ -51,6 +52,9 @@ MODEL = "model-a"
 def rubric_of(criteria: Iterable[str] = (ERRORS, NAMES), **keys: object) -> Rubric:
     listed = [{"id": name, "kind": "judge", "question": f"Is {name} so?", "must": True} for name in criteria]
     return read_document(Rubric, {"schema": 1, "id": "quality", "criterion": listed} | keys)
+
+
+SEEN = NoConversation(message="why: as it was seen")
 
 
 class Voting:
@@ -144,7 +148,7 @@ def test_one_answer_is_one_vote_with_the_model_and_the_turn_that_gave_it() -> No
     (passed,) = new.votes.by_criterion[NAMES]
     assert (passed.counterexample, passed.evidence) == (None, ())
     assert fail.changes == passed.changes == "load gives None for a file that is not there"
-    assert (new.votes.stopped, new.votes.unreviewed, new.votes.is_kept) == ("", (), False)
+    assert (new.votes.stopped, new.votes.unreviewed, new.votes.is_kept) == (None, (), False)
     assert (list(new.cast), new.cast[1].model, new.cast[1].used_tools) == ([1], MODEL, False)
     assert new.cast[1].by_criterion == {ERRORS: fail, NAMES: passed}
 
@@ -230,8 +234,9 @@ def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(status: str, outc
     assert set(outcomes(new)[ERRORS]) == {outcome}
     vote = new.votes.by_criterion[ERRORS][0]
     assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", TURN)
-    assert new.votes.stopped == ("why: as it was seen" if stops else "")
-    assert [item.reason for item in new.votes.unreviewed] == ["why: as it was seen"]
+    assert vote.cause == SEEN
+    assert new.votes.stopped == (SEEN if stops else None)
+    assert [(item.reason, item.cause) for item in new.votes.unreviewed] == [("why: as it was seen", SEEN)]
     assert [item.path for item in new.votes.unreviewed] == ["src/load.py"]
 
 
@@ -239,14 +244,14 @@ def test_after_a_limit_no_further_conversation_is_held() -> None:
     voting = Voting(votes=3)
     new = voting.ask([FAILS, ended("budget")])
     assert len(voting.model.turns) == 2
-    assert new.votes.stopped == "why: as it was seen"
+    assert new.votes.stopped == SEEN
     assert new.votes.unreviewed == ()  # the other vote has seen the whole change
 
 
 def test_what_was_answered_once_is_reviewed() -> None:
     new = Voting(votes=3).ask([ended("refused"), PASSES, PASSES])
     assert new.votes.unreviewed == ()
-    assert new.votes.stopped == ""
+    assert new.votes.stopped is None
 
 
 class InParts(Voting):
@@ -271,7 +276,7 @@ def test_a_part_without_an_answer_is_listed_with_the_reason_and_an_answered_one_
     new = InParts().ask(lambda turn: ended("refused") if turn.node.endswith("-b") else PASSES)
     assert outcomes(new) == {ERRORS: ["abstain"], NAMES: ["abstain"]}
     assert new.votes.unreviewed == (
-        Unreviewed(path="src/load.py", line=7, end_line=9, reason="why: as it was seen"),
+        Unreviewed(path="src/load.py", line=7, end_line=9, reason="why: as it was seen", cause=SEEN),
     )  # fmt: skip
 
 
@@ -376,7 +381,7 @@ def test_a_line_of_the_change_is_the_changes_even_if_it_was_asked_for() -> None:
 
 def test_a_refusal_repeats_no_request_either() -> None:
     voting = Voting(claims=(PRIVATE,), sees=["prompt"], votes=1)
-    new = voting.ask(ended("refused", f"I cannot {REQUEST}"))
+    new = voting.ask(ended("refused", f"I cannot {REQUEST}", text=REQUEST))
     assert "Grete" not in repr(new)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import BudgetReached, TimeUsedUp
 from vibe_gate.domain.document import read
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import (
@@ -28,6 +29,8 @@ from vibe_gate.judging.decide import levels_of
 from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome, tally_rubric
 from vibe_gate.judging.vote_counting import check_vote, combine, result_of_votes, settle, worst
 
+BUDGET = BudgetReached(limit_usd=1)
+DEADLINE = TimeUsedUp(seconds=60)
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "abstain", "not_applicable", "error")
 
 
@@ -330,20 +333,20 @@ def test_the_exit_code_puts_integrity_first_and_a_fail_before_a_policy_change(ou
 @pytest.mark.parametrize(
     ("cast", "given", "outcome", "decided_by", "reason"),
     [
-        ([], "the deadline was reached", "abstain", "none", "the deadline was reached"),
-        ([], "", "abstain", "none", "the votes do not agree"),
-        (["pass", "fail", "fail"], "the deadline was reached", "fail", "majority", "fail"),
-        (["pass", "pass"], "", "pass", "unanimous", "pass"),
-        (["pass", "fail"], "", "abstain", "majority", "the votes do not agree"),
-        (["pass", "error"], "the budget is spent", "error", "majority", "error"),
-        (["pass", "fail"], "the budget is spent", "abstain", "majority", "the budget is spent"),
+        ([], DEADLINE, "abstain", "none", DEADLINE.reason),
+        ([], None, "abstain", "none", "the votes do not agree"),
+        (["pass", "fail", "fail"], DEADLINE, "fail", "majority", "fail"),
+        (["pass", "pass"], None, "pass", "unanimous", "pass"),
+        (["pass", "fail"], None, "abstain", "majority", "the votes do not agree"),
+        (["pass", "error"], BUDGET, "error", "majority", "error"),
+        (["pass", "fail"], BUDGET, "abstain", "majority", BUDGET.reason),
     ],
 )
 def test_a_criterion_gives_the_reason_of_its_outcome(cast, given, outcome, decided_by, reason):
     criterion = Criterion(id="c", kind="judge", question="?", must=True, weight=3)
     assert result_of_votes(criterion, votes(*cast), 3, given) == CriterionResult(
         id="c", kind="judge", must=True, weight=3, outcome=outcome, decided_by=decided_by, votes=tuple(votes(*cast)),
-        reason=reason,
+        reason=reason, cause=given if given and given.reason == reason else UNSET,
     )  # fmt: skip
 
 
@@ -352,7 +355,7 @@ def test_without_a_reason_the_votes_do_not_agree():
     assert result_of_votes(asked, [], 1).reason == "the votes do not agree"
     agreed = [replace(vote, reason=reason) for vote in votes("pass") for reason in ("", "so it is")]
     assert result_of_votes(asked, agreed, 2).reason == "so it is"
-    assert result_of_votes(asked, agreed[:1], 1, "the deadline was reached").reason == "", "they do agree"
+    assert result_of_votes(asked, agreed[:1], 1, DEADLINE).reason == "", "they do agree"
 
 
 def test_asked_with_and_without_the_message_the_worse_answer_counts_and_all_votes_are_kept():

@@ -12,6 +12,16 @@ from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain.cause import (
+    BudgetReached,
+    CheckFails,
+    CommitsReviewed,
+    NoJudge,
+    NoKey,
+    NoQuestion,
+    NotByAgent,
+    PassedInRun,
+)
 from vibe_gate.domain.change import Change, FileDiff, Selection
 from vibe_gate.domain.gate import Gate, GateFile, Override, Waivers
 from vibe_gate.domain.receipt import Waiver
@@ -77,9 +87,10 @@ def verdict(
     return verdict_of(counted, waivers, () if intact else ("src/a.py",))
 
 
-UNASKED = Answers(silence="no key")
-CHOSEN = Answers(silence="not wanted", chosen=True)
-REUSED = Answers(silence="as in run 7", chosen=True, reused={"r": 0.8})
+BUDGET = BudgetReached(limit_usd=1)
+UNASKED = Answers(silence=NoKey())
+CHOSEN = Answers(silence=NoJudge(), chosen=True)
+REUSED = Answers(silence=PassedInRun(run=7), chosen=True, reused={"r": 0.8})
 
 
 @pytest.mark.parametrize(
@@ -91,13 +102,13 @@ REUSED = Answers(silence="as in run 7", chosen=True, reused={"r": 0.8})
         # Asked with and without the message: the worse answer.
         (answered(said("pass"), said("fail")), "fail", "unanimous", "so fail"),
         (answered(said("fail"), said("pass")), "fail", "unanimous", "so fail"),
-        (answered(said(stopped="the budget is spent")), "abstain", "none", "the budget is spent"),
-        (answered(RubricVotes(by_criterion={}, stopped="the deadline")), "abstain", "none", "the deadline"),
-        (UNASKED, "abstain", "none", "no key"),
-        (CHOSEN, "not_applicable", "none", "not wanted"),
-        (REUSED, "not_applicable", "cache", "as in run 7"),
+        (answered(said(stopped=BUDGET)), "abstain", "none", BUDGET.reason),
+        (answered(RubricVotes(by_criterion={}, stopped=BUDGET)), "abstain", "none", BUDGET.reason),
+        (UNASKED, "abstain", "none", "not asked: no API key"),
+        (CHOSEN, "not_applicable", "none", "not asked: --no-judge"),
+        (REUSED, "not_applicable", "cache", "passed in run 7; not asked again"),
         # What was answered about another rubric only.
-        (Answers(by_rubric={"other": (said("fail"),)}, silence="x"), "abstain", "none", "x"),
+        (Answers(by_rubric={"other": (said("fail"),)}, silence=NoKey()), "abstain", "none", "not asked: no API key"),
     ],
 )
 def test_a_judged_criterion_is_what_was_answered_about_it(answers, outcome, decided_by, reason):
@@ -270,23 +281,24 @@ def test_a_must_check_that_fails_and_that_nobody_lets_pass_keeps_judges_from_bei
     assert blocking_check(checks, waivers) == blocking
 
 
-FAILED = "not asked: the check 'secrets' fails already"
+FAILED = CheckFails(check="secrets")
+KNOWN = CommitsReviewed(count=2)
 
 
 @pytest.mark.parametrize(
     ("wanted", "check", "silence", "chosen"),
     [
         ({}, "pass", None, None),
-        ({"judge": "never"}, "pass", "not asked: --no-judge", True),
-        ({"judge": "never"}, "fail", "not asked: --no-judge", True),
+        ({"judge": "never"}, "pass", NoJudge(), True),
+        ({"judge": "never"}, "fail", NoJudge(), True),
         # A check that fails: nothing a judge says helps; asked anyway, but never about a secret.
         ({}, "fail", FAILED, False),
         ({"judge": "always"}, "fail", FAILED, False),
         ({"judge": "always"}, "fail elsewhere", None, None),
-        ({}, "fail elsewhere", "not asked: the check 'other' fails already", False),
+        ({}, "fail elsewhere", CheckFails(check="other"), False),
         ({"judge": "always"}, "both", FAILED, False),
         # A hook asks as the gate says for it: without a rule, where an agent wrote the change.
-        ({"mode": HookMode("pre-commit")}, "pass", "not asked: no sign of an AI agent", True),
+        ({"mode": HookMode("pre-commit")}, "pass", NotByAgent(), True),
     ],
 )
 def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check, silence, chosen):
@@ -304,10 +316,10 @@ def test_a_judge_is_not_asked_where_nothing_depends_on_the_answer(wanted, check,
 @pytest.mark.parametrize(
     ("covered", "force", "check", "silence"),
     [
-        ("known", False, "pass", "known"),
-        ("", False, "pass", None),
-        ("known", True, "pass", None),
-        ("known", False, "fail", FAILED),
+        (KNOWN, False, "pass", KNOWN),
+        (None, False, "pass", None),
+        (KNOWN, True, "pass", None),
+        (KNOWN, False, "fail", FAILED),
     ],
 )
 def test_what_other_reviews_cover_is_not_asked_again_at_a_push_unless_that_is_forced(covered, force, check, silence):
@@ -322,7 +334,7 @@ def test_a_hook_asks_about_an_agents_change_and_nobody_about_a_rubric_of_checks(
     assert without_asking(asked, facts_of((rubric("clear"),), by_agent=True), checked("pass"), NOBODY) is None
     found = without_asking(asked, facts_of((rubric(),), by_agent=True), checked("fail"), NOBODY)
     assert found is not None
-    assert (found.silence, found.chosen) == ("no criterion asks a judge", True)
+    assert (found.silence, found.chosen) == (NoQuestion(), True)
 
 
 def test_answers_of_this_run_are_whole_and_final_and_counted_by_criteria():

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
-from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
+from summaries import changed, criterion, failed, finding, open_question, policy, rubric, summary, unseen, weighed
 
+from vibe_gate.domain.cause import (
+    ApiStatus,
+    BudgetReached,
+    Cause,
+    CheckFails,
+    ModelRefused,
+    NoForm,
+    NoJudge,
+    NoKey,
+    ProgramMissing,
+    TimeUsedUp,
+    Unreachable,
+)
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.summary import CacheUse, Cost, PolicyChange, Summary
-from vibe_gate.domain.verdict import NO_JUDGE, NO_KEY, CheckedEvidence, CriterionResult, Finding, TrustBadge, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, TrustBadge, Vote
 from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round, next_round
@@ -199,16 +213,23 @@ def judged(name: str, outcome: Any, reason: str, *, said: Any = None, **more: An
     return criterion(name, outcome, kind="judge", reason=reason, votes=votes, **more)
 
 
+def unanswered(cause: Cause, *beside: CriterionResult, outcome: Any = "inconclusive", **more: Any) -> Report:
+    """The comment of a run whose first question has no answer for this cause."""
+    return undecided(cause.reason, *beside, outcome=outcome, cause=cause, **more)
+
+
 def undecided(
-    reason: str, *beside: CriterionResult, outcome: Any = "inconclusive", said: Any = None, files: int = 1, **more: Any
-) -> Report:
-    """The comment of a run whose first question has no answer."""
-    asked = judged("errors-not-swallowed", "error" if outcome == "error" else "abstain", reason, said=said)
+    reason: str, *beside: CriterionResult, outcome: Any = "inconclusive", said: Any = None, files: int = 1,
+    cause: Cause | UnsetType = UNSET, **more: Any,
+) -> Report:  # fmt: skip
+    """The comment of a run whose first question is undecided."""
+    is_error = outcome == "error"
+    asked = judged("errors-not-swallowed", "error" if is_error else "abstain", reason, said=said, cause=cause)
     return told(
         summary(
             outcome=outcome, exit_code=3, rubrics=(weighed(asked, *beside),),
             files=tuple(changed(f"src/file{n}.py") for n in range(files)),
-            unreviewed=tuple(unseen(f"src/file{n}.py", reason) for n in range(files)),
+            unreviewed=tuple(unseen(f"src/file{n}.py", reason, cause) for n in range(files)),
         ),
         **more,
     )  # fmt: skip
@@ -218,21 +239,23 @@ def changed_gate(**more: Any) -> Summary:
     return summary(exit_code=4, policy_changes=(policy(), policy("CLAUDE.md", "warn")), **more)
 
 
-def _unasked(reason: str) -> Summary:
-    asked = criterion("errors-not-swallowed", "not_applicable", kind="judge", reason=reason)
+def _unasked(cause: Cause) -> Summary:
+    asked = open_question("errors-not-swallowed", cause, "not_applicable")
     return summary(rubrics=(rubric(criterion(), asked),))
 
 
-def _waiting(reason: str) -> Summary:
-    asked = [criterion(name, "abstain", kind="judge", reason=reason) for name in ("a", "b", "c", "d", "e")]
+def _waiting(cause: Cause) -> Summary:
+    asked = [open_question(name, cause) for name in ("a", "b", "c", "d", "e")]
     return failed(
-        0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=reason),),
+        0, found=(finding("TODO", criterion="no-todo"),), unreviewed=(unseen(reason=cause.reason, cause=cause),),
         rubrics=(weighed(criterion("no-todo", "fail"), *asked),),
     )  # fmt: skip
 
 
 APPROVED = finding(f"approved by @bob: their review of {FIRST[:12]} approves it", path="", line=0, criterion="policy",
                    level="notice", fingerprint="0123012301230123")  # fmt: skip
+
+BUDGET = BudgetReached(limit_usd=0.5)
 
 CASES = {
     "passed": passed,
@@ -243,8 +266,8 @@ CASES = {
         )
     ),
     "passed, and judges only advised": advised,
-    "passed by checks": lambda: told(_unasked(NO_JUDGE)),
-    "passed, in a clone without a key": lambda: told(_unasked(NO_KEY)),
+    "passed by checks": lambda: told(_unasked(NoJudge())),
+    "passed, in a clone without a key": lambda: told(_unasked(NoKey())),
     "nothing to review": lambda: told(summary(run_id="", rubrics=())),
     "failed": first,
     "failed, round two": second,
@@ -260,41 +283,43 @@ CASES = {
         ),))
     ),
     "failed in mode warn": lambda: told(failed(), blocks=False),
-    "failed a check, questions wait": lambda: told(_waiting("not asked: the check 'no-todo' fails already")),
+    "failed a check, questions wait": lambda: told(_waiting(CheckFails(check="no-todo"))),
     "gate changed": lambda: told(changed_gate()),
     "gate changed, approval lapsed": lambda: told(
         changed_gate(),
         remarks=(f"1 approval does not count: @bob (of {BASE[:12]}: needs a new approval).",),
     ),
     "gate changed, no key": lambda: told(
-        replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),))
+        replace(unanswered(NoKey()).summary, exit_code=4, policy_changes=(policy(),))
     ),
     "gate changed, judge undecided": lambda: told(
         replace(CASES["judge undecided"]().summary, exit_code=4, policy_changes=(policy(),))
     ),
     "gate changed, by a fork": lambda: told(
-        replace(undecided(NO_KEY).summary, exit_code=4, policy_changes=(policy(),)), fork=True
+        replace(unanswered(NoKey()).summary, exit_code=4, policy_changes=(policy(),)), fork=True
     ),
     "gate changed, failed": lambda: told(failed(1, policy_changes=(policy(),))),
     "gate changed and approved": lambda: told(
         summary(findings=(APPROVED,), policy_changes=(policy(), policy("CLAUDE.md", "warn")))
     ),
-    "no key": lambda: undecided(NO_KEY),
-    "a fork": lambda: undecided(NO_KEY, fork=True),
-    "a job of Dependabot's": lambda: undecided(NO_KEY, dependabot=True),
-    "budget": lambda: undecided("The budget of $0.50 is reached."),
-    "deadline": lambda: undecided("The deadline of 300 s was reached.", files=300),
-    "model refused": lambda: undecided("The model refused to answer."),
-    "key refused": lambda: undecided(
-        "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor`. Details: Failed to "
-        "authenticate. invalid x-api-key",
-        outcome="error",
+    "no key": lambda: unanswered(NoKey()),
+    "a fork": lambda: unanswered(NoKey(), fork=True),
+    "a job of Dependabot's": lambda: unanswered(NoKey(), dependabot=True),
+    "budget": lambda: unanswered(BudgetReached(limit_usd=0.5)),
+    "deadline": lambda: unanswered(TimeUsedUp(seconds=300), files=300),
+    "model refused": lambda: unanswered(ModelRefused()),
+    "key refused": lambda: unanswered(
+        ApiStatus(status=401, details="Failed to authenticate. invalid x-api-key"), outcome="error"
     ),
-    "overload": lambda: undecided("HTTP 529: the model's API is overloaded", outcome="error"),
-    "model not reached": lambda: undecided("the model's API at 10.0.0.7 cannot be reached.", outcome="error"),
-    "answer without its form": lambda: undecided(
-        "The model gave no answer in the asked form. Details: Failed to provide valid structured output after 5 "
-        "attempts: /answers/0: must have required property 'reason'"
+    "overload": lambda: unanswered(ApiStatus(status=529), outcome="error"),
+    "model not reached": lambda: unanswered(
+        Unreachable(message="the model's API at 10.0.0.7 cannot be reached."), outcome="error"
+    ),
+    "answer without its form": lambda: unanswered(
+        NoForm(
+            details="Failed to provide valid structured output after 5 attempts: /answers/0: must have required "
+            "property 'reason'"
+        )
     ),
     "judge undecided": lambda: undecided(
         "The caller is not shown. Missing: who calls load.",
@@ -302,7 +327,7 @@ CASES = {
     ),
     "judge undecided, and a question without an answer": lambda: undecided(
         "The caller is not shown. Missing: who calls load.",
-        judged("names-are-clear", "abstain", "The budget of $0.50 is reached."), said="abstain",
+        judged("names-are-clear", "abstain", BUDGET.reason, cause=BUDGET), said="abstain",
     ),
     "nothing decided": lambda: told(
         summary(outcome="inconclusive", exit_code=3, rubrics=(weighed(
@@ -311,7 +336,9 @@ CASES = {
     ),
     "check not run": lambda: told(
         summary(outcome="error", exit_code=3,
-                rubrics=(rubric(criterion("lint", "error", reason="ruff: not found."), outcome="error", coverage=0.0),))
+                rubrics=(rubric(criterion(
+                    "lint", "error", reason="ruff: not found.", cause=ProgramMissing(program="ruff")
+                ), outcome="error", coverage=0.0),))
     ),
     "files moved": lambda: told(summary(outcome="error", exit_code=5)),
 }  # fmt: skip

@@ -2,50 +2,107 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import summaries
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import (
+    ApiStatus,
+    ApiUnavailable,
+    AsksNoModel,
+    BrokeOff,
+    BudgetReached,
+    Cause,
+    DraftWaits,
+    Misfit,
+    ModelRefused,
+    NoCredit,
+    NoForm,
+    NoKey,
+    ProcessEnded,
+    ProgramMissing,
+    TextTooLong,
+    TimeUsedUp,
+    TurnsUsedUp,
+    Unreachable,
+)
+from vibe_gate.domain.document import decode
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import FAIL, INCONCLUSIVE
-from vibe_gate.report.next_step import at_a_terminal, next_step
+from vibe_gate.report.next_step import at_a_terminal, next_step, remediable_cause
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 
+AGAIN = "review again; if that does not help, run vibe-gate doctor"
 
-def told(reason: str = "", **more: object) -> Report:
-    """A report whose judge could not be asked for this reason; or, without one, whose judge said no."""
-    outcome = "error" if reason else "fail"
-    result = CriterionResult(
-        id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", reason=reason
-    )
+
+def told(cause: Cause | UnsetType = UNSET, **more: object) -> Report:
+    """A report whose criterion could not be decided for this cause; or, without one, whose judge said no."""
+    outcome = "error" if cause else "fail"
+    result = CriterionResult(id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", cause=cause)
     rubric = RubricResult(id="r", digest="", outcome=outcome, score=0, coverage=0, criteria=(result,))
-    code = INCONCLUSIVE if reason else FAIL
+    code = INCONCLUSIVE if cause else FAIL
     summary = replace(summaries.summary(), outcome=outcome, exit_code=code, rubrics=(rubric,), findings=())
     return Report(replace(summary, **more), (), first_round((), "a" * 40), review="a1b2..c3d4")
 
 
 @pytest.mark.parametrize(
-    ("reason", "words", "terminal"),
+    ("cause", "words", "terminal"),
     [
-        ("HTTP 404: the model's API does not know this model or address; check both. Details: x", "name a model",
-         "name a model"),
-        ("HTTP 413: the request is too large for the model's API. Details: x", "split the change", "smaller range"),
-        ("HTTP 401: the model's API does not accept the key", "replace the secret", "replace the key"),
-        ("HTTP 501: this address does not serve the model's API", "correct `ANTHROPIC_BASE_URL`", "doctor --ask"),
-        ("HTTP 500: the model's API failed; try again later", "wait some minutes", "doctor --ask"),
-        ("the model's API at 127.0.0.1 cannot be reached", "check that this runner reaches", "doctor --ask"),
-        (
-            "Text of more than 100,000,000 bytes is not read: let git ignore the file: a.sql.",
-            "name it in `exclude`", "let git ignore the file or split it",
-        ),
-        ("HTTP 529: the model's API is overloaded; try again later", "wait some minutes", "review again"),
+        (NoKey(), "add the secret `ANTHROPIC_API_KEY`", "set ANTHROPIC_API_KEY"),
+        (AsksNoModel(), "re-run the job of the newest push", AGAIN),
+        (DraftWaits(), "mark the pull request as ready for review", AGAIN),
+        (BudgetReached(limit_usd=0.5), "above $0.50; then re-run", AGAIN),
+        (TimeUsedUp(seconds=300), "above 300 s; then re-run", AGAIN),
+        (ModelRefused(), "name another model", AGAIN),
+        (NoCredit(details="x"), "add credit to the account", "add credit to the account"),
+        (ApiStatus(status=404, details="x"), "name a model", "name a model"),
+        (ApiStatus(status=413), "split the change", "smaller range"),
+        (ApiStatus(status=401), "replace the secret", "replace the key"),
+        (ApiStatus(status=403), "replace the secret", "replace the key"),
+        (ApiStatus(status=501), "correct `ANTHROPIC_BASE_URL`", "doctor --ask"),
+        (ApiStatus(status=500), "wait some minutes", "doctor --ask"),
+        (ApiStatus(status=529), "wait some minutes", "review again"),
+        (ApiStatus(status=400), "repair what failed", "doctor --ask"),
+        (Unreachable(message="x cannot be reached."), "check that this runner reaches", "doctor --ask"),
+        (ApiUnavailable(message="HTTP 529 and did not recover in time."), "wait some minutes", "doctor --ask"),
+        (BrokeOff(), "wait some minutes", "doctor --ask"),
+        (ProcessEnded(details="x"), "wait some minutes", AGAIN),
+        (NoForm(), "re-run this job; if that does not help, name another model", AGAIN),
+        (Misfit(details="x"), "re-run this job; if that does not help, name another model", AGAIN),
+        (TextTooLong(limit=100_000_000), "name it in `exclude`", "let git ignore the file or split it"),
+        (ProgramMissing(program="ruff"), "install `ruff`", "install ruff"),
+        (ProgramMissing(program="ruff"), "`vibe-gate config check`", "`vibe-gate config check`"),
+        (TurnsUsedUp(), "repair what failed", AGAIN),
     ],
-)  # fmt: skip
-def test_each_refusal_of_the_models_api_has_a_next_step_of_its_own(reason, words, terminal):
-    report = told(reason)
+)
+def test_each_cause_has_a_next_step_of_its_own(cause, words, terminal):
+    report = told(cause)
     assert words in next_step(report)
     assert terminal in at_a_terminal(report.summary)
+
+
+def test_of_several_causes_the_gravest_is_mended_first():
+    causes = (TextTooLong(limit=1), ApiStatus(status=529), BudgetReached(limit_usd=0.5), NoKey())
+    results = tuple(summaries.open_question(f"q{number}", cause) for number, cause in enumerate(causes))
+    for number in range(len(results), 0, -1):
+        rubric = summaries.rubric(*results[:number], outcome="inconclusive")
+        summary = summaries.summary(outcome="inconclusive", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+        assert remediable_cause(summary) == causes[number - 1]
+
+
+def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
+    plain = told(NoKey()).summary.to_json()
+    document = json.loads(plain)
+    assert document["rubrics"][0]["criteria"][0].pop("cause") == {"code": "no_key"}
+    summary = decode(Summary, json.dumps(document))
+    report = replace(told(NoKey()), summary=summary)
+    assert "repair what failed" in next_step(report)
+    assert at_a_terminal(summary) == AGAIN
 
 
 @pytest.mark.parametrize(("workflow", "expected"), [("review", True), ("fix", False), ("own", False)])

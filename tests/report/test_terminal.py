@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
-from summaries import changed, criterion, failed, finding, policy, rubric, summary, unseen, weighed
+from summaries import changed, criterion, failed, finding, open_question, policy, rubric, summary, unseen, weighed
 
+from vibe_gate.domain.cause import ApiStatus, ManyAnswers, NoCredit, NoJudge, NoKey
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.summary import CacheUse, Cost, Trusted
-from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, Proof, SecondLook, Vote
+from vibe_gate.domain.verdict import CheckedEvidence, Proof, SecondLook, Vote
 from vibe_gate.report import sentences
 from vibe_gate.report.terminal import render
 
@@ -76,7 +77,7 @@ def first_line(made) -> str:
             "✓ PASS · quality; undecided: y, z",
         ),
         (
-            summary(rubrics=(rubric(criterion("x", "not_applicable", kind="judge", reason="not asked: --no-judge")),)),
+            summary(rubrics=(rubric(open_question("x", NoJudge(), "not_applicable")),)),
             "· NOTHING REVIEWED · 1 question not asked: --no-judge",
         ),
         (
@@ -120,7 +121,7 @@ def test_a_whole_screen():
         "  next    fix what is marked ✗ (or: vibe-gate run --fix 20260102T030405.006Z),\n"
         "          then review again"
     )
-    keyless = rubric(criterion("asked", "abstain", kind="judge", reason=NO_KEY, decided_by="none"))
+    keyless = rubric(open_question("asked", NoKey()))
     assert "run --fix" not in screen(replace(made, bundle="")) + screen(replace(made, rubrics=(keyless,)))
 
 
@@ -197,11 +198,9 @@ def test_a_finding_shows_the_quoted_line_and_once_what_would_go_wrong():
 
 
 def test_a_rubric_whose_questions_all_wait_for_one_reason_is_one_line():
-    waiting = rubric(
-        *(criterion(f"q{n}", "abstain", kind="judge", reason="not asked: why") for n in range(3)), coverage=0
-    )
+    waiting = rubric(*(open_question(f"q{n}", NoKey()) for n in range(3)), coverage=0)
     text = screen(summary(rubrics=(waiting,)))
-    assert "pass · nothing decided · 3 questions not asked: why\n\n" in text
+    assert "pass · nothing decided · 3 questions not asked: no API key\n\n" in text
 
 
 def test_spaces_in_a_row_are_written_out_in_a_path():
@@ -304,22 +303,22 @@ def test_what_another_program_said_is_no_headline_and_stands_in_the_details_once
 
 
 @pytest.mark.parametrize(
-    ("reason", "step"),
+    ("cause", "step"),
     [
-        (NO_KEY, "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
+        (NoKey(), "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
         (
-            "HTTP 401: the model's API does not accept the key; check it with `vibe-gate doctor`",
+            ApiStatus(status=401),
             "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor --ask`, then review again",
         ),
         (
-            "HTTP 400: the account of this API key has no credit left",
+            NoCredit(),
             "add credit to the account of the API key, then review again",
         ),
-        ("the answer is empty", "review again; if that does not help, run vibe-gate doctor"),
+        (ManyAnswers(count=2), "review again; if that does not help, run vibe-gate doctor"),
     ],
 )
-def test_what_a_second_review_cannot_change_is_to_be_mended_first(reason, step):
-    row = criterion("x", "abstain", kind="judge", decided_by="none", reason=reason)
+def test_what_a_second_review_cannot_change_is_to_be_mended_first(cause, step):
+    row = open_question("x", cause)
     made = summary(outcome="inconclusive", exit_code=3, rubrics=(rubric(row, outcome="inconclusive", coverage=0.0),))
     assert screen(made, width=200).splitlines()[-1] == f"  next    {step}"
 

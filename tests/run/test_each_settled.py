@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from summaries import criterion, finding, rubric, summary
 
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.commit_row import worst
 from vibe_gate.domain.summary import Summary, Trusted
-from vibe_gate.domain.verdict import NO_KEY, Vote
+from vibe_gate.domain.verdict import Vote
 from vibe_gate.run.each import counts_here, is_settled
 
 CANNOT_TELL = Vote(outcome="abstain", said="abstain", reason="It cannot be told.")
 NO_ANSWER = Vote(outcome="abstain", said=None, reason="The budget is used up.")
 
 
-def judged(outcome: str, *votes: Vote, code: int = 3, reason: str = "") -> Summary:
-    kind = {"kind": "judge", "decided_by": "unanimous" if votes else "none", "votes": votes, "reason": reason}
+def judged(outcome: str, *votes: Vote, code: int = 3, **more: Any) -> Summary:
+    kind = {"kind": "judge", "decided_by": "unanimous" if votes else "none", "votes": votes, **more}
     run = {0: "pass", 1: "fail", 4: "pass"}.get(code, "inconclusive")
     return summary(outcome=run, exit_code=code, rubrics=(rubric(criterion("c", outcome, **kind), outcome=run),))
 
@@ -31,7 +34,7 @@ def judged(outcome: str, *votes: Vote, code: int = 3, reason: str = "") -> Summa
         (judged("abstain", CANNOT_TELL, NO_ANSWER), False, False),
         (judged("abstain"), False, False),
         (judged("error", NO_ANSWER), False, False),
-        (judged("abstain", code=0, reason=NO_KEY), True, False),
+        (judged("abstain", code=0, cause=NoKey()), True, False),
         (judged("pass", code=5), False, False),
     ],
 )
@@ -45,8 +48,8 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     ("found", "in_ci"),
     [
         (summary(), True),
-        (judged("not_applicable", code=0, reason=NO_KEY), False),
-        (judged("abstain", code=0, reason=NO_KEY), True),  # its gate demands it: no pass without its other criteria
+        (judged("not_applicable", code=0, cause=NoKey()), False),
+        (judged("abstain", code=0, cause=NoKey()), True),  # its gate demands it: no pass without its other criteria
         (judged("fail", code=1), True),
         (summary(findings=(finding(level="notice", waiver="overridden by Ada until 2026-02-01: known"),)), False),
         (summary(findings=(finding(level="notice", waiver="suppressed by .vibe-gate/suppressions.toml"),)), True),

@@ -19,11 +19,12 @@ from wire import answering
 from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
+from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow, compared, totals
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, RubricResult
+from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
 from vibe_gate.report.replays import lines
 from vibe_gate.report.replays import sentences as replay_sentences
@@ -280,12 +281,12 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
         return replace(NOTHING, outcome=run, rubrics=(rubric,))
 
     before = judged("pass")
-    rows = [compared(before, judged(how, reason=NO_KEY), (), ()) for how in ("not_applicable", "abstain")]
+    rows = [compared(before, judged(how, cause=NoKey()), (), ()) for how in ("not_applicable", "abstain")]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
     assert [*lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
-    assert not compared(before, judged("not_applicable", reason=NO_KEY), ("safety",), ()).open
+    assert not compared(before, judged("not_applicable", cause=NoKey()), ("safety",), ()).open
 
 
 def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
@@ -296,18 +297,19 @@ def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
     ]  # fmt: skip
 
 
-BUDGET = "The budget of $0.0004 is reached."
+BUDGET = BudgetReached(limit_usd=0.0004)
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([ReplayRow(run_id="a", unjudged=BUDGET, open=True, usd=0.0006)] * 3,
+        ([ReplayRow(run_id="a", unjudged=BUDGET.reason, cause=BUDGET, open=True, usd=0.0006)] * 3,
          "0 of 3 could be judged again (its budget of $0.001); $0.00."),
-        ([ReplayRow(run_id="a", unjudged=BUDGET, open=True, usd=0.25),
-          ReplayRow(run_id="b", why="the budget is used up")],
+        ([ReplayRow(run_id="a", unjudged=BUDGET.reason, cause=BUDGET, open=True, usd=0.25),
+          ReplayRow(run_id="b", why="the budget is used up", cause=BUDGET)],
          "0 of 2 could be judged again (its budget of $0.001); $0.25."),
-        ([ReplayRow(run_id="a", blocks=True, usd=0.5), ReplayRow(run_id="b", why="the budget is used up")],
+        ([ReplayRow(run_id="a", blocks=True, usd=0.5),
+          ReplayRow(run_id="b", why="the budget is used up", cause=BUDGET)],
          "Would have blocked 1 of 1, would no longer block 0; $0.50. "
          "1 of 2 could not be judged again (its budget of $0.001)."),
         ([ReplayRow(run_id="a", unjudged="The model's API does not answer.", open=True)],
@@ -321,15 +323,13 @@ def test_runs_that_no_judge_answered_for_are_not_told_as_passed(rows, sentence):
 
 
 def test_a_replay_whose_questions_have_no_answer_was_not_judged():
-    def judged(outcome: str, reason: str) -> Summary:
-        result = CriterionResult(
-            id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", reason=reason
-        )
+    def judged(outcome: str, **more: Any) -> Summary:
+        result = CriterionResult(id="a", kind="judge", must=True, weight=1, outcome=outcome, decided_by="none", **more)
         rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,))
         return replace(NOTHING, outcome="inconclusive", rubrics=(rubric,))
 
-    row = compared(NOTHING, judged("abstain", BUDGET), (), ())
-    assert (row.unjudged, row.open) == (BUDGET, True)
-    failed = replace(judged("fail", ""), outcome="fail")
+    row = compared(NOTHING, judged("abstain", cause=BUDGET), (), ())
+    assert (row.unjudged, row.cause, row.open) == (BUDGET.reason, BUDGET, True)
+    failed = replace(judged("fail"), outcome="fail")
     failed = replace(failed, rubrics=(replace(failed.rubrics[0], outcome="fail"),))
     assert compared(NOTHING, failed, (), ()).unjudged == ""

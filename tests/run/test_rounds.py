@@ -16,8 +16,8 @@ from summaries import changed, criterion, finding, rubric, summary
 from working import WorkingRepo
 
 from vibe_gate.domain.bundles import PRIVATE, RunEntry
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, round_before, told_since
@@ -114,7 +114,7 @@ def test_the_page_of_the_round_before_is_linked_unless_another_run_has_its_id(st
 
 def test_other_rubrics_or_questions_that_one_did_not_ask_make_no_round():
     told = reviewed("1", "d" * 40)
-    unasked = criterion("y", "not_applicable", kind="judge", decided_by="none", reason=NO_KEY)
+    unasked = criterion("y", "not_applicable", kind="judge", decided_by="none", cause=NoKey())
     for rubrics in ((replace(FAILED, digest="1" * 64),), (FAILED, replace(FAILED, id="more"))):
         assert not asks_the_same(told, replace(told, rubrics=rubrics))
     with_judges = replace(told, rubrics=(replace(FAILED, criteria=(*FAILED.criteria, unasked)),))

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from vibe_gate.agent.session_end import one_line
-from vibe_gate.domain.verdict import DETAILS
+from vibe_gate.domain.cause import DETAILS
 
 START_S = 60.0
 """How long a server may take to start: twice what Claude Code allows by itself, for one that is first downloaded."""

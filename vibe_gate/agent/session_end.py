@@ -10,32 +10,34 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from vibe_gate.domain import wire
+from vibe_gate.domain.cause import (
+    DETAILS,
+    AnswerCut,
+    ApiStatus,
+    ApiUnavailable,
+    BrokeOff,
+    ConversationCause,
+    ManyAnswers,
+    ModelRefused,
+    NoConversation,
+    NoCredit,
+    NoForm,
+    NotRecorded,
+    ProcessEnded,
+    TurnsUsedUp,
+    Unreachable,
+)
 from vibe_gate.domain.summary import CostBasis
-from vibe_gate.domain.verdict import DETAILS
 from vibe_gate.domain.wire import MAX_TOKENS, MAX_USD, ModelCost, SessionCost, Status
 
 MAX_DETAIL = 300
 """Characters of a detail: one sentence in a terminal."""
 
-ADVICE = {
-    400: "the model's API does not accept the request; check the model's name",
-    401: "the model's API does not accept the key; check it with `vibe-gate doctor`",
-    403: "the model's API denies this key the request; check what it may use",
-    404: "the model's API does not know this model or address; check both",
-    413: "the request is too large for the model's API",
-    429: "the model's API limits the rate of this key; try again later",
-    500: "the model's API failed; try again later",
-    501: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
-    505: "this address does not serve the model's API; check it with `vibe-gate doctor --ask`",
-    529: "the model's API is overloaded; try again later",
-}
-
 UNAVAILABLE_STATUS = (404, 429, 500, 502, 503, 504, 529)
 """After these another model may answer."""
-
-OTHER_STATUS = "the model's API refused the request"
 
 
 class ObservedSession(Struct):
@@ -65,18 +67,38 @@ class ObservedSession(Struct):
     duration_ms: int = 0
 
 
-def conclude(session: ObservedSession, timeout_s: float, redact: Callable[[str], str]) -> tuple[Status, str]:
-    """The status and one sentence for people, redacted before it is cut."""
+class Conclusion(Struct, frozen=True):
+    """What a session's end means."""
+
+    status: Status
+
+    detail: str
+    """One sentence for people."""
+
+    cause: ConversationCause | None = None
+    """Why there is no answer; None if there is one, if the session was stopped, or if a limit was reached."""
+
+
+def conclude(session: ObservedSession, timeout_s: float, redact: Callable[[str], str]) -> Conclusion:
+    """What the end means, redacted before it is cut."""
     if session.not_begun:
-        return "died", session.not_begun
-    status, detail = _conclude(session, timeout_s)
-    return status, shortened(redact(detail))
+        message, _, details = session.not_begun.partition(DETAILS)
+        return Conclusion("died", session.not_begun, NoConversation(message=message, details=details))
+    status, end = _conclude(session, timeout_s)
+    if isinstance(end, str):
+        return Conclusion(status, shortened(redact(end)))
+    cause = replace(end, details=shortened(redact(end.details)))
+    if isinstance(cause, ApiUnavailable):
+        cause = replace(cause, message=shortened(redact(cause.message)))
+    return Conclusion(status, shortened(redact(end.reason)), cause)
 
 
 def is_unavailable(session: ObservedSession) -> bool:
     """Whether the model stayed overloaded, or the API does not know it."""
     status = session.result.get("api_error_status")
-    return status in UNAVAILABLE_STATUS or _has_mark(session.result, wire.UNAVAILABLE)
+    if status in UNAVAILABLE_STATUS:
+        return True
+    return _has_mark(session.result, wire.UNAVAILABLE) or _has_mark(session.result, wire.UNREACHABLE)
 
 
 def session_cost(result: Mapping[str, Any]) -> SessionCost:
@@ -116,7 +138,7 @@ def one_line(text: str) -> str:
     return " ".join(visible.split())
 
 
-def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str]:
+def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str | ConversationCause]:
     if session.stopped:
         return "aborted", session.stopped
     if session.timed_out:
@@ -129,50 +151,49 @@ def _conclude(session: ObservedSession, timeout_s: float) -> tuple[Status, str]:
     if _has_mark(session.result, wire.CEILING_REACHED):
         return "budget", "The budget of this session is reached."
     if session.stop_reason == "refusal":
-        return "refused", "The model refused to answer."
+        return "refused", ModelRefused()
     if session.stop_reason == "max_tokens":
-        return "max_tokens", "The model's answer was cut at its token limit."
+        return "max_tokens", AnswerCut()
     if not session.result:
         last_words = session.failure or (session.stderr[-1] if session.stderr else "it said nothing")
-        return "died", f"The agent's process ended before its conversation did.{DETAILS}{last_words}"
+        return "died", ProcessEnded(details=last_words)
     return _from_result(session, session.result)
 
 
-def _from_result(session: ObservedSession, result: Mapping[str, Any]) -> tuple[Status, str]:
+def _from_result(session: ObservedSession, result: Mapping[str, Any]) -> tuple[Status, str | ConversationCause]:
     message = str(result.get("result") or "")
     match result.get("subtype"):
         case "error_max_turns":
-            return "max_turns", "The session used up its turns without an answer."
+            return "max_turns", TurnsUsedUp()
         case "error_max_budget_usd":
             return "budget", "The budget of this session is reached."
         case "error_max_structured_output_retries":
-            error = _first_error(result)
-            return "no_answer", f"The model gave no answer in the asked form.{DETAILS}{error}"
+            return "no_answer", NoForm(details=_first_error(result))
     if result.get("is_error") or result.get("terminal_reason") != "completed":
         return "api_error", _api_error(result, message)
     if session.free_text:
         return "done", message or "The agent ended without a word."
     if session.answers > 1:
-        return "two_answers", f"The model gave {session.answers} answers where one was asked."
+        return "two_answers", ManyAnswers(count=session.answers)
     if not isinstance(result.get("structured_output"), dict):
-        return "no_answer", "The model ended without an answer in the asked form."
+        return "no_answer", NoForm()
     return "answered", "The model answered."
 
 
-def _api_error(result: Mapping[str, Any], message: str) -> str:
+def _api_error(result: Mapping[str, Any], message: str) -> ConversationCause:
     status = result.get("api_error_status")
     if _has_mark(result, wire.UNMATCHED):
-        return "The cassette holds no answer to this request; record it again."
+        return NotRecorded()
     if _has_mark(result, wire.UNAVAILABLE):
-        return message.partition(wire.UNAVAILABLE)[2].strip()
+        return ApiUnavailable(message=message.partition(wire.UNAVAILABLE)[2].strip())
+    if _has_mark(result, wire.UNREACHABLE):
+        return Unreachable(message=message.partition(wire.UNREACHABLE)[2].strip())
     message = message or _first_error(result) or str(result.get("terminal_reason"))
     if not isinstance(status, int):
-        return f"The conversation with the model's API broke off.{DETAILS}{message}"
+        return BrokeOff(details=message)
     if status == 400 and "credit balance" in message.lower():
-        advice = "the account of this API key has no credit left; add some or use another key"
-        return f"HTTP 400: {advice}.{DETAILS}{message}"
-    message = message.replace(f"API Error: {status}", "")  # the sentence begins with it
-    return f"HTTP {status}: {ADVICE.get(status, OTHER_STATUS)}.{DETAILS}{message}"
+        return NoCredit(details=message)
+    return ApiStatus(status=status, details=message.replace(f"API Error: {status}", ""))  # the code has the status
 
 
 def _has_mark(result: Mapping[str, Any], mark: str) -> bool:

@@ -109,13 +109,14 @@ def conclude_turn(
     redact: Callable[[str], str],
 ) -> TurnResult:
     """What came of the turn; `unreadable` says why its change is not known, "" if it is."""
-    status, detail = conclude(session, turn.timeout_s, redact)
+    end = conclude(session, turn.timeout_s, redact)
     last_message = str(session.result.get("result") or "")
     return TurnResult(
-        status="died" if unreadable else status,
-        answer=session.result.get("structured_output") if status == "answered" else None,
-        detail=unreadable or detail,
-        text=last_message if end_kind(status) == "finished" else "",
+        status="died" if unreadable else end.status,
+        answer=session.result.get("structured_output") if end.status == "answered" else None,
+        detail=unreadable or end.detail,
+        cause=end.cause,
+        text=last_message if end_kind(end.status) == "finished" else "",
         cost=cost,
         session_id=str(session.result.get("session_id") or ""),
         duration_ms=session.duration_ms,

@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate import scratch
@@ -27,6 +27,7 @@ from vibe_gate.checks.contract import (
     objects_to,
 )
 from vibe_gate.context.world import RunContext
+from vibe_gate.domain.cause import TimeUsedUp
 from vibe_gate.domain.change import DEFINITIONS, RULE_FILES, Change, FileDiff, Side
 from vibe_gate.domain.document import read, to_json
 from vibe_gate.domain.gate import Gate
@@ -122,7 +123,6 @@ def run_check(input: CheckInput) -> CheckResult:
     return CheckResult("not_applicable", "The change has no files.")
 
 
-_TOO_LATE = CheckResult("error", "The deadline was reached before this check began.")
 SHOWN_LINES = 8
 """Of the end of a failed command's output, on the screen; the last 64 KiB are in the bundle's checks.log."""
 
@@ -185,7 +185,7 @@ def run_checks(
                     gitleaks=gate.gitleaks,
                     read_path=lambda path: repository.tree(change.after).read(path),
                 )
-                known[question] = run_check(input) if run.deadline.left() else _TOO_LATE
+                known[question] = run_check(input) if run.deadline.left() else _too_late(run.deadline.cause)
             result = results[rubric.id, criterion.id] = _result(criterion, known[question])
             for finding in _findings_of(result, known[question]):
                 raised_by.setdefault(finding, []).append(rubric.id)
@@ -198,6 +198,10 @@ def run_checks(
     repairs = tuple(repair for answer in known.values() for repair in answer.repairs)
     notes = tuple(commands.notes(results.values(), pointed_at))
     return CheckResults(results, tuple(findings), raised_by, notes, repairs)
+
+
+def _too_late(cause: TimeUsedUp) -> CheckResult:
+    return CheckResult("error", "The deadline was reached before this check began.", cause=cause)
 
 
 def _findings_of(result: CriterionResult, answer: CheckResult) -> Iterable[RawFinding]:
@@ -239,7 +243,9 @@ class _Commands:
         if ended.lacks:
             self.lacks[ended.lacks] = None
         self._keep(criterion, argv, output, ended.exit_code, side)
-        return CommandRun(ended.exit_code, output, ended.failure, changed, files, ended.dropped, contents)
+        return CommandRun(
+            ended.exit_code, output, ended.failure, changed, files, ended.dropped, contents, ended.missing
+        )
 
     def _keep(self, criterion: Criterion, argv: tuple[str, ...], output: str, code: int | None, side: Side) -> None:
         how = "did not finish" if code is None else f"exit code {code}"
@@ -265,4 +271,5 @@ def _result(criterion: Criterion, answer: CheckResult) -> CriterionResult:
         outcome=answer.outcome,
         decided_by="check",
         reason=short(answer.reason),
+        cause=answer.cause or UNSET,
     )

@@ -95,7 +95,7 @@ def _command(input: CheckInput, options: CommandOptions, files: Files) -> CheckR
     ended = input.run_command(argv, options.timeout_s, "after")
     command_line = shlex.join(argv)[:120]
     if ended.exit_code is None:
-        return CheckResult("error", f"{command_line} gave no answer: {ended.failure}.")
+        return CheckResult("error", f"{command_line} gave no answer: {ended.failure}.", cause=ended.missing)
     if ended.exit_code == 0 and not ended.changed:
         return CheckResult("pass", f"{command_line} exited with 0.")
     repair = f" To repair: {options.fix}" if options.fix else ""

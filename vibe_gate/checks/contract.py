@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from vibe_gate.checks import repairs
 from vibe_gate.domain import escape, paths
+from vibe_gate.domain.cause import Cause, ProgramMissing, TextTooLong
 from vibe_gate.domain.change import LARGEST_READ, SUBMODULE_MODE, Change, FileDiff, FileVersion, Side
 from vibe_gate.domain.escape import counted, listed
 from vibe_gate.domain.rubric import Criterion, Glob
@@ -70,6 +71,8 @@ class CommandRun(Struct, frozen=True):
     files: Collection[str] = ()
     dropped: int = 0
     contents: Mapping[str, bytes] = MappingProxyType({})
+    missing: ProgramMissing | None = None
+    """Set if the program was not found."""
 
 
 class CheckInput(Struct, frozen=True):
@@ -132,6 +135,8 @@ class CheckResult(Struct, frozen=True):
     reason: str
     findings: tuple[RawFinding, ...] = ()
     repairs: tuple[FileDiff, ...] = ()
+    cause: Cause | None = None
+    """Why it is an error, if there is something to do about that."""
 
 
 class NoOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,8 +177,9 @@ class Check(Struct, Generic[Options], frozen=True):
         unread_files = [file for file in files if not file.is_read] if self.of_text else []
         unread_text = [file.shown_path for file in unread_files if _brings_unread_text(input, file)]
         if unread_text and result.outcome == "pass":
-            reason = sentence(f"{UNREAD_TEXT}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact)
-            return replace(result, outcome="error", reason=reason)
+            too_long = TextTooLong(limit=LARGEST_READ)
+            reason = sentence(f"{too_long.sentence}: {listed(unread_text, SHOWN_UNREAD)}.", input.redact)
+            return replace(result, outcome="error", reason=reason, cause=too_long)
         limits = _CUT if len(result.findings) == MAX_FINDINGS else ""
         if unread_files and result.outcome != "not_applicable":
             unread_names = [file.shown_path for file in unread_files]
@@ -181,12 +187,6 @@ class Check(Struct, Generic[Options], frozen=True):
         reason = sentence(result.reason, input.redact, MAX_REASON - len(limits)) + limits
         return replace(result, reason=reason)
 
-
-UNREAD_TEXT = (
-    f"Text of more than {LARGEST_READ:,} bytes is not read: let git ignore the file, split it, or name it in "
-    "`exclude` of the criterion's options"
-)
-"""Why a check of text is an error, and what helps; the files follow."""
 
 SHOWN_UNREAD = 3
 """Files too large to read that a reason names."""

@@ -11,6 +11,7 @@ from types import FrameType
 
 from msgspec import Struct
 
+from vibe_gate.domain import cause
 from vibe_gate.errors import InfrastructureError
 
 GRACE_S = 10.0
@@ -32,9 +33,14 @@ class Deadline(Struct, frozen=True):
         return max(self.seconds - self.elapsed(), 0.0)
 
     @property
+    def cause(self) -> cause.TimeUsedUp:
+        """Why something was not done after it."""
+        return cause.TimeUsedUp(seconds=self.seconds)
+
+    @property
     def reached(self) -> str:
         """What is said if it has passed."""
-        return f"The deadline of {self.seconds:g} s was reached."
+        return self.cause.sentence
 
     def elapsed(self) -> float:
         """Seconds since the run began."""

@@ -16,8 +16,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from vibe_gate.domain.cause import AsksNoModel, Cause, DraftWaits, HookNeverAsks, NotByAgent
 from vibe_gate.domain.gate import Gate, HookName, HookRule
-from vibe_gate.domain.verdict import DRAFT, NOT_NOW
 
 
 class Batch(Struct, frozen=True):
@@ -34,8 +34,8 @@ class Batch(Struct, frozen=True):
 class Mode(Struct, frozen=True):
     """How a review is carried out. What stands here holds of every mode that says nothing else."""
 
-    why_nothing_new: ClassVar[str] = ""
-    """The reason that a question gets which no earlier review answered; "" if a model is asked."""
+    why_nothing_new: ClassVar[Cause | None] = None
+    """Why a question has no answer that no earlier review answered; None if a model is asked."""
 
     counts: ClassVar[bool] = True
     """Whether the verdict is one about the change: it gets a receipt, and goes to the store that a team shares."""
@@ -79,13 +79,13 @@ class Mode(Struct, frozen=True):
             fields["replay_of"] = self.replay_of
         return fields
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
-        """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
-        return ""
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote the change."""
+        return None
 
-    def why_not_needed(self) -> str:
-        """Asked just before a judge would be: why none has to be, or ""."""
-        return ""
+    def why_not_needed(self) -> Cause | None:
+        """Asked just before a judge would be: why none has to be, or None."""
+        return None
 
 
 class LiveMode(Mode, frozen=True):
@@ -102,38 +102,38 @@ class HookMode(Mode, frozen=True):
     message: str = ""
     """What the commit will say."""
 
-    find_reviews: Callable[[], str] | None = None
-    """Says why no judge has to be asked, as other reviews cover the change; "" if they do not."""
+    find_reviews: Callable[[], Cause | None] | None = None
+    """Says why no judge has to be asked, as other reviews cover the change; None if they do not."""
 
     @property
     def pending_message(self) -> str | None:
         """The commit's message, "" as long as git has none."""
         return self.message
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
         """As the gate's rule for the hook says."""
         judge = gate.file.hooks.get(self.stage, HookRule()).judge
         if judge == "never":
-            return f'not asked ([hooks.{self.stage}] judge = "never")'
+            return HookNeverAsks(stage=self.stage)
         if judge == "agent-authored" and not by_agent:
-            return "not asked: no sign of an AI agent"
-        return ""
+            return NotByAgent()
+        return None
 
-    def why_not_needed(self) -> str:
+    def why_not_needed(self) -> Cause | None:
         """As other reviews of the same commits say."""
-        return self.find_reviews() if self.find_reviews else ""
+        return self.find_reviews() if self.find_reviews else None
 
 
 class LookMode(Mode, frozen=True):
     """A look at a pull request because somebody reviewed it: an approval counts at once, and nothing is paid."""
 
-    why_nothing_new: ClassVar[str] = NOT_NOW
+    why_nothing_new: ClassVar[Cause] = AsksNoModel()
 
 
 class DraftMode(Mode, frozen=True):
     """A look at a pull request that is still a draft."""
 
-    why_nothing_new: ClassVar[str] = DRAFT
+    why_nothing_new: ClassVar[Cause] = DraftWaits()
 
 
 class ReplayTrial(Struct, frozen=True):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from vibe_gate import scratch
 from vibe_gate.agent import agent_environment_from, program_versions
+from vibe_gate.domain.cause import BudgetReached, Cause, NoConversation
 from vibe_gate.domain.summary import Cost
 
 if TYPE_CHECKING:
@@ -132,13 +133,13 @@ class ModelAccess:
             redact=run.redactor.text,
         )
 
-    def why_unanswered(self, result: TurnResult) -> str:
+    def why_unanswered(self, result: TurnResult) -> Cause:
         """Why a turn ended without an answer: a limit of the run, or what was seen."""
         if result.status == "timeout":
-            return self._run.deadline.reached
+            return self._run.deadline.cause
         if result.status == "budget":
-            return f"The budget of ${self.limit_usd:g} is reached."
-        return self._run.redactor.text(result.detail)
+            return BudgetReached(limit_usd=self.limit_usd)
+        return result.cause or NoConversation(message=self._run.redactor.text(result.detail))
 
     @property
     def cost(self) -> Cost:

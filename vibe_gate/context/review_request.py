@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from vibe_gate.context.listeners import Meter
 from vibe_gate.context.mode import LiveMode, Mode
+from vibe_gate.domain.cause import Cause, NoJudge
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.receipt import Waiver
-from vibe_gate.domain.verdict import NO_JUDGE
 
 WireMode = Literal["live", "record", "replay"]
 """How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
@@ -86,8 +86,8 @@ class ReviewRequest(Struct, frozen=True):
         budget = gate.file.budget
         return replace(budget, max_cost_usd=self.max_cost_usd or budget.max_cost_usd)
 
-    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> str:
-        """Why no judge is wanted, or "". `by_agent`: there are signs that an agent wrote the change."""
+    def why_no_judge(self, gate: Gate, *, by_agent: bool) -> Cause | None:
+        """Why no judge is wanted; None if one is. `by_agent`: there are signs that an agent wrote the change."""
         if self.judge == "never":
-            return NO_JUDGE
+            return NoJudge()
         return self.mode.why_no_judge(gate, by_agent=by_agent)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import Cause, CheckFails, NoKey
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, WAITS, CriterionResult, Finding, RunOutcome
+from vibe_gate.domain.verdict import CriterionResult, Finding, RunOutcome
 
 NOT_ASKED = "not asked"
 NO_ANSWER = "no answer"
@@ -44,7 +45,8 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
 
     `about`: the commit, or the key. `why`: why there is no verdict, and then everything else is as of nothing.
     `replay` is the id of the new run. `open`: it is undecided now. `unasked`: questions that no judge was asked now for
-    want of an API key. `unjudged`: why it is open because a question has no answer now. `recorded`: by an earlier
+    want of an API key. `unjudged`: why it is open because a question has no answer now, or was
+    not replayed; `cause` is its code. `recorded`: by an earlier
     command.
     """
 
@@ -60,6 +62,7 @@ class ReplayRow(Struct, frozen=True, kw_only=True):
     open: bool = False
     unasked: int = 0
     unjudged: str = ""
+    cause: Cause | None = None
     why: str = ""
     recorded: bool = False
 
@@ -97,7 +100,7 @@ class ReplayTotals(Struct, frozen=True, kw_only=True):
     """What the rows come to. Of `new` and `gone`, the runs that it would block now, and no longer: how many people
     called wrong, and right, by the findings that block them. `unasked` counts questions. `tried` are the runs but those
     that are not replayed yet, `judged` the replayed ones whose questions were answered, or that would block anyway;
-    `hindrance` is why the first of the others was not judged.
+    `hindrance` is why the first of the others was not judged, `cause` its code.
     """
 
     runs: int
@@ -105,6 +108,7 @@ class ReplayTotals(Struct, frozen=True, kw_only=True):
     replayed: int
     judged: int
     hindrance: str
+    cause: Cause | None
     new: int
     new_wrong: int
     gone: int
@@ -122,13 +126,14 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
     judged = [row for row in replayed if not row.unjudged]
     new = [row for row in judged if row.blocks and not row.blocked]
     gone = [row for row in judged if row.blocked and not (row.blocks or row.open)]
-    hindrances = [row.unjudged or row.why for row in rows if row.unjudged or row.is_lost]
+    hindered = [row for row in rows if row.unjudged or row.is_lost]
     return ReplayTotals(
         runs=len(rows),
         tried=len(replayed) + sum(row.is_lost for row in rows),
         replayed=len(replayed),
         judged=len(judged),
-        hindrance=hindrances[0] if hindrances else "",
+        hindrance=(hindered[0].unjudged or hindered[0].why) if hindered else "",
+        cause=hindered[0].cause if hindered else None,
         new=len(new),
         new_wrong=sum(row.said == "wrong" for row in new),
         gone=len(gone),
@@ -149,8 +154,12 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
     results_before = _by_criterion(before, rubrics)
     results_after = _by_criterion(after, rubrics)
     blocked, blocks = _blocks(before, rubrics), _blocks(after, rubrics)
-    unanswered = [result.reason for result in results_after.values() if result.unanswered or result.reason == NO_KEY]
-    unasked = sum(reason == NO_KEY for reason in unanswered)
+    unasked = sum(isinstance(result.cause, NoKey) for result in results_after.values())
+    unanswered = []
+    for result in results_after.values():
+        if result.cause is not UNSET and (result.unanswered or isinstance(result.cause, NoKey)):
+            unanswered.append(result.cause)
+    hindrance = unanswered[0] if unanswered and not blocks else None
     blocking = before if blocked and not blocks else after
     return ReplayRow(
         run_id=before.run_id,
@@ -164,7 +173,8 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         usd=after.cost.usd,
         open=not blocks and (bool(unasked) or not _outcomes(after, rubrics) <= {"pass"}),
         unasked=unasked,
-        unjudged=unanswered[0] if unanswered and not blocks else "",
+        unjudged=hindrance.reason if hindrance else "",
+        cause=hindrance,
     )
 
 
@@ -203,7 +213,7 @@ def _changes(
 
 def _outcome(result: CriterionResult | None) -> str:
     """How a criterion came out, in a word or two."""
-    if result is None or result.reason.startswith(WAITS) or result.reason == NO_KEY:
+    if result is None or isinstance(result.cause, CheckFails | NoKey):
         return NOT_ASKED
     if result.unanswered:
         return NO_ANSWER

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from vibe_gate.domain.change import ChangeType
+from vibe_gate.domain.cause import Cause, NotAsked
+from vibe_gate.domain.change import ChangeType, FileDiff
 from vibe_gate.domain.document import Count, Named, Usd, to_json
 from vibe_gate.domain.label import FindingSource, Label
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult, RunOutcome
@@ -22,9 +22,6 @@ Extent = Literal["", "nothing", "checks"]
 
 GateAbsence = Literal["", "broken", "removed"]
 """Why there is no gate where it would bind: it does not parse there, or it was removed."""
-
-_LEFT_OUT = re.compile(r"not asked(?:: | \()")
-"""How `ReviewRequest.why_no_judge` and a missing key say it; "not asked again" has an answer."""
 
 
 class Trusted(Struct, frozen=True, kw_only=True):
@@ -92,6 +89,13 @@ class Unreviewed(Struct, frozen=True, kw_only=True):
     end_line: int
     reason: str
     rubrics: tuple[str, ...] = ()
+    cause: Cause | UnsetType = UNSET
+    """What `reason` says; unset in older bundles."""
+
+
+def whole_file_unreviewed(file: FileDiff, cause: Cause) -> Unreviewed:
+    """A file that no judge saw anything of."""
+    return Unreviewed(path=file.shown_path, line=0, end_line=0, reason=cause.reason, cause=cause)
 
 
 class AgentAuthored(Struct, frozen=True, kw_only=True):
@@ -162,8 +166,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     @property
     def unasked(self) -> list[CriterionResult]:
         """The questions that no judge was asked: there is no way to ask one, on request, or by a git hook's rule."""
-        asked = any(one.votes or one.decided_by == "cache" for one in self.criteria)
-        return [] if asked else [one for one in self.criteria if one.kind == "judge" and _LEFT_OUT.match(one.reason)]
+        if any(criterion.votes or criterion.decided_by == "cache" for criterion in self.criteria):
+            return []
+        return [criterion for criterion in self.criteria if isinstance(criterion.cause, NotAsked)]
 
     @property
     def is_examined(self) -> bool:

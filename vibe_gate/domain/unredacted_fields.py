@@ -28,13 +28,15 @@ Where an object's names are somebody's (a path, a model), `UNDER` says what is o
 UNDER = "**"
 
 _IDS = dict.fromkeys(CHANGE_IDS, True)
+_CAUSE = dict.fromkeys(("code", "check", "kind", "stage", "created_at", "run"), True)
 _EVIDENCE = {"side": True, "standing": True}
-_LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True}
+_LOOK: dict[str, Own] = {"outcome": True, "said": True, "evidence": _EVIDENCE, "turn": True, "cause": _CAUSE}
 _PROOF: Own = {"status": True, "obligation": _EVIDENCE}
 _VOTE: Own = {**_LOOK, "second_look": _LOOK, "proof": _PROOF}
 _CRITERION: Own = {
     **dict.fromkeys(("id", "kind", "outcome", "decided_by"), True),
     "votes": _VOTE,
+    "cause": _CAUSE,
     "trust": {"state": True, "recall": True},
 }
 
@@ -50,7 +52,7 @@ SUMMARY: Own = {
         "proof": _PROOF,
     },
     "policy_changes": {"change_type": True, "level": True},
-    "unreviewed": {"rubrics": True},
+    "unreviewed": {"rubrics": True, "cause": _CAUSE},
     "agent_authored": {},
     "cost": {"basis": True, "by_node": True, "by_model": {UNDER: True}},
     "cache": True,

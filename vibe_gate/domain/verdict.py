@@ -6,26 +6,13 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.rubric import Identifier
 
-NO_KEY = "not asked: no API key"
-NO_JUDGE = "not asked: --no-judge"
-"""Reasons of a question that nobody was asked and that is left out of the verdict."""
-
-NOT_NOW = "not asked: a review of the pull request asks no model"
-DRAFT = "not asked: the pull request is a draft"
-"""Reasons of a question that waits: without a known answer there is no verdict."""
-
-WAITS = "not asked: the check"
-"""Begins the reason of a question that is not asked while a check fails."""
-
 ANSWER_TOOL = "StructuredOutput"
 """The tool of Claude Code through which a model answers; not one that an agent was given."""
-
-DETAILS = " Details: "
-"""Stands in a reason between our sentence and what another program said (the model's API, Claude Code)."""
 
 MAX_REASON = 280
 """Characters of a reason or message: one comment line."""
@@ -90,6 +77,8 @@ class SecondLook(Struct, frozen=True, kw_only=True):
     evidence: tuple[CheckedEvidence, ...] = ()
     turn: str = ""
     model: str = ""
+    cause: Cause | UnsetType = UNSET
+    """Why there is no answer."""
 
 
 ProofStatus = Literal["proven", "shown", "flaky", "unchanged", "could_not_run", "void"]
@@ -152,6 +141,8 @@ class Vote(Struct, frozen=True, kw_only=True):
     second_look: SecondLook | UnsetType = UNSET
     proof: Proof | UnsetType = UNSET
     outranked: Outcome | UnsetType = UNSET
+    cause: Cause | UnsetType = UNSET
+    """Why there is no answer; unset in votes of older versions."""
 
     @property
     def is_whole(self) -> bool:
@@ -321,6 +312,8 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     reason: str = ""
     trust: TrustBadge | UnsetType = UNSET
     would_block: bool | UnsetType = UNSET
+    cause: Cause | UnsetType = UNSET
+    """Why it was not asked, has no answer or could not be checked; `reason` says it. Unset in older bundles."""
 
     @property
     def is_examined(self) -> bool:

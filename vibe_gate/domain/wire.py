@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.summary import CostBasis, least_certain
 from vibe_gate.domain.turn import TurnChange
 
@@ -37,6 +38,9 @@ UNMATCHED = "[vibe-gate: no recorded answer]"
 
 UNAVAILABLE = "[vibe-gate: model not available]"
 """The model's API did not recover while there was time; what follows is a sentence."""
+
+UNREACHABLE = "[vibe-gate: model's API not reached]"
+"""There is no way to the model's API; what follows is a sentence."""
 
 CONVERSATION_ENDED = "[vibe-gate: conversation ended]"
 """The model's last answer was a refusal or was cut at its token limit; asking on would only cost."""
@@ -115,6 +119,8 @@ class TurnResult(Struct, frozen=True):
     """Whether the model called a tool that is not the one to answer with."""
     is_unavailable: bool = False
     """Whether the model stayed overloaded, or the API does not know it: another may answer."""
+    cause: Cause | None = None
+    """Why there is no answer; None if there is one, if the turn was stopped, or if a limit was reached."""
     change: TurnChange = TurnChange()
     """What the agent changed."""
     folder: str = ""

@@ -23,16 +23,17 @@ from vibe_gate.context.listeners import Progress, unheard
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import nearest, paths
 from vibe_gate.domain.agent import Agent
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.rubric import model_name
 from vibe_gate.domain.tables import SHOWN_CHARACTERS
-from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.request import Spelling, base_of_pull_request, selected
 from vibe_gate.faces.progress import run as finished
+from vibe_gate.report import sentences
 from vibe_gate.run import review as review_walk
 from vibe_gate.run import walk as workflow_walk
 from vibe_gate.run.conclusion import WorkflowRun
@@ -118,9 +119,10 @@ async def _shared(found: Review) -> Review:
 def _unasked(found: Review) -> tuple[str, ...]:
     """The note that a key is missing, if a review passed without the questions that need one."""
     left = found.summary.unasked
-    if not left or left[0].reason != NO_KEY:
-        return ()
-    return (f"{counted(len(left), 'question')} {NO_KEY}. Set ANTHROPIC_API_KEY and review again to ask them.",)
+    if not left or not isinstance(left[0].cause, NoKey):
+        return sentences.key_advice(found.summary)
+    questions = counted(len(left), "question")
+    return (f"{questions} {left[0].reason}. Set ANTHROPIC_API_KEY and review again to ask them.",)
 
 
 def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

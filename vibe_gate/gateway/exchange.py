@@ -155,7 +155,8 @@ class Exchange:
             is_overload = unavailable.patience_s == math.inf
             if pause > min(time_left, unavailable.patience_s - waited):
                 ending = " and did not recover in time" if is_overload else ""
-                self._refuse(wire.UNAVAILABLE, f"{unavailable}{ending}.")
+                mark = wire.UNAVAILABLE if unavailable.is_reached else wire.UNREACHABLE
+                self._refuse(mark, f"{unavailable}{ending}.")
                 return
             self._tell_wait(model, unavailable)
             began = time.time_ns()

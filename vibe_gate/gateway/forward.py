@@ -136,13 +136,13 @@ def _message(response: requests.Response) -> str:
 
 def _unreachable(error: requests.RequestException, host: str | None) -> Unavailable:
     if isinstance(error, requests.exceptions.SSLError):
-        return Unavailable(f"the certificate of {host} is not trusted", patience_s=0.0)
+        return Unavailable(f"the certificate of {host} is not trusted", patience_s=0.0, is_reached=False)
     if isinstance(error, requests.exceptions.ProxyError):
-        return Unavailable(f"the proxy on the way to {host} does not answer", patience_s=CONNECTING_S)
+        return Unavailable(f"the proxy on the way to {host} does not answer", patience_s=CONNECTING_S, is_reached=False)
     if isinstance(error, requests.exceptions.ReadTimeout):
         return Unavailable(f"{host} accepted the request and did not answer in time")
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return Unavailable(f"the model's API at {host} does not answer", patience_s=CONNECTING_S)
+        return Unavailable(f"the model's API at {host} does not answer", patience_s=CONNECTING_S, is_reached=False)
     if error.args and isinstance(error.args[0], urllib3.exceptions.MaxRetryError):  # there was no connection
-        return Unavailable(f"the model's API at {host} cannot be reached", patience_s=CONNECTING_S)
+        return Unavailable(f"the model's API at {host} cannot be reached", patience_s=CONNECTING_S, is_reached=False)
     return Unavailable(f"{host} closed the connection without an answer")

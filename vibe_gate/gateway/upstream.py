@@ -61,10 +61,14 @@ class Unavailable(Exception):
     """The upstream gave no answer that counts, and may give one later; `str()` is a clause that names its host.
 
     `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in all, more is no use.
+    `is_reached`: whether it was connected to.
     """
 
-    def __init__(self, clause: str, *, after_s: float | None = None, patience_s: float = math.inf) -> None:
+    def __init__(
+        self, clause: str, *, after_s: float | None = None, patience_s: float = math.inf, is_reached: bool = True
+    ) -> None:
         super().__init__(clause)
+        self.is_reached = is_reached
         self.after_s = after_s
         self.patience_s = patience_s
 

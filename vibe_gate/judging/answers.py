@@ -11,9 +11,9 @@ from msgspec import Struct
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
+from vibe_gate.domain.cause import Cause, CheckFails, NoQuestion
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.summary import CacheUse, Cost
-from vibe_gate.domain.verdict import WAITS
 from vibe_gate.judging.decide import waiver_sentence
 from vibe_gate.judging.findings import name_findings, order_findings
 
@@ -38,8 +38,8 @@ class Answers(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Sentences for people."""
 
-    silence: str = ""
-    """Why no judge was asked, or "" if one was."""
+    silence: Cause | None = None
+    """Why no judge was asked; None if one was."""
 
     chosen: bool = False
     """Whether this is what the user wanted."""
@@ -84,14 +84,13 @@ def without_asking(request: ReviewRequest, facts: Facts, checks: CheckResults, w
     """Why no judge is asked: nothing to ask, not wanted, or the outcome is known. None: ask."""
     if not facts.rubrics_with_judge:
         asks = any(rubric.judge_criteria for rubric in facts.rubrics)
-        why = "no question to a judge applies" if asks else "no criterion asks a judge"
-        return Answers(silence=why, chosen=True)
+        return Answers(silence=NoQuestion(is_any=asks), chosen=True)
     if why := request.why_no_judge(facts.gate, by_agent=facts.authored.decision):
         return Answers(silence=why, chosen=True)
     failed = blocking_check(checks, waivers)
     if failed is not None and (request.judge != "always" or _adds_secrets(facts, checks)):
         # Nothing a judge says can turn this into a pass, and a secret must not travel to a model.
-        return Answers(silence=f"{WAITS} {failed!r} fails already")
+        return Answers(silence=CheckFails(check=failed))
     if not request.force and (why := request.mode.why_not_needed()):
         return Answers(silence=why, chosen=True)
     return None

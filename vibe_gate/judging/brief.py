@@ -16,10 +16,11 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import escape, paths
+from vibe_gate.domain.cause import Binary, TooLarge
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion, Hunk
 from vibe_gate.domain.gate import CounterexampleRule
 from vibe_gate.domain.rubric import Claim, Criterion, Rubric, Sight
-from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
 from vibe_gate.domain.verdict import MAX_REASON
 
 TEMPLATE_VERSION = 6
@@ -413,8 +414,7 @@ def _without_text(file: FileDiff) -> list[Unreviewed]:
         return []
     if not any(version.size for version in versions):
         return []
-    reason = "binary content without a text form" if file.is_read else "too large to be read"
-    return [Unreviewed(path=file.shown_path, line=0, end_line=0, reason=reason)]
+    return [whole_file_unreviewed(file, Binary() if file.is_read else TooLarge())]
 
 
 class _BriefRow(Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.summary import Unreviewed
 from vibe_gate.domain.verdict import Vote
 from vibe_gate.judging.vote_counting import settle
@@ -63,8 +64,8 @@ class RubricVotes(Struct, frozen=True, kw_only=True):
     by_criterion: dict[str, tuple[Vote, ...]]
     """By criterion id, its votes."""
 
-    stopped: str = ""
-    """Why voting stopped early, or ""."""
+    stopped: Cause | None = None
+    """Why voting stopped early; None if it did not."""
 
     unreviewed: tuple[Unreviewed, ...] = ()
     """What no judge was shown."""

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import CheckResults
 from vibe_gate.context.facts import Facts
+from vibe_gate.domain.cause import Cause, NoClaim, NoFile
 from vibe_gate.domain.gate import Waivers
-from vibe_gate.domain.rubric import Criterion, Rubric, Sight
-from vibe_gate.domain.verdict import CriterionResult, NamedFinding
+from vibe_gate.domain.rubric import Criterion, Rubric
+from vibe_gate.domain.verdict import CriterionResult, NamedFinding, short
 from vibe_gate.gate.policy import PolicyImpact
 from vibe_gate.judging.answers import Answers
 from vibe_gate.judging.decide import OpenFail, open_fails
 from vibe_gate.judging.findings import collect_findings
 from vibe_gate.judging.vote_counting import result_of_votes, worst
-
-UNKNOWN: Mapping[Sight, str] = {
-    "message": "the author says nothing about the change",
-    "prompt": "no captured session left a changed file as it is now, so what was asked for is not known",
-    "guidance": "the trusted revision has no AGENTS.md or CLAUDE.md above the changed files",
-    "issue": "no issue is known that this closes; the Action reads those of a pull request",
-}
-"""Why a criterion is not applicable that needs a claim of this kind."""
 
 
 class CountedAnswers(Struct, frozen=True):
@@ -116,9 +109,9 @@ def _judge_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: A
 
 def _vote_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: Answers) -> CriterionResult:
     if not any(criterion.concerns(file) for file in facts.change.files):
-        return not_asked(criterion, "no changed file matches its paths", chosen=True)
+        return not_asked(criterion, NoFile(), chosen=True)
     if criterion.needs and criterion.needs not in facts.known:
-        return not_asked(criterion, UNKNOWN[criterion.needs], chosen=True)
+        return not_asked(criterion, NoClaim(kind=criterion.needs), chosen=True)
     votes = answers.by_rubric.get(rubric.id)
     if votes is None:
         result = not_asked(criterion, answers.silence, chosen=answers.chosen)
@@ -135,8 +128,8 @@ def _vote_result(rubric: Rubric, criterion: Criterion, facts: Facts, answers: An
     return replace(result, decided_by="cache")
 
 
-def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResult:
-    """A judge criterion that nobody was asked about.
+def not_asked(criterion: Criterion, cause: Cause | None, *, chosen: bool) -> CriterionResult:
+    """A judge criterion that nobody was asked about; None if nothing is to be said of it.
 
     `chosen`: it does not bear on this change or was left out on purpose; otherwise it could not be asked, and stays
     undecided.
@@ -148,5 +141,6 @@ def not_asked(criterion: Criterion, why: str, *, chosen: bool) -> CriterionResul
         weight=float(criterion.weight),
         outcome="not_applicable" if chosen else "abstain",
         decided_by="none",
-        reason=why,
+        reason=short(cause.reason) if cause else "",
+        cause=cause or UNSET,
     )

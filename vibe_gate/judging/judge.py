@@ -10,8 +10,8 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import in_ci
 from vibe_gate.domain.bundles import PRIVATE
+from vibe_gate.domain.cause import Cause, NoKey
 from vibe_gate.domain.escape import counted
-from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
@@ -31,11 +31,6 @@ MANY_CONVERSATIONS, MANY_USD = 10, 1.0
 NO_CASSETTE = (
     "A cassette would keep what an agent was asked for, which stays in this clone: review without "
     "--wire record, or name rubrics that do not see prompts with --rubric."
-)
-
-ADVICE = (
-    "No API key: {questions} skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
-    "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
 )
 
 
@@ -64,7 +59,9 @@ async def judge(
     if not open_questions:
         return _known_answers(questions, cache)
     if not model.can_answer:
-        return _answers_without_key(questions, cache, open_questions, facts, run)
+        # Nobody demanded the answers if the built-in gate is in force outside CI: they are left out then.
+        is_optional = facts.gate.origin == "built-in" and not in_ci(run.environ)
+        return _known_answers(questions, cache, silence=NoKey(), is_chosen=is_optional)
     with run.deadline.interrupting():
         briefs = briefs_of(open_questions, facts, repository)
     why_nothing_new = request.mode.why_nothing_new
@@ -129,34 +126,14 @@ def _known_answers(
     questions: Sequence[RubricQuestion],
     cache: VoteCache,
     *,
-    silence: str = "",
+    silence: Cause | None = None,
     is_chosen: bool = False,
-    notes: tuple[str, ...] = (),
 ) -> Answers:
     """What earlier reviews were answered; `silence`: why the other questions are not asked."""
     votes = _settled_votes(questions, cache)
     by_rubric = _votes_by_rubric(questions, votes)
     cached_ids = frozenset(by_rubric)
-    return Answers(by_rubric=by_rubric, cached=cached_ids, silence=silence, chosen=is_chosen, notes=notes)
-
-
-def _answers_without_key(
-    questions: Sequence[RubricQuestion],
-    cache: VoteCache,
-    open_questions: Iterable[RubricQuestion],
-    facts: Facts,
-    run: RunContext,
-) -> Answers:
-    """What is known, and that the rest is not asked for want of a key.
-
-    Nobody demanded the answers if the built-in gate is in force outside CI: they are left out then.
-    """
-    open_rubrics = {question.rubric.id: question.rubric for question in open_questions}
-    open_criteria = sum(len(facts.judge_questions(rubric)) for rubric in open_rubrics.values())
-    is_optional = facts.gate.origin == "built-in" and not in_ci(run.environ)
-    advice = ADVICE.format(questions=counted(open_criteria, "judge question"))
-    notes = () if is_optional else (advice,)
-    return _known_answers(questions, cache, silence=NO_KEY, is_chosen=is_optional, notes=notes)
+    return Answers(by_rubric=by_rubric, cached=cached_ids, silence=silence, chosen=is_chosen)
 
 
 def _new_answers(

@@ -11,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.context.facts import Facts
+from vibe_gate.domain.cause import TooLarge
 from vibe_gate.domain.change import Change, FileVersion, Hunk
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.rubric import Criterion, Rubric
-from vibe_gate.domain.summary import Unreviewed
+from vibe_gate.domain.summary import Unreviewed, whole_file_unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence
 from vibe_gate.git import Repository
 from vibe_gate.judging import brief
@@ -133,8 +134,7 @@ def _show_moved_files(
         if file.after is None or not brief.moves_in(file, rubric, gate.reach(rubric.id)):
             continue
         if file.after.size > brief.MAX_NEW:
-            reason = "moved here, and too large to be shown whole"
-            too_large.append(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=reason))
+            too_large.append(whole_file_unreviewed(file, TooLarge(is_moved=True)))
             continue
         whole_file = file.as_new(repository.read(file.after))
         files[file.path] = whole_file

@@ -19,11 +19,12 @@ from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
+from vibe_gate.domain.cause import Cause, Misfit, NoConversation
 from vibe_gate.domain.change import Side
 from vibe_gate.domain.document import first_mistake, holds_all, plain, read
 from vibe_gate.domain.escape import counted, ended, show_text
 from vibe_gate.domain.node_names import repeat_suffix
-from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, LookOutcome, SecondLook, Vote, short
+from vibe_gate.domain.verdict import CheckedEvidence, LookOutcome, SecondLook, Vote, short
 from vibe_gate.domain.wire import TurnResult
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gateway import Wire
@@ -203,8 +204,10 @@ async def _ask(
         with run.deadline.interrupting(grace_s=0):
             after, before = export_trees(facts.change, repository, folder)
     except InfrastructureError as error:  # of the deadline, too: the fails stay
-        why = run.deadline.reached if not run.deadline.left() else run.redactor.text(str(error))
-        return {each.key: _no_answer(why) for each in questions}, True
+        cause: Cause = run.deadline.cause
+        if run.deadline.left():
+            cause = NoConversation(message=run.redactor.text(str(error)))
+        return {question.key: _no_answer(cause) for question in questions}, True
     trees: dict[Side, Tree] = {
         "after": repository.tree(facts.change.after),
         "before": repository.tree(facts.change.before),
@@ -269,9 +272,9 @@ async def _hold(question: LookQuestion, shared: _LookContext, name: str, patienc
     return await model.run_turn(turn)
 
 
-def _no_answer(why: str, turn: str = "") -> SecondLook:
-    """Whatever the reason, the fail stays."""
-    return SecondLook(outcome="undecided", said=None, reason=short(why), turn=turn)
+def _no_answer(cause: Cause, turn: str = "") -> SecondLook:
+    """Whatever the cause, the fail stays."""
+    return SecondLook(outcome="undecided", said=None, reason=short(cause.reason), turn=turn, cause=cause)
 
 
 def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
@@ -280,8 +283,8 @@ def _found(document: object, turn: str, shared: _LookContext) -> SecondLook:
     try:
         answer = look_of(document)
     except ValueError as error:
-        why = show_text(redact(first_mistake(error)))  # it can quote the answer; before it is cut
-        return _no_answer(f"The model's answer does not fit its form.{DETAILS}{why}", turn)
+        # The mistake can quote the answer; it is redacted before it is cut.
+        return _no_answer(Misfit(details=short(show_text(redact(first_mistake(error))))), turn)
     outcome: LookOutcome = convert(answer.outcome, LookOutcome)
     reason = answer.reason
     if outcome == "undecided" and answer.missing.strip():

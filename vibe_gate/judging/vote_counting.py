@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import Cause
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.verdict import PROOF_STATUSES, CriterionResult, DecidedBy, Outcome, Vote, short
 
@@ -85,21 +86,28 @@ def _settle_outcomes(outcomes: Sequence[Outcome], planned: int, *, stopped: bool
     return None
 
 
-def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, reason: str = "") -> CriterionResult:
-    """The result of a judge criterion after its last vote; `reason` says why there is none.
+def result_of_votes(
+    criterion: Criterion, votes: Sequence[Vote], planned: int, stopped: Cause | None = None
+) -> CriterionResult:
+    """The result of a judge criterion after its last vote; `stopped` is why no further one was cast.
 
     A criterion that the votes fail stays failed while one of these fails stands. If second looks refuted all of them,
     the votes are counted once more, the refuted ones as what they stood for.
     """
     outcome, decided_by = settle(votes, planned, stopped=True) or ("abstain", "none")
-    reasons = [vote.reason for vote in votes if vote.outcome == outcome]
-    deciding_reason = max(reasons, key=bool) if reasons else reason or "the votes do not agree"
+    deciding_votes = [vote for vote in votes if vote.outcome == outcome]
+    deciding_reason = stopped.reason if stopped else "the votes do not agree"
+    cause: Cause | UnsetType = stopped or UNSET
+    if deciding_votes:
+        telling_vote = max(deciding_votes, key=lambda vote: bool(vote.reason))
+        deciding_reason, cause = telling_vote.reason, telling_vote.cause
     failing_votes = [vote for vote in votes if vote.outcome == "fail"]
     if outcome == "fail" and all(vote.is_refuted for vote in failing_votes):
         counted_outcomes = [counted_outcome(vote) for vote in votes]
         outcome, _ = _settle_outcomes(counted_outcomes, planned, stopped=True) or ("abstain", "none")
         decided_by = "refuted"
         deciding_reason = _refutation_reason(failing_votes[0], outcome, votes)
+        cause = UNSET
     return CriterionResult(
         id=criterion.id,
         kind="judge",
@@ -109,6 +117,7 @@ def result_of_votes(criterion: Criterion, votes: Sequence[Vote], planned: int, r
         decided_by=decided_by,
         votes=tuple(votes),
         reason=short(deciding_reason),
+        cause=cause,
     )
 
 

@@ -22,13 +22,14 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
+from vibe_gate.domain.cause import ApiUnavailable, Cause, Misfit, NoConversation, PartNotAsked, Unanswered
 from vibe_gate.domain.change import Change, FileVersion
 from vibe_gate.domain.escape import ended, show_text
 from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.summary import Unreviewed
-from vibe_gate.domain.verdict import DETAILS, CheckedEvidence, Outcome, Vote, short
-from vibe_gate.domain.wire import EndKind, TurnResult, end_kind
+from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Vote, short
+from vibe_gate.domain.wire import EndKind, TurnResult
 from vibe_gate.gate.prompts import requests_of
 from vibe_gate.judging import brief
 from vibe_gate.judging.brief import BriefPart
@@ -70,7 +71,7 @@ class VoteContext(Struct, frozen=True):
 
 class _Reply(Struct, frozen=True):
     kind: EndKind | None  # None: it was not asked
-    detail: str
+    cause: Cause | None  # why there is no answer
     votes: dict[str, Vote]
     model: str = ""
     used_tools: bool = False
@@ -91,10 +92,12 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
     rubric, parts, nodes = shown.question.rubric, shown.parts, _add_nodes(shown, context)
     asked = dict.fromkeys(criterion.id for part in parts for criterion in part.criteria)
     known = {name for vote in kept.values() for name in vote.by_criterion}
-    unanswered = {
-        index: "not asked" for index, part in enumerate(parts) if not known.issuperset(one.id for one in part.criteria)
-    }
-    cast, new, stopped = dict(kept), dict[int, CastVote](), ""
+    unanswered: dict[int, Cause] = {}
+    for index, part in enumerate(parts):
+        if not known.issuperset(criterion.id for criterion in part.criteria):
+            unanswered[index] = PartNotAsked()
+    cast, new = dict(kept), dict[int, CastVote]()
+    stopped: Cause | None = None
     while not stopped and (wanted := _wanted(asked, rubric.votes, cast)):
         rounds = [_ask_all(shown, number, names, nodes, context) for number, names in wanted.items()]
         for (number, names), replies in zip(wanted.items(), await together(rounds), strict=True):
@@ -102,9 +105,10 @@ async def cast_votes(shown: RubricBrief, kept: Mapping[int, CastVote], context: 
             new[number] = new[number].join(vote) if number in new else vote
             cast[number] = cast[number].join(vote) if number in cast else vote
             _note_answered(unanswered, replies)
-            limits = (reply.detail for reply in replies if reply.kind in _STOPPING)
-            stopped = stopped or next(limits, "")
-    missing = [item for index, why in unanswered.items() for item in _unreviewed(parts[index], why)]
+            for reply in replies:
+                if stopped is None and reply.kind in _STOPPING:
+                    stopped = reply.cause
+    missing = [item for index, cause in unanswered.items() for item in _unreviewed(parts[index], cause)]
     votes = RubricVotes(
         by_criterion=count_votes(asked, rubric.votes, cast),
         stopped=stopped,
@@ -142,13 +146,13 @@ def _cast(names: Iterable[str], replies: Sequence[_Reply], shown: RubricBrief) -
     )
 
 
-def _note_answered(unanswered: dict[int, str], replies: Sequence[_Reply]) -> None:
+def _note_answered(unanswered: dict[int, Cause], replies: Sequence[_Reply]) -> None:
     """Take out the parts that were answered, and note of the others why not."""
     for index, reply in enumerate(replies):
         if reply.kind == "finished":
             unanswered.pop(index, None)
-        elif index in unanswered and reply.detail:
-            unanswered[index] = reply.detail
+        elif index in unanswered and reply.cause:
+            unanswered[index] = reply.cause
 
 
 def _add_nodes(shown: RubricBrief, context: VoteContext) -> list[str]:
@@ -177,7 +181,7 @@ async def _ask_all(
 
     async def ask(part: BriefPart, node: str) -> _Reply:
         if not part.criteria:
-            return _Reply(None, "", {})
+            return _Reply(None, None, {})
         async with context.model.slots:
             return await _ask(shown, number, part, node, context)
 
@@ -225,6 +229,11 @@ def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
         # A line that stands in the change is the change's.
         return replace(line, quote=own(line.quote), path=own(line.path)) if line.standing == "void" else line
 
+    def own_cause(cause: Cause | None) -> Cause | None:
+        if isinstance(cause, NoConversation | ApiUnavailable):
+            return replace(cause, message=own(cause.message), details=own(cause.details))
+        return replace(cause, details=own(cause.details)) if isinstance(cause, Unanswered) else cause
+
     votes = {
         name: replace(
             vote,
@@ -232,10 +241,11 @@ def _discreet(reply: _Reply, shown: RubricBrief) -> _Reply:
             counterexample=vote.counterexample and short(own(vote.counterexample)),
             changes=short(own(vote.changes)),
             evidence=tuple(map(own_line, vote.evidence)),
+            cause=own_cause(vote.cause or None) or UNSET,
         )
         for name, vote in reply.votes.items()
     }
-    return replace(reply, votes=votes, detail=short(own(reply.detail)))
+    return replace(reply, votes=votes, cause=own_cause(reply.cause))
 
 
 async def with_fallback(
@@ -284,40 +294,40 @@ async def _reply_of(part: BriefPart, end: TurnResult, model: str, change: Change
     if end.status == "answered":
         reply = await _reply(part, end.answer, change, end.folder, context)
     else:
-        why = context.model.why_unanswered(end)
-        reply = _no_answer(part, end.status, why, end.folder)
+        cause = context.model.why_unanswered(end)
+        reply = _no_answer(part, end.kind, cause, end.folder)
     votes = {name: replace(vote, model=model) for name, vote in reply.votes.items()}
     looked = end.used_tools or any(vote.proof is not UNSET for vote in votes.values())  # a test runs all code
     return replace(reply, votes=votes, model=model, used_tools=looked)
 
 
-def _no_answer(part: BriefPart, status: str, detail: str, turn: str) -> _Reply:
+def _no_answer(part: BriefPart, kind: EndKind, cause: Cause, turn: str) -> _Reply:
     """No usable answer: error if the infrastructure failed, else an abstention. Never fail, never pass."""
-    kind = end_kind(status)
     outcome: Outcome = "error" if kind == "broken" else "abstain"
-    vote = Vote(outcome=outcome, said=None, reason=short(detail), turn=turn)
-    return _Reply(kind, short(detail), {criterion.id: vote for criterion in part.criteria})
+    vote = Vote(outcome=outcome, said=None, reason=short(cause.reason), turn=turn, cause=cause)
+    return _Reply(kind, cause, {criterion.id: vote for criterion in part.criteria})
 
 
 async def _reply(part: BriefPart, answer: object, change: Change, turn: str, context: VoteContext) -> _Reply:
     reading = reading_of([criterion.id for criterion in part.criteria], answer)
     if reading.unfit:
-        return _no_answer(part, "no_answer", _misfit(reading.unfit, context), turn)
+        return _no_answer(part, "unanswered", _misfit(reading.unfit, context), turn)
     votes = {criterion.id: _vote(criterion, reading, change, turn, context) for criterion in part.criteria}
     if context.prover is not None:
         for name, given in reading.answers.items():
             votes[name] = await context.prover.proven(votes[name], given)
-    return _Reply("finished", "", votes)
+    return _Reply("finished", None, votes)
 
 
-def _misfit(problem: str, context: VoteContext) -> str:
-    told = show_text(context.run.redactor.text(problem))  # it can quote the answer; before it is cut
-    return f"The model's answer does not fit its form.{DETAILS}{told}"
+def _misfit(problem: str, context: VoteContext) -> Misfit:
+    # The problem can quote the answer; it is redacted before it is cut.
+    return Misfit(details=short(show_text(context.run.redactor.text(problem))))
 
 
 def _vote(criterion: Criterion, reading: Reading, change: Change, turn: str, context: VoteContext) -> Vote:
     if problem := reading.problems.get(criterion.id):
-        return Vote(outcome="abstain", said=None, reason=short(_misfit(problem, context)), turn=turn)
+        misfit = _misfit(problem, context)
+        return Vote(outcome="abstain", said=None, reason=short(misfit.reason), turn=turn, cause=misfit)
     answer, redact = reading.answers[criterion.id], context.run.redactor.text
     outcome: Outcome = convert(answer.outcome, Outcome)
     said, is_fail = answer.reason, outcome == "fail"
@@ -338,8 +348,14 @@ def _vote(criterion: Criterion, reading: Reading, change: Change, turn: str, con
     )
 
 
-def _unreviewed(part: BriefPart, why: str) -> list[Unreviewed]:
+def _unreviewed(part: BriefPart, cause: Cause) -> list[Unreviewed]:
     return [
-        Unreviewed(path=paths.quote(piece.path), line=piece.line, end_line=piece.end_line, reason=why)
+        Unreviewed(
+            path=paths.quote(piece.path),
+            line=piece.line,
+            end_line=piece.end_line,
+            reason=short(cause.reason),
+            cause=cause,
+        )
         for piece in part.pieces
     ]

@@ -105,7 +105,8 @@ class ReceiptIssuer(Struct, frozen=True):
     def _unasked(self) -> str:
         """Why no judge was asked although criteria want one; "" if one was, or none is wanted."""
         wanted = any(criterion.kind == "judge" for rubric in self.summary.rubrics for criterion in rubric.criteria)
-        return self.answers.silence if self.answers.chosen and wanted else ""
+        silence = self.answers.silence if self.answers.chosen and wanted else None
+        return silence.sentence if silence else ""
 
     def _redacted(self, waiver: Waiver) -> Waiver:
         """A receipt is kept and shared, so it holds no secret that a person typed into a reason."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
+from vibe_gate.domain.cause import VerdictReused
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
@@ -48,10 +49,10 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
         return None
     receipt, newest = max(found, key=lambda pair: pair[0].created_at)
     signer = ", ".join(newest.signature.principals)
-    reason = f"not asked again: the verdict of {signer} at {receipt.created_at} is reused (run {receipt.run_id})"
+    cause = VerdictReused(signer=signer, created_at=receipt.created_at, run=receipt.run_id)
     scores = {claim.id: claim.score for claim in receipt.rubrics if claim.id in wanted}
-    note = f"N{reason[1:]}, from {newest.place}."
-    return Answers(notes=(note,), silence=reason, chosen=True, reused=scores)
+    note = f"N{cause.sentence[1:]}, from {newest.place}."
+    return Answers(notes=(note,), silence=cause, chosen=True, reused=scores)
 
 
 def _answers(receipt: Receipt, facts: Facts, model: str) -> bool:

@@ -13,16 +13,17 @@ from typing import TypeVar, get_args
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.change import ChangeType
 from vibe_gate.domain.escape import counted, ended
 from vibe_gate.domain.replayed import CriterionChange, totals
-from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult, Finding, Proof, RubricResult, SecondLook
+from vibe_gate.domain.summary import Summary, Unreviewed
+from vibe_gate.domain.verdict import CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
-from vibe_gate.report.next_step import cause, next_step
+from vibe_gate.report.next_step import next_step, remediable_cause, why_undecided
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import (
     ACCEPTED,
@@ -73,8 +74,6 @@ Thing = TypeVar("Thing")
 
 _URGENCY = {"fail": 0, "error": 1, "abstain": 2, "pass": 3, "not_applicable": 4}
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_ADVICE = re.compile(r"; [^();]+(?= \(|\Z)")
-"""What a reason advises, between its fact and the words of others; the comment has a line for what to do next."""
 
 
 def _opening(report: Report) -> Block:
@@ -182,9 +181,13 @@ def _why_undecided(report: Report) -> Iterator[str]:
     if not left or queries.abstained(summary):
         yield sentences.why(replace(summary, exit_code=INCONCLUSIVE), sentence=True)
     if left:
-        reason = cause(summary)
-        of_fork = report.fork and reason == NO_KEY
-        yield "a fork's job gets no API key" if of_fork else _ADVICE.sub("", reason).removeprefix("not asked: ")
+        cause = remediable_cause(summary)
+        if report.fork and isinstance(cause, NoKey):
+            yield "a fork's job gets no API key"
+        elif isinstance(cause, NotAsked):
+            yield cause.because
+        else:
+            yield why_undecided(summary)
         yield f"{counted(left, 'judge question has', 'judge questions have')} no answer"
 
 
@@ -416,16 +419,17 @@ def _unreviewed(summary: Summary) -> Iterator[Block]:
     places = queries.missed(summary)
     if not places or queries.waiting(summary).questions:
         return
-    by_reason: dict[str, list[str]] = {}
-    for one in places:
-        by_reason.setdefault(one.reason, []).append(code(sentences.place_of(one)))
-    often = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    said = cause(summary) if summary.exit_code == INCONCLUSIVE else ""
-    lines = [
-        f"- {'' if queries.fact(reason) == said else prose(queries.fact(reason), 280) + ': '}{_first(shown)}"
-        for reason, shown in often[:MAX_REASONS]
-    ]
-    if len(often) > MAX_REASONS:
+    by_reason: dict[str, list[Unreviewed]] = {}
+    for place in places:
+        by_reason.setdefault(place.reason, []).append(place)
+    groups = sorted(by_reason.values(), key=lambda group: -len(group))
+    opening = why_undecided(summary) if summary.exit_code == INCONCLUSIVE else ""
+    lines = []
+    for group in groups[:MAX_REASONS]:
+        is_told = queries.place_fact(group[0]) == opening
+        reason = "" if is_told else f"{prose(queries.fact(group[0].reason), 280)}: "
+        lines.append(f"- {reason}{_first([code(sentences.place_of(place)) for place in group])}")
+    if len(groups) > MAX_REASONS:
         lines.append("- for other reasons: see summary.json.")
     yield Block(fold(f"Not judged: {counted(len(places), 'place')}", "\n".join(lines)), 1, "lists")
 

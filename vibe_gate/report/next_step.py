@@ -7,103 +7,34 @@ from __future__ import annotations
 
 import re
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from vibe_gate.domain.escape import counted
+from vibe_gate.domain.cause import (
+    ApiStatus,
+    ApiUnavailable,
+    AsksNoModel,
+    BrokeOff,
+    BudgetReached,
+    Cause,
+    Coded,
+    DraftWaits,
+    ModelRefused,
+    NoCredit,
+    NoForm,
+    NoKey,
+    ProcessEnded,
+    ProgramMissing,
+    TextTooLong,
+    TimeUsedUp,
+    Unreachable,
+)
+from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import DRAFT, NO_KEY, NOT_NOW
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import queries, sentences
 from vibe_gate.report.markdown import code
 from vibe_gate.report.report import Report
-
-_UNREAD_TEXT = re.compile(r"^Text of more than [0-9,]+ bytes is not read")
-
-_REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        re.compile(re.escape(NO_KEY)),
-        "add the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*) and pass it as "
-        '`anthropic-api-key`, or let checks alone decide with `judge: "false"`. Then re-run this job',
-    ),
-    (
-        re.compile(re.escape(NOT_NOW)),
-        "re-run the job of the newest push, which may ask; a review only uses answers that are known",
-    ),
-    (
-        re.compile(re.escape(DRAFT)),
-        "mark the pull request as ready for review; if the workflow does not list the type `ready_for_review`, re-run "
-        "the job then. `drafts: review` asks judges about drafts, too",
-    ),
-    (
-        re.compile(r"[Bb]udget of (\$[0-9.]+)"),
-        "split the change, or raise `max-cost-usd` in the workflow (else `[budget] max_cost_usd` in "
-        "`.vibe-gate/gate.toml`) above {0}; then re-run this job",
-    ),
-    (
-        re.compile(r"deadline of ([0-9.]+ s)"),
-        "split the change, or raise `[budget] deadline_s` in `.vibe-gate/gate.toml` above {0}; then re-run this job",
-    ),
-    (
-        re.compile(r"model refused to answer"),
-        "name another model (`[model] default` in `.vibe-gate/gate.toml`), or let a person review the change",
-    ),
-    (
-        re.compile(r"has no credit left"),
-        "add credit to the account of the API key, then re-run this job",
-    ),
-    (
-        re.compile(r"HTTP 40[13]\b"),
-        "replace the secret `ANTHROPIC_API_KEY` (*Settings → Secrets and variables → {secrets}*), then re-run this job",
-    ),
-    (
-        re.compile(r"HTTP 404\b"),
-        "name a model that the API has (`[model] default` in `.vibe-gate/gate.toml`, or the rubric's `model`), or "
-        "correct `ANTHROPIC_BASE_URL`; then re-run this job",
-    ),
-    (
-        re.compile(r"HTTP 413\b"),
-        "split the change, or let the rubric ask about fewer files (`paths`); then re-run this job",
-    ),
-    (
-        re.compile(r"cannot be reached|does not answer"),
-        "check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), then re-run this job",
-    ),
-    (
-        re.compile(r"asked form|fit its form"),
-        "re-run this job; if that does not help, name another model (`[model] default` in `.vibe-gate/gate.toml`)",
-    ),
-    (_UNREAD_TEXT, "take the file out of the change, split it, or name it in `exclude` of the criterion's options"),
-    (
-        re.compile(r"HTTP (?:501|505)\b"),
-        "correct `ANTHROPIC_BASE_URL` (`vibe-gate doctor --ask` asks the address), then re-run this job",
-    ),
-    (
-        re.compile(r"HTTP (?:429|5[0-9][0-9])\b|did not recover|API broke off|process ended before"),
-        "wait some minutes, then re-run this job",
-    ),
-)
-"""The reason why a run did not decide -> what helps; `{0}` is what the expression caught in it."""
-
-_AT_A_TERMINAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(re.escape(NO_KEY)), "set ANTHROPIC_API_KEY (in CI from a secret), then review again"),
-    (re.compile(r"has no credit left"), "add credit to the account of the API key, then review again"),
-    (
-        re.compile(r"HTTP 40[13]\b"),
-        "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor --ask`, then review again",
-    ),
-    (
-        re.compile(r"HTTP 404\b"),
-        "name a model that the API has (`[model] default`), or correct ANTHROPIC_BASE_URL; `vibe-gate doctor --ask` "
-        "asks it; then review again",
-    ),
-    (re.compile(r"HTTP 413\b"), "review a smaller range, or ask about fewer files (`paths`)"),
-    (
-        re.compile(r"HTTP \d{3}\b|did not recover|API broke off|cannot be reached"),
-        "check the model's API with `vibe-gate doctor --ask`, then review again",
-    ),
-    (_UNREAD_TEXT, "let git ignore the file or split it, then review again"),
-)
-"""The same at a terminal, of what a second review alone cannot change."""
 
 _RANGE = re.compile(r"[^\s-]\S*\.\.\S*")
 """A range alone: `run fix` takes no options of a review."""
@@ -133,12 +64,14 @@ def _after_pass(summary: Summary) -> str:
         return "nothing has to change; read what would have blocked, and say whether it is right"
     if warnings:
         return f"nothing has to change; look at the {counted(warnings, 'warning')} below before you merge"
-    left = summary.unasked
-    if not left and not summary.is_examined:
+    questions = summary.unasked
+    if not questions and not summary.is_examined:
         return "nothing to do. If these files should be reviewed, name them in `paths` of a rubric or a `[[scope]]`"
-    if left and left[0].reason == NO_KEY:
-        return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(left), 'judge question')}"
-    return "nothing to do; judge questions are switched off" if left else "nothing to do"
+    if not questions:
+        return "nothing to do"
+    if isinstance(questions[0].cause, NoKey):
+        return f"set `ANTHROPIC_API_KEY` and review again to ask {counted(len(questions), 'judge question')}"
+    return "nothing to do; judge questions are switched off"
 
 
 def _repair(report: Report) -> str:
@@ -148,13 +81,17 @@ def _repair(report: Report) -> str:
             "revoke the secret, remove it from the branch's commits (`git rebase -i`; a further commit leaves it "
             "there) and push"
         )
-    what = counted(len(blocking), "failure") if len(blocking) > 1 else "failure" if blocking else "failed criteria"
-    again = _to_head(report)
-    said = f"fix the {what} below and push. Check first with {code(f'vibe-gate review {again}'.rstrip())}"
+    failures = "failed criteria"
+    if blocking:
+        failures = counted(len(blocking), "failure") if len(blocking) > 1 else "failure"
+    change = _to_head(report)
+    repair = f"fix the {failures} below and push. Check first with {code(f'vibe-gate review {change}'.rstrip())}"
     if report.summary.workflow != "review":  # its agents have tried already
-        return said
+        return repair
+    if not _RANGE.fullmatch(change):
+        return repair
     # The run is the job's, and not in the reader's clone: there the same is reviewed, then repaired.
-    return f"{said}, or repair with {code(f'vibe-gate run fix {again}')}" if _RANGE.fullmatch(again) else said
+    return f"{repair}, or repair with {code(f'vibe-gate run fix {change}')}"
 
 
 def _to_head(report: Report) -> str:
@@ -179,9 +116,9 @@ def _decide(report: Report) -> str:
             "a maintainer looks at these commits, pushes them to a branch of this repository and opens a pull request "
             "from there"
         )
-    if known := _remedy(report.summary):
-        reason, advice = known
-        return advice.format(*reason.groups(), secrets="Dependabot" if report.dependabot else "Actions")
+    cause = remediable_cause(report.summary)
+    if cause is not None:
+        return remedy_in_job(cause, secrets="Dependabot" if report.dependabot else "Actions")
     if report.summary.outcome == "error":
         return "repair what failed (the criteria below have the details), then re-run this job"
     return "push what is missing (a test, a smaller change), or let a person review the change"
@@ -189,8 +126,8 @@ def _decide(report: Report) -> str:
 
 def by_an_agent(summary: Summary) -> str:
     """How an agent repairs what failed in a run that is stored here; "" if it is not, or no model can be asked."""
-    keyless = any(one.reason == NO_KEY for one in summary.unasked)
-    if not summary.bundle or summary.workflow != "review" or keyless:
+    is_keyless = any(isinstance(question.cause, NoKey) for question in summary.unasked)
+    if not summary.bundle or summary.workflow != "review" or is_keyless:
         return ""
     moment = summary.run_id.partition("-")[0]  # enough to find it, and the command stays on one line of 80 columns
     return f" (or: vibe-gate run --fix {moment})"
@@ -198,23 +135,146 @@ def by_an_agent(summary: Summary) -> str:
 
 def at_a_terminal(summary: Summary) -> str:
     """What to do if there is no verdict, without a full stop."""
-    known = _remedy(summary, _AT_A_TERMINAL)
-    return known[1] if known else "review again; if that does not help, run vibe-gate doctor"
+    for cause in _gravest_first(summary):
+        remedy = remedy_at_terminal(cause)
+        if remedy:
+            return remedy
+    return "review again; if that does not help, run vibe-gate doctor"
 
 
-def _remedy(
-    summary: Summary, remedies: tuple[tuple[re.Pattern[str], str], ...] = _REMEDIES
-) -> tuple[re.Match[str], str] | None:
-    """The first reason with a remedy that is known, and this remedy."""
-    reasons = [*(one.reason for one in queries.unanswered(summary)), *(place.reason for place in summary.unreviewed)]
-    found = ((pattern.search(queries.fact(reason)), advice) for pattern, advice in remedies for reason in reasons)
-    return next(((match, advice) for match, advice in found if match), None)
+def why_undecided(summary: Summary) -> str:
+    """Why questions have no answer, in our words: the cause that `next_step` knows a remedy for, else the first."""
+    cause = remediable_cause(summary)
+    if cause is not None:
+        return cause.fact
+    for criterion in queries.unanswered(summary):
+        return criterion.cause.fact if criterion.cause is not UNSET else queries.fact(criterion.reason)
+    return ""
 
 
-def cause(summary: Summary) -> str:
-    """Why questions have no answer, as the reason that `next_step` knows a remedy for, or else the first says it.
+_GRAVEST_FIRST: tuple[type[Coded], ...] = (
+    NoKey, AsksNoModel, DraftWaits, BudgetReached, TimeUsedUp, ModelRefused, NoCredit, ApiStatus, Unreachable, NoForm,
+    TextTooLong, ProgramMissing,
+)  # fmt: skip
+"""Of several causes in a run, the first is the one to mend; others follow."""
 
-    In our words (`queries.fact`).
+
+def _gravest_first(summary: Summary) -> list[Cause]:
+    """The causes for which something is undecided, the one to mend first."""
+
+    def rank(cause: Cause) -> int:
+        for position, kind in enumerate(_GRAVEST_FIRST):
+            if isinstance(cause, kind):
+                return position
+        return len(_GRAVEST_FIRST)
+
+    return sorted(queries.open_causes(summary), key=rank)
+
+
+def remediable_cause(summary: Summary) -> Cause | None:
+    """The cause for which something is undecided and that a job's reader can mend."""
+    for cause in _gravest_first(summary):
+        if remedy_in_job(cause):
+            return cause
+    return None
+
+
+_THEN_RERUN = "then re-run this job"
+_SECRETS = "(*Settings → Secrets and variables → {secrets}*)"
+
+
+def remedy_in_job(cause: Cause, secrets: str = "Actions") -> str:
+    """What the reader of a job's report does about the cause; "" if there is nothing special.
+
+    Args:
+        cause: Why something is undecided.
+        secrets: The page of GitHub's settings that has the job's secrets.
     """
-    known = _remedy(summary)
-    return known[0].string if known else next((queries.fact(one.reason) for one in queries.unanswered(summary)), "")
+    page = _SECRETS.format(secrets=secrets)
+    match cause:
+        case NoKey():
+            return (
+                f"add the secret `ANTHROPIC_API_KEY` {page} and pass it as `anthropic-api-key`, or let checks alone "
+                'decide with `judge: "false"`. Then re-run this job'
+            )
+        case AsksNoModel():
+            return "re-run the job of the newest push, which may ask; a review only uses answers that are known"
+        case DraftWaits():
+            return (
+                "mark the pull request as ready for review; if the workflow does not list the type "
+                "`ready_for_review`, re-run the job then. `drafts: review` asks judges about drafts, too"
+            )
+        case BudgetReached():
+            return (
+                "split the change, or raise `max-cost-usd` in the workflow (else `[budget] max_cost_usd` in "
+                f"`.vibe-gate/gate.toml`) above ${cause.limit}; {_THEN_RERUN}"
+            )
+        case TimeUsedUp():
+            return (
+                "split the change, or raise `[budget] deadline_s` in `.vibe-gate/gate.toml` above "
+                f"{cause.seconds:g} s; {_THEN_RERUN}"
+            )
+        case ModelRefused():
+            return "name another model (`[model] default` in `.vibe-gate/gate.toml`), or let a person review the change"
+        case NoCredit():
+            return f"add credit to the account of the API key, {_THEN_RERUN}"
+        case ApiStatus(status=401 | 403):
+            return f"replace the secret `ANTHROPIC_API_KEY` {page}, {_THEN_RERUN}"
+        case ApiStatus(status=404):
+            return (
+                "name a model that the API has (`[model] default` in `.vibe-gate/gate.toml`, or the rubric's `model`), "
+                f"or correct `ANTHROPIC_BASE_URL`; {_THEN_RERUN}"
+            )
+        case ApiStatus(status=413):
+            return f"split the change, or let the rubric ask about fewer files (`paths`); {_THEN_RERUN}"
+        case ApiStatus(status=501 | 505):
+            return f"correct `ANTHROPIC_BASE_URL` (`vibe-gate doctor --ask` asks the address), {_THEN_RERUN}"
+        case ApiStatus(status=status) if status != 429 and status < 500:
+            return ""
+        case Unreachable():
+            return (
+                f"check that this runner reaches the model's API (`ANTHROPIC_BASE_URL`, proxy, firewall), {_THEN_RERUN}"
+            )
+        case ApiStatus() | ApiUnavailable() | BrokeOff() | ProcessEnded():
+            return f"wait some minutes, {_THEN_RERUN}"
+        case NoForm():
+            return (
+                "re-run this job; if that does not help, name another model (`[model] default` in "
+                "`.vibe-gate/gate.toml`)"
+            )
+        case TextTooLong():
+            return "take the file out of the change, split it, or name it in `exclude` of the criterion's options"
+        case ProgramMissing():
+            return (
+                f"install {code(cause.program)} in a step before this one, or correct the criterion's `command` "
+                f"(`vibe-gate config check` names programs that are missing); {_THEN_RERUN}"
+            )
+    return ""
+
+
+def remedy_at_terminal(cause: Cause) -> str:
+    """What somebody at a terminal does about a cause that a second review alone cannot change; "" otherwise."""
+    match cause:
+        case NoKey():
+            return "set ANTHROPIC_API_KEY (in CI from a secret), then review again"
+        case NoCredit():
+            return "add credit to the account of the API key, then review again"
+        case ApiStatus(status=401 | 403):
+            return "replace the key in ANTHROPIC_API_KEY, check it with `vibe-gate doctor --ask`, then review again"
+        case ApiStatus(status=404):
+            return (
+                "name a model that the API has (`[model] default`), or correct ANTHROPIC_BASE_URL; "
+                "`vibe-gate doctor --ask` asks it; then review again"
+            )
+        case ApiStatus(status=413):
+            return "review a smaller range, or ask about fewer files (`paths`)"
+        case ApiStatus() | ApiUnavailable() | BrokeOff():
+            return "check the model's API with `vibe-gate doctor --ask`, then review again"
+        case TextTooLong():
+            return "let git ignore the file or split it, then review again"
+        case ProgramMissing():
+            return (
+                f"install {safe(cause.program)}, or correct the criterion's command (`vibe-gate config check`), then "
+                "review again"
+            )
+    return ""

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.cause import DETAILS, Cause, CheckFails, Coded
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
 from vibe_gate.domain.verdict import (
-    DETAILS,
-    WAITS,
     CheckedEvidence,
     CriterionResult,
     Finding,
@@ -29,7 +28,6 @@ GRAVITY = {"failure": 0, "warning": 1, "notice": 2}
 MAX_PREVENTING = 5
 """Lines of a refutation that are shown beside its finding; the page has all."""
 
-_WAITS = re.compile(f"{WAITS} '([^']+)'")
 _WAIVED = re.compile(r"(?:overridden|suppressed) by ")
 _APPROVED = re.compile(r"approved by (@[A-Za-z0-9-]+): ")
 """How the sentence of a waiver of somebody with an account begins (domain.receipt.Waiver)."""
@@ -55,6 +53,11 @@ def shared_error(summary: Summary) -> str:
 def fact(reason: str) -> str:
     """A reason in our words, without a full stop at its end."""
     return reason.partition(DETAILS)[0].removesuffix(".")
+
+
+def place_fact(place: Unreviewed) -> str:
+    """Why no judge saw the place, in our words and without what the cause advises."""
+    return place.cause.fact if place.cause is not UNSET else fact(place.reason)
 
 
 def details(reason: str) -> str:
@@ -100,8 +103,25 @@ class Waiting(Struct, frozen=True):
 
 def waiting(summary: Summary) -> Waiting:
     """The check that keeps questions from being asked, and these."""
-    found = [(match[1], one.id) for one in summary.criteria if (match := _WAITS.match(one.reason)) and not one.votes]
-    return Waiting(found[0][0] if found else "", tuple(dict.fromkeys(name for _, name in found)))
+    checks = []
+    questions = []
+    for criterion in summary.criteria:
+        if isinstance(criterion.cause, CheckFails):
+            checks.append(criterion.cause.check)
+            questions.append(criterion.id)
+    return Waiting(checks[0] if checks else "", tuple(dict.fromkeys(questions)))
+
+
+def open_causes(summary: Summary) -> list[Cause]:
+    """Why criteria have no answer, and why places were not judged."""
+    causes = [criterion.cause for criterion in unanswered(summary)]
+    causes += [place.cause for place in summary.unreviewed]
+    return [cause for cause in causes if cause is not UNSET]
+
+
+def has_cause(criterion: CriterionResult, *kinds: type[Coded]) -> bool:
+    """Whether the criterion was left open for a cause of one of these kinds."""
+    return isinstance(criterion.cause, kinds)
 
 
 def applies(rubric: RubricResult) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.replayed import NOT_YET, CriterionChange, ReplayRow, ReplayTotals, totals
-from vibe_gate.domain.verdict import NO_KEY
 from vibe_gate.report import queries
 from vibe_gate.report.sentences import SHORT_RUN
 
@@ -81,12 +81,11 @@ def sentences(total: ReplayTotals, budget_usd: float = 0.0, show: Callable[[str]
 
 def _hindrance(total: ReplayTotals, budget_usd: float, show: Callable[[str], str]) -> str:
     """Why the first run was not judged again, in a few words."""
-    reason = queries.fact(total.hindrance)
-    if total.hindrance == NO_KEY:
+    if isinstance(total.cause, NoKey):
         return "no API key: set ANTHROPIC_API_KEY"
-    if "budget" in reason and budget_usd:
+    if isinstance(total.cause, BudgetReached) and budget_usd:
         return f"its budget of ${budget_usd:g}"
-    return show(reason)
+    return show(queries.fact(total.hindrance))
 
 
 def _were(count: int) -> str:

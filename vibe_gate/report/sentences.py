@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from vibe_gate.domain.bundles import REPLAY
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.escape import counted, ended, safe
 from vibe_gate.domain.summary import PolicyChange, Summary, Unreviewed
 from vibe_gate.domain.verdict import (
@@ -129,6 +130,19 @@ def why_advice(criterion: CriterionResult) -> str:
     """Why the criterion only advises, in a word or two: "uncalibrated", "stale", "not earned"."""
     state = criterion.trust.state if criterion.trust is not UNSET else ""
     return state if state in ("uncalibrated", "stale") else "not earned"
+
+
+KEY_ADVICE = (
+    "No API key: {questions} skipped. Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or "
+    "CLAUDE_CODE_OAUTH_TOKEN (or ANTHROPIC_BASE_URL for a local model), or use --no-judge."
+)
+
+
+def key_advice(summary: Summary) -> tuple[str, ...]:
+    """A note that a key is missing, if the gate demands answers that need one."""
+    questions = [criterion for criterion in summary.criteria if isinstance(criterion.cause, NoKey)]
+    demanded = [criterion for criterion in questions if criterion.outcome == "abstain"]
+    return (KEY_ADVICE.format(questions=counted(len(demanded), "judge question")),) if demanded else ()
 
 
 def badge(criterion: CriterionResult, *, short: bool = False) -> str:

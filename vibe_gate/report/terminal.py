@@ -9,9 +9,10 @@ from msgspec import UNSET, Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
+from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.escape import counted, expression, safe
-from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
+from vibe_gate.domain.summary import Summary, Unreviewed
+from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
 from vibe_gate.report.colours import STYLES
@@ -120,7 +121,7 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     is_told = shared is not None and shared.removesuffix(".") == headline
     if not queries.applies(rubric):  # a "pass" would claim that something was checked
         (mark, style), said = _MARKS["not_applicable"], f"skipped · {shared or 'no criterion applies to this change'}"
-    elif shared and not is_told and shared.startswith("not asked") and len(rubric.criteria) > 1:
+    elif shared and not is_told and queries.has_cause(rubric.criteria[0], NotAsked) and len(rubric.criteria) > 1:
         said += f" · {len(rubric.criteria)} questions {shared}"
         is_told = True
     alike = _shared_badge(rubric)
@@ -274,22 +275,20 @@ def _unreviewed(summary: Summary) -> str:
     place = _path(sentences.place_of(summary.unreviewed[0]))
     more = len(summary.unreviewed) - 1
     others = f" and {counted(more, 'more place', 'more places')}" if more else ""
-    often = Counter(part.reason for part in summary.unreviewed).most_common(1)[0][0]
-    why = _crop(_plain(safe(queries.fact(often))), MAX_REASON_SHOWN)
-    because = "" if often.removesuffix(".") == queries.shared_error(summary) else f" ({why})"
-    return f"not judged: {place}{others}{because}"
-
-
-def _plain(reason: str) -> str:
-    """ "not asked (--no-judge)" and "not asked: why" without what "not judged" says already."""
-    rest = reason.removeprefix("not asked").strip(" :") or reason
-    return rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    by_reason: dict[str, list[Unreviewed]] = {}
+    for part in summary.unreviewed:
+        by_reason.setdefault(part.reason, []).append(part)
+    typical = max(by_reason.values(), key=len)[0]
+    if typical.reason.removesuffix(".") == queries.shared_error(summary):
+        return f"not judged: {place}{others}"
+    why = typical.cause.because if isinstance(typical.cause, NotAsked) else queries.fact(typical.reason)
+    return f"not judged: {place}{others} ({_crop(safe(why), MAX_REASON_SHOWN)})"
 
 
 def _next(summary: Summary) -> str:
     if summary.exit_code == PASS:
         left = summary.unasked
-        if left and left[0].reason == NO_KEY:
+        if left and isinstance(left[0].cause, NoKey):
             return "set ANTHROPIC_API_KEY and review again to ask them"
         advice = [one for one in summary.findings if queries.advice_behind(one, summary)]
         if advice:

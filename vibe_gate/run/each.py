@@ -21,12 +21,13 @@ from vibe_gate.context.listeners import unheard
 from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci, paths
+from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import BatchRun
-from vibe_gate.domain.verdict import NO_KEY, CriterionResult
+from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.gateway import find_upstream
@@ -195,7 +196,8 @@ def counts_here(summary: Summary, environ: Mapping[str, str]) -> bool:
     """
     if summary.exit_code != PASS or not in_ci(environ):
         return True
-    left_out = any(one.reason == NO_KEY and one.outcome == "not_applicable" for one in summary.criteria)
+    keyless = [criterion for criterion in summary.criteria if queries.has_cause(criterion, NoKey)]
+    left_out = any(criterion.outcome == "not_applicable" for criterion in keyless)
     overridden = any(queries.is_overridden(one) for one in summary.findings)
     return not (left_out or overridden or summary.trusted.bootstrap)
 
@@ -206,7 +208,7 @@ def is_settled(summary: Summary, *, has_key: bool) -> bool:
         return False
     if summary.exit_code == INCONCLUSIVE and any(_is_open(one) for one in summary.criteria):
         return False
-    return not has_key or all(one.reason != NO_KEY for one in summary.criteria)
+    return not has_key or not any(queries.has_cause(criterion, NoKey) for criterion in summary.criteria)
 
 
 def _is_open(criterion: CriterionResult) -> bool:

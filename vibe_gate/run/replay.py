@@ -25,6 +25,7 @@ from vibe_gate.context.mode import ReplayMode, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.bundles import Provenance, RunEntry, replay_key
+from vibe_gate.domain.cause import BudgetReached
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
@@ -162,7 +163,8 @@ async def replay_row(
     """
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
-        return not_replayed(task, "the budget is used up")
+        cause = BudgetReached(limit_usd=limit)
+        return ReplayRow(run_id=task.run_id, about=task.key, why="the budget is used up", cause=cause)
     try:
         with open_state(repository.common_dir) as state:
             stored = stored_run(repository, task, clock())

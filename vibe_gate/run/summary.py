@@ -14,10 +14,18 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import CHANGE_IDS
+from vibe_gate.domain.cause import Cause, Unconcerned
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.rubric import Rubric
-from vibe_gate.domain.summary import ChangedFile, ChangeSummary, Summary, Trusted, Unreviewed
+from vibe_gate.domain.summary import (
+    ChangedFile,
+    ChangeSummary,
+    Summary,
+    Trusted,
+    Unreviewed,
+    whole_file_unreviewed,
+)
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
@@ -117,10 +125,6 @@ def summary_before_answers(
     )
 
 
-UNCONCERNED = "no judge criterion concerns this path"
-"""Why no judge was shown a file, if that is how the gate wants it."""
-
-
 def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> tuple[Unreviewed, ...]:
     """Everything that judges were not shown, with the reason: silence about it would look like approval."""
     criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
@@ -132,7 +136,7 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
     if answers.silence and not concerned:
         return _whole(change.files, answers.silence)
     if answers.silence:
-        return (*_whole(concerned, answers.silence), *_whole(unconcerned, UNCONCERNED))
+        return (*_whole(concerned, answers.silence), *_whole(unconcerned, Unconcerned()))
     missed: dict[Unreviewed, list[str]] = {}
     for rubric, votes in answers.by_rubric.items():
         for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
@@ -141,11 +145,11 @@ def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> t
         item if len(names) == len(answers.by_rubric) else replace(item, rubrics=tuple(names))
         for item, names in missed.items()
     )
-    return (*unanswered, *_whole(unconcerned, UNCONCERNED))
+    return (*unanswered, *_whole(unconcerned, Unconcerned()))
 
 
-def _whole(files: Iterable[FileDiff], why: str) -> tuple[Unreviewed, ...]:
-    return tuple(Unreviewed(path=file.shown_path, line=0, end_line=0, reason=why) for file in files)
+def _whole(files: Iterable[FileDiff], cause: Cause) -> tuple[Unreviewed, ...]:
+    return tuple(whole_file_unreviewed(file, cause) for file in files)
 
 
 def of_change(change: Change) -> ChangeSummary:

@@ -23,6 +23,7 @@ from typing import IO, Any
 from msgspec import Struct
 
 from vibe_gate import scratch
+from vibe_gate.domain.cause import ProgramMissing
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.sandbox import launcher
 from vibe_gate.sandbox.command_environment import (
@@ -68,6 +69,8 @@ class CommandResult(Struct, frozen=True):
     """What of the wall around commands this system does not have; "" where it stands."""
     dropped: int = 0
     """Bytes that stood before the output."""
+    missing: ProgramMissing | None = None
+    """Set if the program was not found."""
 
 
 class CommandLimits(Struct, frozen=True):
@@ -107,9 +110,13 @@ def run_command(
     with scratch.private_folder("command") as folder:
         home = folder / "home"
         env = {**_command_variables(environment, home), **variables}
-        program, problem = _program(argv[0], cwd, env["PATH"])
-        if problem:
-            return CommandResult(None, "", problem, _since(started))
+        if _leads_out(argv[0], cwd):
+            failure = f"not started: {argv[0]} leads out of the tree"
+            return CommandResult(None, "", failure, _since(started))
+        program = _program(argv[0], cwd, env["PATH"])
+        if not program:
+            missing = ProgramMissing(program=argv[0])
+            return CommandResult(None, "", missing.sentence, _since(started), missing=missing)
         order: dict[str, Any] = {
             "argv": [program, *argv[1:]],
             "read": readable_paths(program, env["PATH"], environment),
@@ -261,16 +268,20 @@ def _command_variables(environment: CommandEnvironment, home: Path) -> dict[str,
     return {**defaults, **environment.variables, "HOME": str(home), "TMPDIR": str(temporary)}
 
 
-def _program(name: str, cwd: Path, path: str) -> tuple[str, str]:
-    """The program's file, or why there is none. A relative entry of PATH would mean the hostile tree: skipped."""
+def _leads_out(name: str, cwd: Path) -> bool:
+    """Whether a relative path of a program is outside of `cwd`."""
+    if "/" not in name or Path(name).is_absolute():
+        return False
+    return not Path(os.path.normpath(cwd / name)).resolve().is_relative_to(cwd.resolve())
+
+
+def _program(name: str, cwd: Path, path: str) -> str:
+    """The program's file; "" if there is none. A relative entry of PATH would mean the hostile tree: skipped."""
     if "/" in name:
         file = Path(os.path.normpath(cwd / name))
-        if not Path(name).is_absolute() and not file.resolve().is_relative_to(cwd.resolve()):
-            return "", f"not started: {name} leads out of the tree"
-        return (str(file), "") if file.is_file() else ("", f"not found: there is no file {name}")
-    absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())
-    program = shutil.which(name, path=absolute)
-    return (program, "") if program else ("", f"not found: no program {name} in PATH")
+        return str(file) if file.is_file() else ""
+    absolute_entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
+    return shutil.which(name, path=os.pathsep.join(absolute_entries)) or ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.cause import DETAILS
 from vibe_gate.domain.escape import ended
-from vibe_gate.domain.verdict import DETAILS
 from vibe_gate.errors import RevisionError, UsageError
 from vibe_gate.faces.action.event import Trigger
 from vibe_gate.faces.action.inputs import Inputs

@@ -387,8 +387,7 @@ def _tell(
     """
     summary = done.summary
     bundle = job.store_root / summary.bundle if summary.bundle else None
-    # "Next" says what to do without a key, in the words of a workflow.
-    notes = (*job.compared.notes, *(note for note in done.notes if not note.startswith("No API key")))
+    notes = (*job.compared.notes, *done.notes)
     told = Report(
         summary,
         notes,

@@ -21,9 +21,10 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import AsksNoModel, Coded, NoKey, PassedInRun
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, NOT_NOW, CriterionResult, RunOutcome
+from vibe_gate.domain.verdict import CriterionResult, RunOutcome
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, ForgeError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
@@ -52,6 +53,9 @@ _NO_VERDICT = "vibe-gate:1 none {pull:d}"
 
 _WORKFLOW = re.compile(r"[^/]+/[^/]+/(?P<path>[^@]+)@")
 """GITHUB_WORKFLOW_REF: owner/name/path@ref."""
+
+_UNASKED: tuple[type[Coded], ...] = (AsksNoModel, NoKey)
+"""Why a look lacks answers that the standing verdict had."""
 
 _RUNS = ("pull_request", "pull_request_review")
 
@@ -212,7 +216,7 @@ def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
         return Look(done)
     stood = standing.find(forge)
     if isinstance(stood, str):
-        return Look(done, remark=stood if workflow or lacks_answers(summary, NOT_NOW) else "")
+        return Look(done, remark=stood if workflow or lacks_answers(summary, AsksNoModel) else "")
     intact = stood.exit_code != INTEGRITY
     if stood.outcome != "pass" or not intact:
         code = exit_code(stood.outcome, needs_approval=needs_approval, intact=intact)
@@ -227,9 +231,9 @@ def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
     return Look(done, remark="What else judges answered is not kept, so the comment is not written anew.")
 
 
-def lacks_answers(summary: Summary, *reasons: str) -> bool:
-    """Whether a judge question has no answer for one of these reasons: a look asks no model, its job has no key."""
-    return any(one.reason in (reasons or (NOT_NOW, NO_KEY)) for one in summary.criteria)
+def lacks_answers(summary: Summary, *causes: type[Coded]) -> bool:
+    """Whether a judge question has no answer for one of these causes: a look asks no model, its job has no key."""
+    return any(queries.has_cause(criterion, *(causes or _UNASKED)) for criterion in summary.criteria)
 
 
 def only_approvals(done: Review, workflow: str) -> Review:
@@ -251,10 +255,10 @@ def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> 
     Checks and waivers are the look's own, and so its outcome can still be none.
     """
     rubrics = {rubric.id: rubric for rubric in done.gate.rubrics} if done.gate else {}
-    findings, why = done.summary.findings, f"passed in run {stood.run}; not asked again"
+    findings, cause = done.summary.findings, PassedInRun(run=stood.run)
     results = []
     for one in done.summary.rubrics:
-        shown = [_answered(each, why) for each in one.criteria]
+        shown = [_answered(each, cause) for each in one.criteria]
         spared = [each.outcome == "fail" and queries.is_waived(one.id, each.id, findings) for each in shown]
         counted = [
             replace(each, outcome="not_applicable") if let else each for each, let in zip(shown, spared, strict=True)
@@ -262,13 +266,15 @@ def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> 
         results.append(replace(decide(rubrics[one.id], counted), criteria=tuple(shown)))
     outcome = run_outcome(results)
     code = exit_code(outcome, needs_approval=needs_approval, intact=True)
-    seen = tuple(one for one in done.summary.unreviewed if one.reason not in (NOT_NOW, NO_KEY))
+    seen = tuple(one for one in done.summary.unreviewed if not isinstance(one.cause, _UNASKED))
     made = replace(done.summary, outcome=outcome, exit_code=code, rubrics=tuple(results), unreviewed=seen)
     return replace(done, summary=made)
 
 
-def _answered(one: CriterionResult, why: str) -> CriterionResult:
-    return replace(one, outcome="pass", decided_by="cache", reason=why) if one.reason in (NOT_NOW, NO_KEY) else one
+def _answered(result: CriterionResult, cause: PassedInRun) -> CriterionResult:
+    if not queries.has_cause(result, *_UNASKED):
+        return result
+    return replace(result, outcome="pass", decided_by="cache", reason=cause.sentence, cause=cause)
 
 
 def _is_clean(summary: Summary) -> bool:

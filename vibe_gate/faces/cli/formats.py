@@ -17,6 +17,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.output import IN_STORE, STDOUT, complain, emit, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.faces.run_page import page_of, round_before
+from vibe_gate.report import sentences
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.formats import gitlab, junit, sarif
 from vibe_gate.report.html import verdict_page
@@ -80,7 +81,8 @@ def write(targets: Mapping[str, str], done: Review) -> tuple[list[str], Path | N
     bundle = _bundle(done)
     summary, links = done.summary, _links(done)
     begun = first_round(summary.findings, summary.change.head_commit)
-    report = Report(summary, done.notes, begun, links, stored_patch(bundle))
+    notes = (*sentences.key_advice(summary), *done.notes)
+    report = Report(summary, notes, begun, links, stored_patch(bundle))
     failed, kept = list[str](), None
     for name, file in targets.items():
         try:

@@ -13,6 +13,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import agent_hints
 from vibe_gate.faces.cli.output import complain, emit, is_terminal, takes_colour
+from vibe_gate.report import sentences
 from vibe_gate.run.review import Review
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def present(done: Review, request: ReviewRequest, *, as_json: bool) -> None:
 
 def print_document(done: Review) -> None:
     """Print the summary as JSON, and the notes as sentences."""
-    for note in done.notes:
+    for note in (*sentences.key_advice(done.summary), *done.notes):
         complain(f"note: {safe(note)}")
     emit(done.summary.to_json())
 
@@ -57,7 +58,7 @@ def screen(done: Review, then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
     from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
 
-    notes = (*done.notes, *_advice(done))
+    notes = (*sentences.key_advice(done.summary), *done.notes, *_advice(done))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
     shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
     return coloured(shown, columns)

@@ -15,12 +15,13 @@ from functools import partial
 from vibe_gate.context.mode import HookMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import in_ci
+from vibe_gate.domain.cause import CommitsReviewed, NoKey
 from vibe_gate.domain.change import EMPTY_TREE, Selection
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import HookRule
 from vibe_gate.domain.provenance import Record, RecordKind
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import NO_KEY, Finding
+from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import INTEGRITY, PASS, POLICY_CHANGED, GateError, RevisionError, UsageError
 from vibe_gate.faces import progress
 from vibe_gate.faces.git_hook.call import PASSED, Effect, Hook, effect, is_under_framework, record_or_say
@@ -34,7 +35,7 @@ from vibe_gate.gate.shared_prompts import PROMPTS
 from vibe_gate.git import Pushed, Repository, open_repository
 from vibe_gate.receipts.notes import NOTES, is_wanted
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.report import sentences
+from vibe_gate.report import queries, sentences
 from vibe_gate.run.review import Review, review_in
 
 _BEFORE_COMMITS = ("pre-commit", "pre-merge-commit")
@@ -77,7 +78,7 @@ def review_change(
     hook: Hook,
     selection: Selection,
     message: str = "",
-    find_reviews: Callable[[], str] | None = None,
+    find_reviews: Callable[[], CommitsReviewed | None] | None = None,
     *,
     reported: bool | None = None,
 ) -> Effect:
@@ -144,11 +145,12 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
     summary = done.summary
     passed = summary.exit_code == PASS
     keyless = _lacks_only_a_key(summary) and not what.blocks
+    notes = (*sentences.key_advice(summary), *done.notes)
     if not passed and (what.blocks or what.warning) and not keyless:
         # rich takes longer to load than most of a review takes.
         from vibe_gate.report.terminal import render
 
-        hook.say(render(summary, done.notes, PIPE_WIDTH, every=in_ci(hook.environ)).plain)
+        hook.say(render(summary, notes, PIPE_WIDTH, every=in_ci(hook.environ)).plain)
     else:
         warned = [finding for finding in summary.findings if finding.level == "warning"]
         more = "; `vibe-gate bundles show` lists the findings" if warned and summary.bundle else ""
@@ -156,7 +158,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
             hook.say(f"vibe-gate: {safe(sentences.headline(summary) + _about(warned))}{more}")
         if summary.trusted.bootstrap and summary.policy_changes and not again:  # the commit that brings the gate
             hook.say(f"vibe-gate: gate: {safe(sentences.gate(summary))}")
-        for note in done.notes if not again else ():
+        for note in notes if not again else ():
             hook.say(f"vibe-gate: note: {safe(note)}")
     signs = sentences.agent_signs(summary.agent_authored.hints)
     if signs and not passed:
@@ -170,7 +172,7 @@ def _report(hook: Hook, done: Review, what: Effect, *, again: bool) -> None:
 def _agent_lacks_a_key(hook: Hook, summary: Summary) -> bool:
     """Whether an agent's commit passes by checks alone for want of an API key."""
     left = summary.unasked if summary.agent_authored.decision and hook.stage != "pre-push" else ()
-    return any(one.reason == NO_KEY for one in left)
+    return any(queries.has_cause(criterion, NoKey) for criterion in left)
 
 
 def _about(warned: Sequence[Finding]) -> str:
@@ -183,7 +185,9 @@ def _about(warned: Sequence[Finding]) -> str:
 def _lacks_only_a_key(summary: Summary) -> bool:
     """Whether the judge's questions are all that is open, for want of an API key: a screen would say no more."""
     criteria = [one for rubric in summary.rubrics for one in rubric.criteria if one.outcome in ("abstain", "error")]
-    return summary.outcome == "inconclusive" and not summary.findings and all(one.reason == NO_KEY for one in criteria)
+    if summary.outcome != "inconclusive" or summary.findings:
+        return False
+    return all(queries.has_cause(criterion, NoKey) for criterion in criteria)
 
 
 def _judged(summary: Summary) -> bool:
@@ -319,8 +323,8 @@ def _younger_than_records(pushed: Pushed, records: Sequence[Record]) -> set[str]
     return {commit.id for commit in pushed.commits if commit.time >= first_second}
 
 
-def _one_by_one(hook: Hook, selection: Selection) -> str:
-    """Why no judge has to be asked about the push as a whole, or "": each of its commits was reviewed and passed.
+def _one_by_one(hook: Hook, selection: Selection) -> CommitsReviewed | None:
+    """Why no judge has to be asked about the push as a whole, or None: each of its commits was reviewed and passed.
 
     Each line of the push was then shown to a judge with the tree around it: each commit against its parent, a merge
     against every parent unless git made it by itself (`verify`).
@@ -329,14 +333,13 @@ def _one_by_one(hook: Hook, selection: Selection) -> str:
     try:
         found = verify(request, start=hook.start, environ=hook.environ, now=hook.clock())
     except GateError:  # for example too many commits
-        return ""
+        return None
     if not found.commits or any(one.status not in ("reviewed", "empty") for _, one in found.commits):
-        return ""
+        return None
     count = len(found.commits)
     if count == 1 and found.commits[0][1].match in ("commit", "tree"):
-        return ""  # the same question: its answer is in the cache
-    each = "its one commit was" if count == 1 else f"each of its {count} commits was"
-    return f"not asked again: {each} reviewed and passed"
+        return None  # the same question: its answer is in the cache
+    return CommitsReviewed(count=count)
 
 
 def _pushed(hook: Hook, repository: Repository) -> list[tuple[str, str]]:

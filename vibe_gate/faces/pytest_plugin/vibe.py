@@ -425,7 +425,8 @@ class Vibe:
             return
         why = "; ".join(f"{stage.node}: {stage.reason}" for stage in undecided if stage.reason)
         missed = dict.fromkeys(place.reason for place in summary.unreviewed)
-        why = why or " ".join(run.review.notes) or ": ".join([sentences.headline(summary), *missed])
+        notes = (*sentences.key_advice(summary), *run.review.notes)
+        why = why or " ".join(notes) or ": ".join([sentences.headline(summary), *missed])
         known = all(stage.outcome == "inconclusive" or end_kind(stage.status) == "unanswered" for stage in undecided)
         error = InfrastructureError(why)
         if outcome == "inconclusive" or (undecided and known):
