@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 import signing
-from command import Done, vibe_gate
+from command import vibe_gate
 from contract.github import loopback_github
 from faces import events
 from faces.jobs import FIX, FIXER, FORBIDDEN, GATE, Project, project, todos
 from repos import RUBRIC, SWALLOWS, allow_store
 from scripted_messages_api import ApiError, Text, ToolUse, Turn
 from test_review import FAILS, PASSES
-from wire import KEY, answering
+from wire import KEY, Model, answering
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_agents")]
 
@@ -160,63 +160,88 @@ def test_jobs_share_answers_and_runs_by_the_store_that_the_base_names(tmp_path, 
     assert f"The shared store {team.as_uri()} is not used: there is no such folder." in lost.out
 
 
-def test_answers_travel_between_jobs_of_the_same_trees_and_nothing_else_counts_as_one(tmp_path, environ, github):
-    made = project(tmp_path, environ, github, RUBRIC)
-    head = made.branch("topic", **{"src/load.py": SWALLOWS})
-    made.pull(head)
-    cached = tmp_path / "cached"  # what actions/cache carries from job to job
-    asked: list[tuple[int, str]] = []
+class Jobs:
+    """Jobs of one pull request, whose judge fails it; a file stands for what actions/cache carries between them."""
+
+    def __init__(self, tmp_path: Path, project: Project, model: Model) -> None:
+        self.project, self.model = project, model
+        self.cached = tmp_path / "cached"
+        self.environ = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_ANSWERS": str(self.cached)}
+        self.head = project.branch("topic", **{"src/load.py": SWALLOWS})
+        project.pull(self.head)
+
+    def __call__(
+        self, head: str, event: str = "pull_request", key: str = KEY, fork: bool = False, again: bool = False
+    ) -> tuple[int, str]:
+        """Run a job: how often the model was asked, and what it says of the answers. `again`: in the same clone."""
+        before = len(self.model.script.requests)
+        payload = events.pull_request(self.project.main(), head, fork=fork)
+        environ = self.environ | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key}
+        done = self.project.act(event, payload, checkout="" if again else head, **environ)
+        assert done.code == 1 and "The error is dropped." in self.project.ours[0], done.out + done.err
+        return len(self.model.script.requests) - before, self.project.outputs.get("answers", "")
+
+
+@pytest.fixture
+def jobs(tmp_path, environ, github):
     with answering(FAILS, repeat_last=True) as model:
-        given = {"ANTHROPIC_BASE_URL": model.base_url, "VIBE_GATE_ANSWERS": str(cached)}
+        yield Jobs(tmp_path, project(tmp_path, environ, github, RUBRIC), model)
 
-        def job(
-            head: str, event: str = "pull_request", key: str = KEY, fork: bool = False, again: bool = False
-        ) -> Done:
-            before = len(model.script.requests)
-            about = events.pull_request(made.main(), head, fork=fork)
-            keyed = given | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": key}
-            done = made.act(event, about, checkout="" if again else head, **keyed)
-            assert done.code == 1 and "The error is dropped." in made.ours[0], done.out + done.err
-            asked.append((len(model.script.requests) - before, made.outputs.get("answers", "")))
-            return done
 
-        job(head)
-        job(head)  # a re-run
-        job(head, "pull_request_review")  # an approval
-        assert conclusions(made) == ["failure"] * 3
-        kept, writes = cached.read_bytes(), github.writes
-        cached.unlink()
-        keyed = given | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
-        lost = made.act("pull_request_review", events.pull_request(made.main(), head), checkout=head, **keyed)
-        assert (lost.code, github.writes, len(model.script.requests)) == (1, writes, 1), "nothing asked, nothing said"
-        assert "### vibe-gate: FAIL" in made.summary and "stands" in made.summary
-        cached.write_bytes(kept)
-        made.origin.git("commit", "-q", "--allow-empty", "-m", "Elsewhere")
-        made.origin.git("checkout", "-q", "topic")
-        made.origin.git("merge", "-q", "-m", "Update branch", "main")
-        updated = made.origin.git("rev-parse", "topic")
-        made.origin.git("checkout", "-q", "main")
-        made.pull(updated)
-        job(updated)
-        assert asked == [(1, "new"), (0, ""), (0, ""), (0, "")]
+def test_answers_travel_between_jobs_of_the_same_trees(jobs):
+    assert jobs(jobs.head) == (1, "new")
+    assert jobs(jobs.head) == (0, ""), "a re-run"
+    assert jobs(jobs.head, "pull_request_review") == (0, ""), "an approval"
+    assert conclusions(jobs.project) == ["failure"] * 3
+    origin = jobs.project.origin
+    origin.git("commit", "-q", "--allow-empty", "-m", "Elsewhere")
+    origin.git("checkout", "-q", "topic")
+    origin.git("merge", "-q", "-m", "Update branch", "main")
+    updated = origin.git("rev-parse", "topic")
+    origin.git("checkout", "-q", "main")
+    jobs.project.pull(updated)
+    assert jobs(updated) == (0, ""), "a merge of the base branch that changes no file"
 
-        genuine, why = cached.read_bytes(), "they were not made with this job's API key"
-        assert KEY.encode() not in genuine
-        for poison in (genuine.replace(b"fail", b"pass"), b"\xff[]"):
-            cached.write_bytes(poison)
-            asked.clear()
-            job(updated)
-            assert asked == [(1, "new")] and why in made.summary, "asked again, and kept in place of the poison"
-        asked.clear()
-        job(updated, key=KEY[::-1])
-        assert why in made.summary
-        cached.write_bytes(genuine)
-        job(updated, fork=True)
-        job(updated, key="dummy")
-        assert asked == [(1, "new"), (1, ""), (1, "")] and cached.read_bytes() == genuine
-        cached.unlink()
-        job(updated, again=True)
-        assert asked[-1] == (1, "new"), "what stands in the clone could be of another step of the job"
+
+def test_a_review_whose_answers_are_lost_asks_nothing_and_the_verdict_stands(jobs, github):
+    jobs(jobs.head)
+    jobs.cached.unlink()
+    writes, environ = github.writes, jobs.environ | {"VIBE_GATE_INPUT_ANTHROPIC_API_KEY": KEY}
+    payload = events.pull_request(jobs.project.main(), jobs.head)
+    lost = jobs.project.act("pull_request_review", payload, checkout=jobs.head, **environ)
+    assert (lost.code, github.writes, len(jobs.model.script.requests)) == (1, writes, 1), "nothing asked, nothing said"
+    assert "### vibe-gate: FAIL" in jobs.project.summary and "stands" in jobs.project.summary
+
+
+WHY_NO_ANSWER = "they were not made with this job's API key"
+
+
+@pytest.mark.parametrize("poison", [lambda genuine: genuine.replace(b"fail", b"pass"), lambda genuine: b"\xff[]"])
+def test_what_no_job_has_written_is_no_answer(jobs, poison):
+    jobs(jobs.head)
+    genuine = jobs.cached.read_bytes()
+    assert KEY.encode() not in genuine
+    jobs.cached.write_bytes(poison(genuine))
+    assert jobs(jobs.head) == (1, "new"), "asked again, and kept in place of the poison"
+    assert WHY_NO_ANSWER in jobs.project.summary
+
+
+def test_a_job_with_another_key_or_of_a_fork_takes_no_answer_and_leaves_none(jobs):
+    jobs(jobs.head)
+    genuine = jobs.cached.read_bytes()
+    assert jobs(jobs.head, key=KEY[::-1]) == (1, "new")
+    assert WHY_NO_ANSWER in jobs.project.summary
+    jobs.cached.write_bytes(genuine)
+    assert jobs(jobs.head, fork=True) == (1, "")
+    assert jobs(jobs.head, key="dummy") == (1, "")
+    assert jobs.cached.read_bytes() == genuine
+
+
+def test_what_stands_in_the_clone_of_the_job_is_no_answer(jobs):
+    """It could be of another step of the job."""
+    jobs(jobs.head)
+    jobs.cached.unlink()
+    assert jobs(jobs.head, again=True) == (1, "new")
 
 
 def test_three_pushes_say_what_is_fixed_open_new_and_held(made):

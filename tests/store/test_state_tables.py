@@ -76,6 +76,8 @@ def test_blobs_of_captured_sessions_have_the_time_of_their_last_write(state: Sta
     assert state.captured_blobs.last_writes() == {"a": {"one": 10}, "b": {"one": 25}}
     state.captured_blobs.forget_all_but(["one"])
     assert state.captured_blobs.sessions_by_blob() == {"a": "one", "b": "one"}
+    state.captured_blobs.note("two", {"a": 1})
+    assert state.captured_blobs.last_writes()["a"] == {"one": 10, "two": 1}, "nothing of before is left"
 
 
 def test_tops_of_worktrees_are_noted_once(state: State) -> None:
