@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from s3 import BUCKET, bucket, moto
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
-from vibe_gate.store import SharedStore
 from vibe_gate.store.names import run_id
+from vibe_gate.store.shared import SharedStore
 from vibe_gate.store.shared_runs import SharedRuns, object_name
 
 SECRET = "not a secret, of nobody"
@@ -55,7 +55,7 @@ def measured(url: str, requests: list[tuple[str, str]]) -> None:
         done = size
         requests.clear()
         began = time.perf_counter()
-        found = runs.runs()
+        found = runs.find()
         took = time.perf_counter() - began
         assert [one.state for one in found] == ["sealed"] * size
         lists = sum(method == "GET" and "list-type" in path for method, path in requests)

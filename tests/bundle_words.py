@@ -15,8 +15,13 @@ from vibe_gate.domain.event import Event, Graph
 from vibe_gate.domain.summary import ChangeSummary, Summary, Trusted
 from vibe_gate.domain.upkeep import Imported, Repaired, Verified
 from vibe_gate.domain.wire import ModelCost, SessionCost, TurnResult
-from vibe_gate.store import Bundles, RunRecorder, find_bundles, read_bundle
+from vibe_gate.store.archive import export_runs, import_runs
 from vibe_gate.store.bundle import locate
+from vibe_gate.store.checking import verify_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.repair import repair_store
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.runs import find_bundles
 
 KEY = "5d401b9fe8ba4c1b8d0a2a8a7cf2b0b0a1b2c3d4"
 START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -163,16 +168,16 @@ def entries_of(root: Path, runs: Iterable[View] | None) -> list[RunEntry] | None
 
 
 def verify_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Verified:
-    return Bundles(root, provenance).verify(entries_of(root, runs))
+    return verify_store(root, provenance, entries_of(root, runs))
 
 
 def repair_bundles(root: Path, provenance: Provenance, runs: Iterable[View] | None = None) -> Repaired:
-    return Bundles(root, provenance).repair(entries_of(root, runs))
+    return repair_store(root, provenance, entries_of(root, runs))
 
 
 def export_bundles(root: Path, runs: Iterable[View], target: Path, provenance: Provenance) -> int:
-    return Bundles(root, provenance).export(entries_of(root, runs) or [], target)
+    return export_runs(root, provenance, entries_of(root, runs) or [], target)
 
 
 def import_bundles(root: Path, archive: Path, provenance: Provenance) -> Imported:
-    return Bundles(root, provenance).import_archive(archive)
+    return import_runs(root, provenance, archive)

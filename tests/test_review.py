@@ -33,7 +33,7 @@ from vibe_gate.gate.writing import baseline_toml
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 from vibe_gate.version import __version__
 
 pytestmark = pytest.mark.usefixtures("quick_agents")

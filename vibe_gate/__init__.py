@@ -61,7 +61,10 @@ if TYPE_CHECKING:
     from vibe_gate.run.execution import AgentExecution
     from vibe_gate.run.review import Review
     from vibe_gate.run.workflow import workflow
-    from vibe_gate.store import Attachment, FileChange, RunResult, clean_bundles, find_bundles, read_bundle
+    from vibe_gate.store.files import FileChange
+    from vibe_gate.store.gc import clean_bundles
+    from vibe_gate.store.result import Attachment, RunResult, read_bundle
+    from vibe_gate.store.runs import find_bundles
 
 
 def __getattr__(name: str) -> object:
@@ -88,10 +91,14 @@ def _module_of(name: str) -> object:
         from vibe_gate.faces.pytest_plugin import repo, vibe
 
         return vibe if name == "Vibe" else repo
-    if name.endswith(("_bundle", "_bundles")) or name in ("RunResult", "FileChange", "Attachment"):
-        from vibe_gate import store
+    if name in ("RunResult", "Attachment", "read_bundle"):
+        from vibe_gate.store import result
 
-        return store
+        return result
+    if name in ("FileChange", "clean_bundles", "find_bundles"):
+        from vibe_gate.store import files, gc, runs
+
+        return {"FileChange": files, "clean_bundles": gc, "find_bundles": runs}[name]
     from vibe_gate import errors
 
     return errors

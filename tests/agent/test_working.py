@@ -18,7 +18,7 @@ from vibe_gate import agent
 from vibe_gate.agent.allowed import PROTECTED, refusal
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.gateway import Gateway, Wire, find_upstream
-from vibe_gate.store import open_store
+from vibe_gate.store.store import open_store
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,8 @@ from vibe_gate.checks.conduct import capture_note, of_stages
 from vibe_gate.checks.contract import Conduct
 from vibe_gate.domain.tables import WrongKey, read_table
 from vibe_gate.domain.turn import TurnTodo
-from vibe_gate.store import open_store, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.store import open_store
 
 CONDUCT: dict[str, dict[str, Any]] = {
     "tools-only": {"tools": ["Read", "mcp__docs__*"]}, "tool-used": {"tool": "Read", "min": 2},

@@ -8,7 +8,8 @@ import pytest
 from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
 from program import git, repository
 
-from vibe_gate.store import RunRecorder, open_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.store import open_store
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from program import git, repository
 from vibe_gate.faces.agent_hook import capture
 from vibe_gate.faces.agent_hook.agents import CLAUDE, CODEX, GEMINI
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state
+from vibe_gate.store import captures
 from vibe_gate.store.folder import Folder
+from vibe_gate.store.state import open_state
 
 BARE = [sys.executable, "-I", "-S", capture.__file__]
 

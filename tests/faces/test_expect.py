@@ -13,7 +13,9 @@ from vibe_gate import expect
 from vibe_gate.domain.turn import TurnChange, TurnFile
 from vibe_gate.domain.wire import ModelCost, SessionCost
 from vibe_gate.errors import UsageError
-from vibe_gate.store import RunRecorder, RunResult, open_store, read_bundle
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.store import open_store
 
 TIDY = (
     [TurnFile(path="src/a.py", change_type="modified"), TurnFile(path="src/new.py", change_type="added")],

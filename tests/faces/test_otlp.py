@@ -18,7 +18,7 @@ from command import started
 from program import git
 from report.written_runs import ATTACK, write
 
-from vibe_gate.store import open_store
+from vibe_gate.store.store import open_store
 
 pytest.importorskip("opentelemetry.exporter", reason="opentelemetry is not installed here")
 

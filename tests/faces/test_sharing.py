@@ -25,7 +25,9 @@ from vibe_gate.gate.trusted import gate_for
 from vibe_gate.git import open_repository
 from vibe_gate.run.facts import what_was_asked
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store import captures
+from vibe_gate.store.state import open_state
+from vibe_gate.store.store import open_store
 
 NOW = datetime(2026, 11, 27, 10, 0, tzinfo=UTC)
 SESSION = "1f3c9a1e-1111-2222-3333-444455556666"

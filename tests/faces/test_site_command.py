@@ -22,7 +22,10 @@ from repos import GATE, gated
 from vibe_gate.domain.attempt import TestedRun
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import Cost
-from vibe_gate.store import Bundles, RunRecorder
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.checking import verify_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.tested import note_tested_run, read_tested_run
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def tested(repo: Path, runs: list[RunRecorder]) -> Bundles:
     bundles = Bundles(repo, Provenance(START))
     for run, model, result in zip(runs, ("sonnet", "haiku"), ("passed", "failed"), strict=True):
         told = TestedRun(test="t.py::test_a", attempt=run.run_id, model=model, result=result, usd=0.25)
-        bundles.note_test(bundles.one(KEY, run.run_id), told, START)
+        note_tested_run(bundles, bundles.one(KEY, run.run_id), told, START)
     return bundles
 
 
@@ -77,14 +80,14 @@ def test_the_site_has_an_index_and_pages_and_a_new_run_adds_one(runs, tested, re
 
 
 def test_what_a_run_was_for_a_test_is_no_part_of_its_seal_and_anything_else_there_is_nothing(tested, runs):
-    assert tested.verify().problems == ()
+    assert verify_store(tested.root, tested.provenance).problems == ()
     entry = tested.one(KEY, runs[1].run_id)
-    said = tested.tested(entry)
+    said = read_tested_run(tested, entry)
     assert said and (said.model, said.result) == ("haiku", "failed")
     other_word = '{"test": {"test": "t", "model": "m", "attempt": "a", "result": "fine"}}\n'
     for text in ('{"test": 1}\n', "{", '{"test": {"test": "t"}}\n', "[]\n", other_word):
         (tested.root / entry.bundle / "annotations.ndjson").write_text(text)
-        assert tested.tested(entry) is None
+        assert read_tested_run(tested, entry) is None
 
 
 def test_a_folder_of_others_is_left_alone(runs, report, tmp_path):

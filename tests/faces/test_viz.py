@@ -18,7 +18,8 @@ from program import ROOT
 from recorded import begun
 from summaries import criterion, rubric
 
-from vibe_gate.store import RunRecorder, read_bundle
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import read_bundle
 
 ENTRY = [sys.executable, "-m", "vibe_gate", "viz", "--watch"]
 

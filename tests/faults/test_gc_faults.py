@@ -13,8 +13,8 @@ from faults.test_store_faults import copy
 from recorded import Kind, recorded
 
 from vibe_gate.domain.gate import Retention
-from vibe_gate.store import find_bundles as entries
-from vibe_gate.store.gc import clean
+from vibe_gate.store.gc import clean_store
+from vibe_gate.store.runs import find_bundles as entries
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY
@@ -53,12 +53,12 @@ def test_a_cleaning_that_fails_or_is_killed_at_any_call_leaves_whole_bundles_and
         left = {entry.run_id for entry in entries(root)}
         assert young <= left <= young | old
         assert_right(root, left)
-        clean(root, MONTH, NOW)
+        clean_store(root, MONTH, NOW)
         assert_right(root, young)
         trash = root / ".vibe-artifacts/trash"
         assert not trash.exists() or list(trash.iterdir()) == []
 
     calls = fault(
-        lambda root: clean(root, MONTH, NOW), lambda number: copy(store, tmp_path / str(number)), look, step=7
+        lambda root: clean_store(root, MONTH, NOW), lambda number: copy(store, tmp_path / str(number)), look, step=7
     )
     assert calls > 50

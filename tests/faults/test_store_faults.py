@@ -27,8 +27,9 @@ from faults.system_calls import each_call_fails, each_call_kills
 from faults.test_bundle_faults import assert_sound, empty, review
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.store import archive, open_store, repair
+from vibe_gate.store import archive, repair
 from vibe_gate.store.folder import Folder, make_durable
+from vibe_gate.store.store import open_store
 
 TESTS = Path(__file__).parents[1]
 LOADED = (archive, repair)

@@ -10,8 +10,8 @@ from store.test_captured_prompts import KEY, NOW, TS, asked, capture, wrote
 from vibe_gate.domain.change import FileDiff, FileVersion
 from vibe_gate.gate.prompts import MAX_REQUESTS, prompts_behind, requests_text
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import open_state
 from vibe_gate.store.captured import CapturedPrompt
+from vibe_gate.store.state import open_state
 from vibe_gate.store.writes import blob_id
 
 

@@ -15,7 +15,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, overrides, suppress, take_back
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import read_bundle
+from vibe_gate.store.result import read_bundle
 
 NOW = datetime(2099, 3, 1, 22, 30, 15, 250, tzinfo=UTC)
 TODAY = NOW.date()

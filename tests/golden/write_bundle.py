@@ -27,7 +27,8 @@ from vibe_gate.domain.summary import (
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, RubricResult, Vote
 from vibe_gate.domain.wire import TurnResult
-from vibe_gate.store import RunRecorder, open_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.store import open_store
 
 PATCH = b"""diff --git a/pay.py b/pay.py
 index 3367afd..3e75765 100644

@@ -14,7 +14,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.provenance import Record
 from vibe_gate.receipts.status import CommitStatus
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 
 class Place(Repo):

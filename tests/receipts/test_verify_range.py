@@ -20,7 +20,7 @@ from vibe_gate.git import open_repository
 from vibe_gate.receipts.notes import share
 from vibe_gate.receipts.status import ChangeIdentity, CommitStatus
 from vibe_gate.receipts.verify import COMMITS_AT_ONCE, Verification, VerifyRequest, verify
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 
 class Place(Repo):

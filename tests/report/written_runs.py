@@ -14,7 +14,8 @@ from vibe_gate.domain.summary import ChangedFile, Cost, Summary, Unreviewed
 from vibe_gate.domain.turn import GitState, TurnChange, TurnFile, TurnGit
 from vibe_gate.domain.verdict import CheckedEvidence, Vote
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
-from vibe_gate.store import RunRecorder, open_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.store import open_store
 
 ATTACK = (
     "</script><script>window.ran=1</script><img src=x onerror=window.ran=1><svg/onload=window.ran=1> "

@@ -24,7 +24,7 @@ from vibe_gate.report.annotations import check_run
 from vibe_gate.report.comment import comment
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import Round
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 GATE = 'schema = 1\nrubrics = ["asked"]\n'
 PROMPT = (

@@ -11,7 +11,8 @@ from repos import Repo
 from vibe_gate.domain.document import plain
 from vibe_gate.git import open_repository
 from vibe_gate.run.changes import TurnChanges
-from vibe_gate.store import open_store, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.store import open_store
 
 
 def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, environ: dict[str, str]) -> None:

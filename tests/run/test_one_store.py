@@ -14,13 +14,14 @@ import pytest
 from repos import Repo
 from walks import walked
 
-from vibe_gate.domain.bundles import STORE, Provenance
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.change import Selection
 from vibe_gate.git import open_repository
 from vibe_gate.receipts.verify import VerifyRequest, verify
-from vibe_gate.store import Bundles, open_state
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
+from vibe_gate.store.state import open_state
+from vibe_gate.store.takeover import take_over_store
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -262,11 +263,11 @@ def test_several_processes_take_each_run_over_once(clone: Clone, kept: Repo) -> 
     [run] = kept.path.glob(f"{STORE}/*/2*")
     for number in range(20):
         shutil.copytree(run, run.parent / f"20260102T0304056{number:02d}Z-0000{number:04d}")
-    root, now = clone.path, datetime.now(UTC)
+    root = clone.path
 
     def moved(_: int) -> int:
         with open_state(clone.path / ".git") as state:
-            return Bundles(root, Provenance(now)).take_over(kept.path, state).runs
+            return take_over_store(kept.path, root, (), state).runs
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(moved, range(4))) == 21

@@ -30,7 +30,9 @@ from vibe_gate.report.replays import lines
 from vibe_gate.report.replays import sentences as replay_sentences
 from vibe_gate.run.replay import planned
 from vibe_gate.run.summary import nothing
-from vibe_gate.store import Bundles, find_bundles, read_bundle
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.runs import find_bundles
 
 pytestmark = pytest.mark.usefixtures("quick_agents")
 

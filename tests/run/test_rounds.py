@@ -21,7 +21,9 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.rounds import asks_the_same, round_before, told_since
-from vibe_gate.store import find_bundles, open_store, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.store import open_store
 
 FAILED = rubric(criterion("x", "fail"), outcome="fail")
 ONE, TWO = (finding(name, line=at, criterion="x", fingerprint=f"{at}" * 16) for at, name in ((1, "one"), (2, "two")))

@@ -14,7 +14,9 @@ from vibe_gate.domain.matching import matches
 from vibe_gate.git import open_repository
 from vibe_gate.run.blame import line_origins
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store import captures
+from vibe_gate.store.state import open_state
+from vibe_gate.store.store import open_store
 
 START = 1_790_000_000
 PERSON = "person"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bundle_words import Clock, Hush
 
-from vibe_gate.store import Store, open_store
+from vibe_gate.store.store import Store, open_store
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state, open_store
+from vibe_gate.store import captures
 from vibe_gate.store.captured import prompts_of
+from vibe_gate.store.state import open_state
+from vibe_gate.store.store import open_store
 from vibe_gate.store.writes import blob_id
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

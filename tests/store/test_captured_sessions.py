@@ -12,7 +12,8 @@ from bundle_words import START
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned
-from vibe_gate.store import Bundles
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.gc import clean_store
 
 DAY = timedelta(days=1)
 NOW = START + 100 * DAY
@@ -37,7 +38,8 @@ def bundles(root: Path) -> Bundles:
 
 
 def clean(root: Path, dry_run: bool = False) -> Cleaned:
-    return bundles(root).clean(WEEK, dry_run)
+    known = bundles(root)
+    return clean_store(root, WEEK, known.provenance.now, dry_run, known.provenance)
 
 
 def left(root: Path) -> list[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from test_captured_prompts import SESSION, asked, capture, wrote
 
-from vibe_gate.store import captured, open_state
+from vibe_gate.store import captured
+from vibe_gate.store.state import open_state
 
 BASH = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_input": {"command": "x"}}
 

@@ -16,8 +16,10 @@ import pytest
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.document import MAX_VALUES
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import captures, open_state, open_store
-from vibe_gate.store.checking import verify
+from vibe_gate.store import captures
+from vibe_gate.store.checking import verify_store
+from vibe_gate.store.state import open_state
+from vibe_gate.store.store import open_store
 from vibe_gate.store.writes import CapturedEvent, blob_id, blobs_of
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -227,7 +229,7 @@ def fold_stumbling(common, now=NOW):
 
 def verified(common):
     """What `bundles verify` finds wrong with the sessions."""
-    return [flaw.why for flaw in verify(common.parent, Provenance(NOW)).problems]
+    return [flaw.why for flaw in verify_store(common.parent, Provenance(NOW)).problems]
 
 
 def folders(common):

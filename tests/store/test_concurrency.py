@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from bundle_words import KEY, START, Clock, Hush, find_run, list_runs, read_summary, record_a_review, summary_of
 
-from vibe_gate.store import Store, open_store
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Log
+from vibe_gate.store.store import Store, open_store
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -106,7 +106,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from bundle_words import *
-from vibe_gate.store import open_store
+from vibe_gate.store.store import open_store
 run = open_store(Path(sys.argv[1]), Hush(), Clock()).begin(KEY, START, {})
 record_a_review(run)
 print("recorded", flush=True)

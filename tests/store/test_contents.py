@@ -9,7 +9,7 @@ import json
 import pytest
 from bundle_words import KEY, SECRET, START
 
-from vibe_gate.store import Store
+from vibe_gate.store.store import Store
 
 
 def sha256(data: bytes) -> str:

@@ -11,7 +11,9 @@ from recorded import recorded
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.summary import Summary
-from vibe_gate.store import Bundles, open_state
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.extracts import open_extracts
+from vibe_gate.store.state import open_state
 
 
 def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(tmp_path: Path) -> None:
@@ -27,13 +29,13 @@ def test_a_summary_is_read_once_and_again_only_if_its_run_or_the_form_changed(tm
     def texts(form: int = 1) -> list[str]:
         made.clear()
         bundles = Bundles(tmp_path, Provenance(START), state.run_index(tmp_path / ".vibe-artifacts"))
-        with bundles.extracts(form, make) as text_of:
-            return [text_of(entry) for entry in bundles.runs()]
+        with open_extracts(bundles, form, make) as text_of:
+            return [text_of(entry) for entry in bundles.find()]
 
     first = texts()
     assert first == [f"of {run}" for run in made]
     assert (texts(), made) == (first, [])
-    changed, gone, _ = Bundles(tmp_path, Provenance(START)).runs()
+    changed, gone, _ = Bundles(tmp_path, Provenance(START)).find()
     Bundles(tmp_path, Provenance(START)).keep(changed)
     shutil.rmtree(tmp_path / gone.bundle)
     assert len(texts()) == 2

@@ -15,7 +15,10 @@ from recorded import Kind, begun, recorded
 from vibe_gate.domain.bundles import Provenance, RunEntry
 from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.upkeep import Cleaned
-from vibe_gate.store import Bundles, find_bundles, open_store
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.gc import clean_store, measure_store
+from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.store import open_store
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"
@@ -30,8 +33,7 @@ def entries(root: Path) -> list[RunEntry]:
 
 
 def clean(root: Path, rules: Retention, now: datetime, dry_run: bool = False) -> Cleaned:
-    bundles = Bundles(root, Provenance(now))
-    return bundles.clean(rules, dry_run) if (root / STORE).exists() else Cleaned()
+    return clean_store(root, rules, now, dry_run, Provenance(now))
 
 
 def keep(root: Path, entry: RunEntry, off: bool = False) -> None:
@@ -184,7 +186,7 @@ def test_what_a_cleaner_that_died_left_in_the_trash_is_finished(tmp_path):
 
 def test_without_a_store_there_is_nothing_to_do(tmp_path):
     assert find_bundles(tmp_path) == []
-    assert Bundles(tmp_path, Provenance(NOW)).usage().total == 0
+    assert measure_store(tmp_path).total == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -207,7 +209,7 @@ def test_usage_is_the_sum_of_files(tmp_path):
     recorded(tmp_path, ago(2), Kind(key=OTHER))
     (tmp_path / STORE / "quarantine").mkdir()
     (tmp_path / STORE / "quarantine/x").write_bytes(b"12345")
-    used = Bundles(tmp_path, Provenance(NOW)).usage()
+    used = measure_store(tmp_path)
     assert [key.key for key in used.keys] == [KEY, OTHER]
     assert used.besides == {"quarantine": 5}
     files = [path for path in (tmp_path / STORE).rglob("*") if path.is_file() and path.name != ".gitignore"]
@@ -233,10 +235,10 @@ _CLEANER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from vibe_gate.store.gc import clean
+from vibe_gate.store.gc import clean_store
 from vibe_gate.domain.gate import Retention
 while not Path(sys.argv[1], "stop").exists():
-    done = clean(Path(sys.argv[1]), Retention(max_age_days=30, min_free_disk_mb=0), datetime.now(UTC))
+    done = clean_store(Path(sys.argv[1]), Retention(max_age_days=30, min_free_disk_mb=0), datetime.now(UTC))
     assert done.errors == (), done.errors
     print(*done.deleted, sep="\\n")
 """
@@ -244,7 +246,7 @@ while not Path(sys.argv[1], "stop").exists():
 _READER = """
 import sys
 from pathlib import Path
-from vibe_gate.store import find_bundles
+from vibe_gate.store.runs import find_bundles
 root = Path(sys.argv[1])
 while not (root / "stop").exists():
     seen = find_bundles(root)

@@ -12,7 +12,8 @@ from typing import Any
 from bundle_words import KEY, View, list_runs, verify_bundles
 
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.store import find_bundles, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.runs import find_bundles
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 FIX = "nodes/fix/turn-001"

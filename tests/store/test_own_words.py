@@ -32,8 +32,10 @@ from vibe_gate.errors import IntegrityError
 from vibe_gate.report.round import RoundTold, as_told, first_round
 from vibe_gate.secrets import Redactor
 from vibe_gate.secrets.redaction import MIN_VALUE
-from vibe_gate.store import RunRecorder, open_store, read_bundle
 from vibe_gate.store.bundle import locate
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.store import open_store
 
 
 def record(root: Path, environ: dict[str, str]) -> RunRecorder:

@@ -22,7 +22,8 @@ from bundle_words import (
 )
 
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.store import RunRecorder, Store, open_store
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.store import Store, open_store
 
 
 def sealed(store: Store) -> RunRecorder:

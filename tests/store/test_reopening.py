@@ -17,13 +17,15 @@ from bundle_words import KEY, START, Clock, Ended, Hush, View, summary_of, verif
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.turn import TurnChange
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store import RunRecorder, Store, open_store, read_bundle
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.store import Store, open_store
 
 WRITER = """
 import sys, time
 from pathlib import Path
 from bundle_words import KEY, START, Clock, Hush
-from vibe_gate.store import open_store
+from vibe_gate.store.store import open_store
 run = open_store(Path(sys.argv[1]), Hush(), Clock()).begin(KEY, START, {})
 run.event("node.added", "fix", kind="stage", digest="d")
 turn = run.turn("fix")
@@ -153,7 +155,7 @@ def test_a_sealed_run_is_refused_and_stays_as_it_is(store):
 def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
     code = (
         "import sys\nfrom pathlib import Path\nfrom bundle_words import KEY, Clock, Hush\n"
-        "from vibe_gate.store import open_store\nfrom vibe_gate.errors import StorageError\n"
+        "from vibe_gate.store.store import open_store\nfrom vibe_gate.errors import StorageError\n"
         "try:\n    run = open_store(Path(sys.argv[1]), Hush(), Clock()).reopen(KEY, sys.argv[2])\n"
         "except StorageError as error:\n    print(error)\nelse:\n    print('won', flush=True)\n    sys.stdin.read()\n"
         "    run.turn('fix').close()\n    run.close()\n"

@@ -22,7 +22,9 @@ from test_verify import NOW, content_of, place, sealed
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Repaired
 from vibe_gate.errors import IntegrityError, StorageError
-from vibe_gate.store import RunRecorder, Store, read_bundle
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.store import Store
 
 LATER = START + timedelta(hours=1)
 QUARANTINE = f".vibe-artifacts/quarantine/{LATER:%Y%m%dT%H%M%S}678Z"

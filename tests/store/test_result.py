@@ -12,8 +12,10 @@ import pytest
 from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store import Attachment, RunRecorder, RunResult, Store, read_bundle
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import Attachment, RunResult, read_bundle
 from vibe_gate.store.session import TimelineEvent
+from vibe_gate.store.store import Store
 from vibe_gate.store.turn import TurnRecorder
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"

@@ -12,9 +12,8 @@ import pytest
 
 import vibe_gate
 from vibe_gate.domain.turn import GitState, TurnTodo
-from vibe_gate.store import Attachment, FileChange, RunResult, read_bundle
-from vibe_gate.store.files import Files, LineStats, StoredContent
-from vibe_gate.store.result import Annotation, Git, NameStatus
+from vibe_gate.store.files import FileChange, Files, LineStats, StoredContent
+from vibe_gate.store.result import Annotation, Attachment, Git, NameStatus, RunResult, read_bundle
 from vibe_gate.store.session import CallState, CapturedCall, Message, Timeline, TimelineEvent, Tools
 from vibe_gate.store.turn_summary import FileStats, HookCaptureStatus, HookRef, TurnMetrics
 

@@ -16,9 +16,11 @@ from bundle_words import KEY, START, Ended, Hush
 
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import GateError, IntegrityError, StorageError
-from vibe_gate.store import RunRecorder, RunResult, Store, read_bundle
 from vibe_gate.store.files import StoredContent
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, MAX_LINE_BYTES
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.store import Store
 
 GOLDEN = Path(__file__).parents[1] / "golden/bundle-1"
 TURN = "nodes/judge-quality/turn-001"

@@ -16,7 +16,9 @@ from recorded import Kind, begun, recorded
 
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.errors import StorageError, UsageError
-from vibe_gate.store import State, find_bundles, open_state, open_store
+from vibe_gate.store.runs import find_bundles
+from vibe_gate.store.state import State, open_state
+from vibe_gate.store.store import open_store
 
 STORE = ".vibe-artifacts"
 OTHER = "0123456789abcdef0123456789abcdef01234567"

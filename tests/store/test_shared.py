@@ -17,7 +17,9 @@ from vibe_gate.domain.gate import Retention
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.upkeep import Cleaned
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
-from vibe_gate.store import Bundles, SharedStore, open_state
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.shared import SharedStore
+from vibe_gate.store.state import open_state
 
 pytest.importorskip("obstore", reason="obstore is not installed here")
 
@@ -203,8 +205,8 @@ def test_labels_of_a_team_are_the_newest_of_each_finding_until_they_are_taken_ba
 def uploaded(machine: Machine, root: Path) -> None:
     bundles = Bundles(root, Provenance(NOW))
     shared = machine().runs(root, bundles.provenance)
-    assert all(shared.upload(entry) for entry in bundles.runs())
-    assert not any(shared.upload(entry) for entry in bundles.runs())
+    assert all(shared.upload(entry) for entry in bundles.find())
+    assert not any(shared.upload(entry) for entry in bundles.find())
 
 
 def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(machine: Machine, tmp_path: Path) -> None:
@@ -213,15 +215,15 @@ def test_a_list_says_of_runs_what_a_list_here_says_but_for_paths(machine: Machin
     recorded(tmp_path / "a", START + timedelta(minutes=1), Kind(outcome="fail", rubrics=[f"r-{n}" for n in range(200)]))
     uploaded(machine, tmp_path / "a")
     there = machine().runs(tmp_path / "fetched", Provenance(NOW))
-    here = Bundles(tmp_path / "a", Provenance(NOW)).runs()
-    assert [(one.run_id, one.rubrics) for one in there.runs()] == [
+    here = Bundles(tmp_path / "a", Provenance(NOW)).find()
+    assert [(one.run_id, one.rubrics) for one in there.find()] == [
         (here[0].run_id, ()),
         (here[1].run_id, here[1].rubrics),
     ]
     same = [(one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author) for one in here]
     assert same == [
         (one.created_at, one.outcome, one.patch_id, one.range_patch_id, one.cost_usd, one.author)
-        for one in there.runs()
+        for one in there.find()
     ]
     assert [one.outcome for one in there.find(outcome="fail")] == ["fail"]
     assert len(there.find(since=START + timedelta(seconds=30))) == 1
@@ -243,9 +245,9 @@ def test_a_foreign_and_an_altered_run_are_listed_and_named_and_never_fetched(
     facts = four.parent  # a verdict that was altered in the name alone
     facts.rename(facts.with_name(facts.name[:-1] + ("A" if facts.name[-1] != "A" else "B")))
     shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
-    assert [run.state for run in shared.runs()] == ["foreign", "foreign", "foreign", "sealed"]
+    assert [run.state for run in shared.find()] == ["foreign", "foreign", "foreign", "sealed"]
     foreign = "it was not uploaded with this VIBE_GATE_STORE_KEY, or its name was altered"
-    for entry, why in zip(shared.runs(), (foreign, foreign, foreign, "its bytes are not those"), strict=True):
+    for entry, why in zip(shared.find(), (foreign, foreign, foreign, "its bytes are not those"), strict=True):
         with pytest.raises(IntegrityError, match=why):
             shared.fetch([entry])
     assert not list((tmp_path / "fetched").rglob("summary.json"))
@@ -269,11 +271,11 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
         path.parent.mkdir(parents=True)
         path.write_text("junk")
     shared = machine().runs(tmp_path / "fetched", Provenance(NOW))
-    entries = shared.runs()
+    entries = shared.find()
     assert [entry.state for entry in entries] == ["sealed", "sealed"]
     with pytest.raises(IntegrityError, match="its bytes are not those"):
         shared.fetch(entries)
-    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).runs()] == [entries[0].run_id]
+    assert [one.run_id for one in Bundles(tmp_path / "fetched", Provenance(NOW)).find()] == [entries[0].run_id]
     problems = [(problem.state, problem.place) for problem in shared.verify().problems]
     assert sorted(problems) == sorted(
         [("corrupt", str(altered.relative_to(folder))), *(("foreign", str(path.relative_to(folder))) for path in junk)]
@@ -283,7 +285,7 @@ def test_a_genuine_run_is_reached_whatever_strangers_put_beside_it(
 def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, folder: Path, tmp_path: Path) -> None:
     recorded(tmp_path / "a")
     bundles = Bundles(tmp_path / "a", Provenance(NOW))
-    [entry] = bundles.runs()
+    [entry] = bundles.find()
     summary = bundles.summary(entry)
     assert summary
     ballast = tmp_path / "a" / entry.bundle / "ballast"
@@ -301,7 +303,7 @@ def test_a_large_run_is_left_for_push_while_somebody_waits(machine: Machine, fol
 
 def test_what_is_not_sealed_or_not_sound_is_not_uploaded(machine: Machine, folder: Path, tmp_path: Path) -> None:
     recorded(tmp_path / "a")
-    [entry] = Bundles(tmp_path / "a", Provenance(NOW)).runs()
+    [entry] = Bundles(tmp_path / "a", Provenance(NOW)).find()
     [summary] = (tmp_path / "a").rglob("summary.json")
     summary.write_text(summary.read_text().replace('"pass"', '"fail"'))
     with pytest.raises(IntegrityError):
@@ -353,5 +355,5 @@ def test_a_symbolic_link_in_a_folder_leads_to_nobodys_files(machine: Machine, fo
         assert "answers in it is a symbolic link" in writer.told()[0]
     else:
         assert shared.clean(Retention()) == Cleaned()
-        assert (shared.runs(), machine().labels()) == ([], ())
+        assert (shared.find(), machine().labels()) == ([], ())
     assert [path.name for path in work.parent.iterdir()] == ["work.txt"]

@@ -21,7 +21,7 @@ from vibe_gate.domain.gate import Override
 from vibe_gate.domain.label import Label
 from vibe_gate.domain.provenance import Record
 from vibe_gate.errors import StorageError
-from vibe_gate.store import State, open_state
+from vibe_gate.store.state import State, open_state
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEY, OTHER = "ab" * 32, "cd" * 32

@@ -17,7 +17,10 @@ from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, t
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Verified
 from vibe_gate.errors import StorageError
-from vibe_gate.store import Bundles, RunRecorder, Store, open_store
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.recorder import RunRecorder
+from vibe_gate.store.repair import repair_store
+from vibe_gate.store.store import Store, open_store
 
 NOW = Provenance(START + timedelta(days=1))
 TURN = "nodes/judge-quality/turn-001"
@@ -194,14 +197,14 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: 
     later.seal(summary_of(later))
     tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
     assert told(tmp_path, tracked) == [("foreign", "run", place("", one)) for one in (newer, later)]
-    states = {entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).runs()}
+    states = {entry.run_id: (entry.state, entry.outcome) for entry in Bundles(tmp_path, tracked).find()}
     assert states == {
         run.run_id: ("sealed", "pass"), newer.run_id: ("foreign", ""), later.run_id: ("foreign", ""),
     }  # fmt: skip
     with pytest.raises(StorageError, match="git rm -r --cached"):
-        Bundles(tmp_path, tracked).repair()
+        repair_store(tmp_path, tracked)
     with pytest.raises(StorageError, match="git rm -r --cached"):
-        Bundles(tmp_path, tracked).keep(Bundles(tmp_path, tracked).runs()[0])
+        Bundles(tmp_path, tracked).keep(Bundles(tmp_path, tracked).find()[0])
 
 
 def test_where_git_tracks_the_store_a_run_is_unrecorded_and_says_how(tmp_path: Path, run: RunRecorder) -> None:

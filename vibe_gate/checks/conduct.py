@@ -31,8 +31,8 @@ from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.store import captures
 
 if TYPE_CHECKING:
-    from vibe_gate.store import RunResult
     from vibe_gate.store.captured import CapturedSession
+    from vibe_gate.store.result import RunResult
 
 LOG_ERRORS = (
     r"\bERROR\b", r"\bFATAL\b", r"\bCRITICAL\b", r"Traceback \(most recent call last\)", r"^panic: ", r"Unhandled\w* ",

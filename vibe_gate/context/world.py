@@ -11,7 +11,9 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from vibe_gate.context.deadline import Deadline
     from vibe_gate.secrets import Redactor
-    from vibe_gate.store import RunRecorder, State, Store
+    from vibe_gate.store.recorder import RunRecorder
+    from vibe_gate.store.state import State
+    from vibe_gate.store.store import Store
 
 
 class World(Struct, frozen=True):

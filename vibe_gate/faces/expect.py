@@ -22,7 +22,8 @@ from vibe_gate.domain.node_names import repeat_suffix
 from vibe_gate.domain.rubric import Criterion
 from vibe_gate.domain.tables import WrongKey, read_table, sentence
 from vibe_gate.errors import UsageError
-from vibe_gate.store import FileChange, RunResult
+from vibe_gate.store.files import FileChange
+from vibe_gate.store.result import RunResult
 
 Needed = Literal["seal", "hooks", "nothing"]
 """What must be whole before a matcher knows: the end of the recording, or every hook of the agents' tool calls, too."""

@@ -20,7 +20,8 @@ from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines, no
 from vibe_gate.report.html.view import EarlierRound
 from vibe_gate.run import rounds
 from vibe_gate.run.blame import MAX_FILES, line_origins
-from vibe_gate.store import RunResult, captured, captures
+from vibe_gate.store import captured, captures
+from vibe_gate.store.result import RunResult
 
 
 def page_of(

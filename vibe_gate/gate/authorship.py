@@ -21,7 +21,8 @@ from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_h
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
-from vibe_gate.store import State, captures
+from vibe_gate.store import captures
+from vibe_gate.store.state import State
 
 
 class Authorship:

@@ -16,10 +16,10 @@ from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_fi
 from vibe_gate.gate.trusted import standing_store
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 if TYPE_CHECKING:
-    from vibe_gate.store import SharedStore
+    from vibe_gate.store.shared import SharedStore
 
 
 class LabelAsked(Struct, frozen=True):

@@ -20,7 +20,8 @@ from vibe_gate.domain.verdict import Finding
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.git import Repository
-from vibe_gate.store import Bundles, open_state
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.state import open_state
 
 SHORTEST = 4
 """The least characters of a fingerprint's prefix."""
@@ -115,7 +116,7 @@ def _about(finding: Finding) -> str:
 def sealed_runs(repository: Repository, now: datetime) -> Iterator[tuple[RunEntry, SealedDocuments]]:
     """The sealed runs of the store, newest first, without those that git tracks or that were altered."""
     bundles = _bundles(repository, now)
-    for entry in bundles.runs():
+    for entry in bundles.find():
         if entry.state == "sealed":
             with contextlib.suppress(IntegrityError, StorageError):
                 bundles.receipted(entry)

@@ -30,7 +30,7 @@ from vibe_gate.git import Repository
 from vibe_gate.secrets import GITLEAKS_FILE
 
 if TYPE_CHECKING:
-    from vibe_gate.store import SharedStore
+    from vibe_gate.store.shared import SharedStore
 
 WORKTREE = "worktree"
 
@@ -167,7 +167,7 @@ def standing_store(repository: Repository, environ: Mapping[str, str], clock: Ca
         raise UsageError(_no_store(repository))
     if unknown := unknown_branch(repository):
         raise UsageError(f"The shared store is not used: {unknown}")
-    from vibe_gate.store import SharedStore  # few gates name one
+    from vibe_gate.store.shared import SharedStore  # few gates name one
 
     if why := SharedStore.unusable(url, environ) or unconfirmed_store(repository, url):
         raise UsageError(why)

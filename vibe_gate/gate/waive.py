@@ -21,7 +21,8 @@ from vibe_gate.gate.source import Mistake, read_toml, validated
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, sealed_runs, stored_finding
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import open_state, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.state import open_state
 
 DEFAULT_TIME = timedelta(days=30)
 """How long an override without a date of its own holds."""

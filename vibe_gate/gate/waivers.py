@@ -12,7 +12,7 @@ from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.gate.authorship import agent_behind
 from vibe_gate.gate.policy import PolicyImpact
-from vibe_gate.store import State
+from vibe_gate.store.state import State
 
 
 def waivers_in_force(

@@ -22,7 +22,7 @@ from vibe_gate.receipts.let_through import let_through
 from vibe_gate.receipts.notes import share_run
 
 if TYPE_CHECKING:
-    from vibe_gate.store import State
+    from vibe_gate.store.state import State
 
 
 class CommitRecords(Struct, frozen=True):

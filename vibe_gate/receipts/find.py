@@ -24,7 +24,8 @@ from vibe_gate.git import Repository
 from vibe_gate.receipts import signatures
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.receipts.status import FoundReceipt, ids_of
-from vibe_gate.store import Bundles, open_state
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.state import open_state
 
 SIGNERS = ".vibe-gate/allowed_signers"
 """Who may sign receipts, in ssh-keygen's format; read at the trusted revision."""
@@ -174,7 +175,7 @@ def _runs_of(repository: Repository, root: Path, worktree: str, now: datetime) -
     index = open_state(repository.common_dir).run_index(root / STORE)
     tracked = repository.tracked(STORE) if root == repository.root else repository.tracked_in_store()
     bundles = Bundles(root, Provenance(now, tracked), index)
-    return _WorktreeRuns(worktree, bundles, bundles.runs())
+    return _WorktreeRuns(worktree, bundles, bundles.find())
 
 
 def _other_stores(repository: Repository) -> list[Path]:

@@ -48,7 +48,7 @@ from vibe_gate.receipts.status import (
     match_of,
 )
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 SHORT_ID = 12
 

@@ -17,7 +17,7 @@ from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report.answers import answered
 from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
-from vibe_gate.store import RunResult
+from vibe_gate.store.result import RunResult
 
 WIDEST = 32
 """Characters of a text, if there is no room for all of them."""

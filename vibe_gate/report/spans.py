@@ -23,7 +23,7 @@ from vibe_gate.domain.wire import end_kind
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.turns import model_of, tokens, turn_tokens
 from vibe_gate.report.waits import waits
-from vibe_gate.store import RunResult
+from vibe_gate.store.result import RunResult
 
 if TYPE_CHECKING:
     from vibe_gate.store.session import CapturedCall, TimelineEvent

@@ -30,7 +30,8 @@ from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
 from vibe_gate.run.agent_writes import AgentWrites, closeness
 from vibe_gate.run.line_writes import AgentWrite, Chain, Version, is_untold, written
-from vibe_gate.store import State, captured, captures, open_state
+from vibe_gate.store import captured, captures
+from vibe_gate.store.state import State, open_state
 
 CAPTURED = "captured"
 """`source` of a line that a captured write brought."""

@@ -29,7 +29,7 @@ from vibe_gate.gateway import Mode
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
-from vibe_gate.store import State, open_state
+from vibe_gate.store.state import State, open_state
 from vibe_gate.version import __version__
 
 

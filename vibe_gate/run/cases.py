@@ -37,7 +37,8 @@ from vibe_gate.judging.rubric_brief import briefs_of
 from vibe_gate.run.result import Used, used_in
 from vibe_gate.run.review import review_in
 from vibe_gate.run.shard import WHOLE, Shard
-from vibe_gate.store import open_state, read_bundle
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.state import open_state
 
 Status = Literal["ok", "failed", "undecided", "no cassette"]
 

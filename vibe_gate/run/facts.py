@@ -20,7 +20,8 @@ from vibe_gate.gate.shared_prompts import shared_prompts
 from vibe_gate.git import Repository
 from vibe_gate.judging.trust import badges
 from vibe_gate.run.worktree_stores import take_over_stores
-from vibe_gate.store import State, captures
+from vibe_gate.store import captures
+from vibe_gate.store.state import State
 
 
 def facts_of(

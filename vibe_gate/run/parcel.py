@@ -28,7 +28,8 @@ from vibe_gate import scratch
 from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.git import Repository, RepositoryCopy, open_repository
-from vibe_gate.store import Bundles, State, open_state
+from vibe_gate.store.archive import export_runs, import_runs
+from vibe_gate.store.state import State, open_state
 
 
 class RepositoryTask(Protocol):
@@ -214,11 +215,11 @@ class Home(Struct, frozen=True):
 def _export(root: Path, provenance: Provenance, bundle: str) -> bytes:
     _, key, run_id = bundle.split("/")
     with scratch.private_folder("run") as folder:
-        Bundles(root, provenance).export([RunEntry(run_id, key)], folder / _ARCHIVE)
+        export_runs(root, provenance, [RunEntry(run_id, key)], folder / _ARCHIVE)
         return (folder / _ARCHIVE).read_bytes()
 
 
 def _import(root: Path, provenance: Provenance, archive: bytes) -> None:
     with scratch.private_folder("run") as folder:
         (folder / _ARCHIVE).write_bytes(archive)
-        Bundles(root, provenance).import_archive(folder / _ARCHIVE)
+        import_runs(root, provenance, folder / _ARCHIVE)

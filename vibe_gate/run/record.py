@@ -26,7 +26,8 @@ from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.summary import about
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import State, open_state, open_store
+from vibe_gate.store.state import State, open_state
+from vibe_gate.store.store import open_store
 
 
 def world_around(

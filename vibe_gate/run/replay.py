@@ -48,7 +48,9 @@ from vibe_gate.run.each import batch_of, is_settled
 from vibe_gate.run.facts import what_was_asked
 from vibe_gate.run.review import StoredChange, review_in
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store import Bundles, State, open_state, read_bundle
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.state import State, open_state
 from vibe_gate.version import __version__
 
 

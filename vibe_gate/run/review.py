@@ -46,10 +46,11 @@ from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.sharing import UnsharedRun, open_shared, told, unshared
 from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
-from vibe_gate.store import State, captured
+from vibe_gate.store import captured
+from vibe_gate.store.state import State
 
 if TYPE_CHECKING:
-    from vibe_gate.store import RunResult
+    from vibe_gate.store.result import RunResult
 
 
 class Review(Struct, frozen=True):
@@ -103,7 +104,7 @@ class Review(Struct, frozen=True):
         nothing could be recorded. StorageError."""
         if not self.summary.bundle:
             return None
-        from vibe_gate.store import read_bundle  # hooks open no bundle
+        from vibe_gate.store.result import read_bundle  # hooks open no bundle
 
         return read_bundle(self.store_root / self.summary.bundle)
 

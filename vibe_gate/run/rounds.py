@@ -29,7 +29,7 @@ from vibe_gate.report.round import (
     next_round,
 )
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store import RunResult, read_bundle
+from vibe_gate.store.result import RunResult, read_bundle
 
 MOST_LOOKED_AT = 20
 """Earlier runs whose bundles are opened."""

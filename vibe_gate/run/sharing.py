@@ -21,7 +21,7 @@ from vibe_gate.gate.trusted import unconfirmed_store, unknown_branch
 from vibe_gate.git import Repository
 
 if TYPE_CHECKING:
-    from vibe_gate.store import SharedStore
+    from vibe_gate.store.shared import SharedStore
 
 
 class UnsharedRun(Struct, frozen=True):
@@ -52,7 +52,7 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
     url, wire = gate.store_url, request.wire or world.environ.get("VIBE_GATE_WIRE") or "live"
     if not url or not request.mode.counts or wire != "live":
         return ""
-    from vibe_gate.store import SharedStore  # few gates have a store
+    from vibe_gate.store.shared import SharedStore  # few gates have a store
 
     if why := SharedStore.unusable(url, world.environ):
         return why if in_ci(world.environ) else ""
@@ -76,7 +76,7 @@ def unshared(summary: Summary, repository: Repository, world: World) -> Unshared
 
 
 def _stays(summary: Summary, repository: Repository, world: World) -> bool:
-    from vibe_gate.store import Bundles  # few gates have a store
+    from vibe_gate.store.bundles import Bundles  # few gates have a store
 
     bundles = Bundles(repository.store_root, Provenance(world.clock(), repository.tracked_in_store()))
     return bundles.stays(RunEntry(summary.run_id, summary.key))

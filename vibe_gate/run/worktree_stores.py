@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import StorageError
 from vibe_gate.git import Repository
-from vibe_gate.store import Bundles, State
+from vibe_gate.store.state import State
+from vibe_gate.store.takeover import take_over_store
 
 
 def take_over_stores(repository: Repository, state: State, now: datetime) -> None:
@@ -26,9 +26,8 @@ def take_over_stores(repository: Repository, state: State, now: datetime) -> Non
     names = (os.fspath(path) for top in tops for path in (top, top.resolve()))
     state.worktree_tops.note(names)
     for top in repository.worktrees_with_stores():
-        bundles = Bundles(repository.store_root, Provenance(now, repository.tracked_in_store()))
         try:
-            moved = bundles.take_over(top, state)
+            moved = take_over_store(top, repository.store_root, repository.tracked_in_store(), state)
         except StorageError as error:
             repository.add_remark(str(error))
             continue

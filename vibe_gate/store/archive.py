@@ -24,7 +24,7 @@ from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
 from vibe_gate.store.artifacts import open_store_folder, store_folder
 from vibe_gate.store.bundle import digest, parse_events
-from vibe_gate.store.checking import Audit, verify
+from vibe_gate.store.checking import Audit, verify_store
 from vibe_gate.store.contents import GZIP_OVERHEAD
 from vibe_gate.store.folder import LOCK, Folder, let_go, make_durable, temporary_name, write_all
 from vibe_gate.store.log import MAX_DOCUMENT_BYTES, Lock, lines
@@ -68,7 +68,7 @@ def export_runs(root: Path, provenance: Provenance, runs: Collection[RunEntry], 
     try:
         if not target.parent.is_dir():
             raise UsageError(f"{shown} cannot be written: there is no folder {paths.quote(str(target.parent))}.")
-        problems = verify(root, provenance, chosen).problems
+        problems = verify_store(root, provenance, chosen).problems
         if wrong := _first_wrong(problems):
             raise IntegrityError(f"{wrong}. It was not exported; `bundles verify` has more.")
         if running := next((problem.place for problem in problems if problem.state == "running"), None):

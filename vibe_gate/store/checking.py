@@ -41,7 +41,7 @@ MAX_PROBLEMS = 20_000
 _UNFINISHED = "unfinished file of a writer that ended"
 
 
-def verify(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Verified:
+def verify_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Verified:
     """Check the store below `root`: all of it, or some of its runs only. StorageError if it cannot be read."""
     store = open_store_folder(root)
     if store is None:

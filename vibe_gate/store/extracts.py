@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.store.runs import RACY_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from vibe_gate.domain.bundles import RunEntry
     from vibe_gate.domain.summary import Summary
     from vibe_gate.store.bundles import Bundles
-    from vibe_gate.store.database.run_index import RunIndex
+
+
+@contextmanager
+def open_extracts(bundles: Bundles, form: int, make: Callable[[Summary], str]) -> Iterator[Extracts]:
+    """Texts that `make` makes of summaries, each once: the index keeps those that are made in this block."""
+    extracts = Extracts(bundles, form, make)
+    yield extracts
+    extracts.keep()
 
 
 class Extracts:
@@ -24,9 +32,9 @@ class Extracts:
     A text counts as long as its run's folder has the ctime that it had, which no program can set.
     """
 
-    def __init__(self, bundles: Bundles, index: RunIndex | None, form: int, make: Callable[[Summary], str]) -> None:
+    def __init__(self, bundles: Bundles, form: int, make: Callable[[Summary], str]) -> None:
         self._bundles = bundles
-        self._index = index
+        self._index = index = bundles.index
         self._form = form
         self._make = make
         self._store = f"{bundles.root}/{STORE}/"

@@ -64,19 +64,20 @@ def clean_bundles(
         rules = read(Retention, limits)
     except ValueError as error:
         raise UsageError(f"{first_mistake(error)}.") from error
-    if provenance is not None and not dry_run:
-        require_untracked(provenance.tracked)
-    return clean(Path(root), rules, now, dry_run, provenance)
+    return clean_store(Path(root), rules, now, dry_run, provenance)
 
 
-def clean(
+def clean_store(
     root: Path, rules: Retention, now: datetime, dry_run: bool = False, provenance: Provenance | None = None
 ) -> Cleaned:
     """Delete the runs below `root` that `rules` give up. With `dry_run` only say which.
 
     Ages are counted from the time in the run id. Of what is left, the oldest go while less than
-    `min_free_disk_mb` is free. Captured sessions go by age alone, a month later. StorageError.
+    `min_free_disk_mb` is free. Captured sessions go by age alone, a month later. With `provenance`, foreign runs
+    stay. StorageError: the store cannot be read, or `provenance` says that git tracks files of it.
     """
+    if provenance is not None and not dry_run:
+        require_untracked(provenance.tracked)
     store = open_store_folder(root)
     if store is None:
         return Cleaned()
@@ -191,7 +192,7 @@ def _empty_trash(store: Folder) -> None:
                     trash.remove_folder(name)
 
 
-def usage(root: Path) -> StoreUsage:
+def measure_store(root: Path) -> StoreUsage:
     """What the store below `root` takes, by key and by other folder. StorageError."""
     store = open_store_folder(root)
     if store is None:

@@ -13,18 +13,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.bundles import STORE
 from vibe_gate.errors import StorageError, UsageError
+from vibe_gate.store import names
+from vibe_gate.store.artifacts import store_folder
 from vibe_gate.store.folder import TEMPORARY, Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vibe_gate.domain.bundles import RunEntry
+    from vibe_gate.store.bundles import Bundles
+
+ALL = "all"
+"""The folder of the pages of all runs, among the reports."""
 
 INDEX, RUNS, MARK = "index.html", "runs", ".vibe-gate-site"
 
 _DIGITS = 16
 """Hex digits of a run's place: whoever makes a bundle chooses its key, and of few digits finds one that agrees."""
+
+
+def open_pages(bundles: Bundles, path: Path | None = None, known: Iterable[RunEntry] = ()) -> PagesFolder:
+    """A folder for the pages of many runs, made if it is missing; None: beside the runs, `reports/all`.
+
+    `known`: all runs, of which several may have one id. UsageError: it has files of others. StorageError.
+    """
+    try:
+        if path is not None:
+            path.mkdir(exist_ok=True)
+            return PagesFolder(Folder.at(path), bundles.root, known)
+        store = store_folder(bundles.root, lambda: bundles.provenance.tracked)
+        reports = store.folder(names.REPORTS, create=True)
+        return PagesFolder(reports.folder(ALL, create=True), bundles.root, known)
+    except OSError as error:
+        raise unwritable(path or bundles.root / STORE, error) from error
 
 
 class PagesFolder:

@@ -9,19 +9,21 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.upkeep import WRONG, Mended, Problem, Repaired
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.artifacts import open_store_folder
+from vibe_gate.store.artifacts import open_store_folder, require_untracked
 from vibe_gate.store.bundle import read_object, rebuilt_graph
-from vibe_gate.store.checking import verify
+from vibe_gate.store.checking import verify_store
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Lock
 
 
-def repair(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Repaired:
+def repair_store(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None = None) -> Repaired:
     """Repair the store below `root`, or only some of its runs.
 
-    StorageError if something cannot be read or moved; what was done until then is right, and repairing again goes on.
+    StorageError if something cannot be read or moved, or git tracks files of the store; what was done until then is
+    right, and repairing again goes on.
     """
-    found = verify(root, provenance, runs)
+    require_untracked(provenance.tracked)
+    found = verify_store(root, provenance, runs)
     store = open_store_folder(root)
     if store is None:
         return Repaired((), found)
@@ -29,12 +31,12 @@ def repair(root: Path, provenance: Provenance, runs: Collection[RunEntry] | None
     try:
         mended = tuple(_with_graphs_again(store, found.problems, quarantine))
         if mended:
-            found = verify(root, provenance, runs)
+            found = verify_store(root, provenance, runs)
         moved = tuple(_moved(store, found.problems, quarantine))
     except OSError as error:
         raise StorageError(f"{error.filename or STORE}: {error.strerror}; the repair stopped there.") from error
     has_moved = bool(moved) or (store.path / quarantine).is_dir()
-    return Repaired(mended + moved, verify(root, provenance, runs), quarantine if has_moved else "")
+    return Repaired(mended + moved, verify_store(root, provenance, runs), quarantine if has_moved else "")
 
 
 def _with_graphs_again(store: Folder, problems: Sequence[Problem], quarantine: str) -> Iterator[Mended]:

@@ -188,9 +188,9 @@ class SharedRuns(Bundles):
         return "" if {*done.runs, *done.already} == {run.entry.place} else "its object holds another run"
 
     def export(self, runs: Collection[RunEntry], target: Path) -> int:
-        """As of `Bundles`, of runs that are fetched first."""
+        """As `export_runs`, of runs that are fetched first."""
         self.fetch(runs)
-        return super().export(runs, target)
+        return export_runs(self.root, self.provenance, runs, target)
 
     def verify(self, runs: Collection[RunEntry] | None = None) -> Verified:
         """What is wrong with all that is there, or some runs: each is fetched, checked, and deleted here again."""

@@ -112,13 +112,13 @@ class Store:
         """
         if isinstance(self._folder, str) or not self._is_due(self._folder):
             return None
-        from vibe_gate.store.gc import clean
+        from vibe_gate.store.gc import clean_store
 
         try:  # noted before it is done: of several reviews that end at once, one cleans
             self._folder.place(names.CLEANED, f"{iso(self._clock())}\n".encode())
         except OSError as error:
             raise StorageError(f"{STORE} cannot be cleaned: {error.strerror}.") from error
-        return clean(self.root, rules, self._clock())
+        return clean_store(self.root, rules, self._clock())
 
     def _is_due(self, folder: Folder) -> bool:
         try:

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from vibe_gate.domain.bundles import STORE, is_run_id
 from vibe_gate.errors import StorageError
 from vibe_gate.store import names
-from vibe_gate.store.artifacts import open_store_folder, store_folder
+from vibe_gate.store.artifacts import open_store_folder, require_untracked, store_folder
 from vibe_gate.store.captures import PATIENCE_S, SPOOLS
 from vibe_gate.store.folder import LOCK, Folder
 from vibe_gate.store.gc import alone_in
@@ -38,12 +38,14 @@ class TakenOver(Struct, frozen=True):
     """Why runs and sessions stay there, a clause for each."""
 
 
-def take_over_store(top: Path, root: Path, state: State) -> TakenOver:
+def take_over_store(top: Path, root: Path, tracked: Collection[str], state: State) -> TakenOver:
     """Move all runs and sessions from the store in a linked worktree's `top` into the store in `root`.
 
     Nothing is replaced, no link is followed, and what a process is writing stays until the next time. A store that
-    belongs to neither the user nor the owner of `root` stays as it is. StorageError: the store cannot be written.
+    belongs to neither the user nor the owner of `root` stays as it is. StorageError: the store in `root` cannot be
+    written, or git tracks files of it, which `tracked` lists.
     """
+    require_untracked(tracked)
     source = open_store_folder(top)
     if source is None or os.fstat(source.fileno()).st_uid not in (os.geteuid(), root.stat().st_uid):
         return TakenOver()

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
 from vibe_gate.domain.attempt import TestedRun
+from vibe_gate.domain.bundles import STORE, RunEntry
 from vibe_gate.domain.document import parse_object, read
 from vibe_gate.store import names
+from vibe_gate.store.artifacts import require_untracked, unreadable
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Log, lines
+
+if TYPE_CHECKING:
+    from vibe_gate.store.bundles import Bundles
 
 TYPE = "test"
 """Of the annotation; its object of this name has the fields of a TestedRun."""
 
 
-def write(bundle: Folder, run: TestedRun, at: datetime) -> None:
-    """Append the line; `run` is redacted. OSError."""
+def read_tested_run(bundles: Bundles, entry: RunEntry) -> TestedRun | None:
+    """What the run was for a test; None: it was no test's, or what says so cannot be read."""
+    if not os.path.lexists(bundles.root / entry.bundle / names.ANNOTATIONS):
+        return None  # most runs: ten thousand are asked at once
+    try:
+        bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
+        notes = [record[TYPE] for record in map(parse_object, lines(bundle, names.ANNOTATIONS)) if TYPE in record]
+        return read(TestedRun, notes[-1]) if notes else None
+    except (OSError, ValueError):
+        return None
+
+
+def note_tested_run(bundles: Bundles, entry: RunEntry, run: TestedRun, at: datetime) -> None:
+    """Append what the recorded run was for a test to its annotations; `run` is redacted. StorageError."""
     times = f", repetition {run.repetition}" if run.repetition > 1 else ""
     message = f"{run.test}{times}: {run.result}"
     about = {"ts": names.milliseconds(at), "type": TYPE, "message": message, "turn": "", TYPE: to_builtins(run)}
-    log = Log(bundle, names.ANNOTATIONS, first=0)
+    require_untracked(bundles.provenance.tracked)
     try:
-        log.append(lambda seq: {"seq": seq} | about)
-    finally:
-        log.close()
-
-
-def find(bundle: Folder) -> TestedRun | None:
-    """What the last such line says; None without one. OSError; ValueError if annotations are not what we write."""
-    try:
-        found = [record[TYPE] for record in map(parse_object, lines(bundle, names.ANNOTATIONS)) if TYPE in record]
-    except FileNotFoundError:
-        return None
-    return read(TestedRun, found[-1]) if found else None
+        bundle = Folder.at(bundles.root).folder(STORE).below(entry.place)
+        log = Log(bundle, names.ANNOTATIONS, first=0)
+        try:
+            log.append(lambda seq: {"seq": seq} | about)
+        finally:
+            log.close()
+    except OSError as error:
+        raise unreadable(error) from error

@@ -30,7 +30,8 @@ from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.gate.trusted import unconfirmed_store
 from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.run.replay import ReplayTask, not_replayed, replay_batch, replay_row, replayable
-from vibe_gate.store import Bundles
+from vibe_gate.store.archive import import_runs
+from vibe_gate.store.bundles import Bundles
 
 LONGEST_S = 600.0
 """Seconds after which no further run is replayed: the verdict waits."""
@@ -67,7 +68,7 @@ def replay_history(
         if unconfirmed_store(repository, store_url):  # the review has said so
             store_url = ""
         notes += _bring(bundles, store_url, inputs.replay, environ, clock)
-        runs = replayable(one for one in bundles.runs() if one.run_id != summary.run_id)[-inputs.replay :]
+        runs = replayable(one for one in bundles.find() if one.run_id != summary.run_id)[-inputs.replay :]
         if not runs:
             return Replayed((), (NONE, *notes))
         asked = ReviewRequest(
@@ -113,7 +114,7 @@ def _import(bundles: Bundles, folder: Path | None) -> tuple[str, ...]:
     refused = []
     for archive in archives:
         try:
-            bundles.import_archive(archive)
+            import_runs(bundles.root, bundles.provenance, archive)
         except GateError as error:
             refused.append(str(error))
     if not archives:
@@ -127,13 +128,13 @@ def _bring(
     """Bring the last runs of the shared store; a sentence if that failed."""
     if not url:
         return ()
-    from vibe_gate.store import SharedStore  # few gates name one
+    from vibe_gate.store.shared import SharedStore  # few gates name one
 
     if SharedStore.unusable(url, environ):  # the review has said so
         return ()
     try:
         shared = SharedStore(url, environ, clock).runs(bundles.root, bundles.provenance)
-        shared.fetch(replayable(shared.runs())[-number:])
+        shared.fetch(replayable(shared.find())[-number:])
     except GateError as error:
         return (str(error),)
     return ()

@@ -72,7 +72,10 @@ from vibe_gate.report.suggestions import BY_CHECK, Suggestions, comments, sugges
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.review import Review, review
 from vibe_gate.run.walk import RunRequest, run_workflow
-from vibe_gate.store import Bundles, open_state, read_bundle
+from vibe_gate.store.archive import export_runs
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.result import read_bundle
+from vibe_gate.store.state import open_state
 
 NO_TOKEN = "No token was given (`github-token`), so nothing was posted to GitHub."  # noqa: S105  a sentence
 DEPENDABOT = "dependabot[bot]"
@@ -543,7 +546,8 @@ def _keep(job: _Job, report: Report, bundle: Path | None) -> list[str]:
         if full:
             with open_repository(job.runner.start, job.environ) as repository:
                 bundles = Bundles(repository.store_root, Provenance(job.runner.clock(), repository.tracked_in_store()))
-                bundles.export(bundles.find(run=bundle.name), job.folder / "bundle.tar.gz")
+                runs = bundles.find(run=bundle.name)
+                export_runs(bundles.root, bundles.provenance, runs, job.folder / "bundle.tar.gz")
     except (OSError, GateError) as error:
         return [f"The artifact is not complete: {error}"]
     return []

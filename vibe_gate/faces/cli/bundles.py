@@ -43,12 +43,16 @@ from vibe_gate.faces.cli.command import (
 from vibe_gate.faces.cli.lazy_arguments import TraceTarget
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
-from vibe_gate.faces.cli.team import PushedRuns, push, runs_of
+from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
-from vibe_gate.store import RunResult
+from vibe_gate.store.archive import export_runs, import_runs
+from vibe_gate.store.checking import verify_store
+from vibe_gate.store.gc import clean_store, measure_store
+from vibe_gate.store.repair import repair_store
+from vibe_gate.store.result import RunResult
 
 _IS_COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 
@@ -243,7 +247,7 @@ def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
 
 
 def _du(as_json: bool) -> int:
-    used = StoredRuns().bundles.usage()
+    used = measure_store(StoredRuns().root)
     return emit_result(to_builtins(used), _sizes(used), as_json=as_json)
 
 
@@ -297,7 +301,7 @@ def _parse_verify(args: argparse.Namespace) -> VerifyRunsArguments:
 
 def _verify(arguments: VerifyRunsArguments) -> int:
     with runs_of(in_store=arguments.store) as runs:
-        checked = runs.bundles.verify(runs.entries(arguments.references))
+        checked = _check(runs, runs.entries(arguments.references))
     exit_code = PASS if checked.is_sound else INTEGRITY
     rows = {"exit_code": exit_code, **_checked(checked)}
     lines = _shared_lines(checked) if arguments.store else _checked_lines(checked)
@@ -306,6 +310,13 @@ def _verify(arguments: VerifyRunsArguments) -> int:
 
 def _checked_lines(checked: Verified) -> list[str]:
     return [*map(_line, checked.problems), *_conclusion(checked)]
+
+
+def _check(runs: StoredRuns, chosen: list[RunEntry] | None) -> Verified:
+    """What is wrong with all runs, or these; those of the team are fetched for it. StorageError."""
+    if isinstance(runs, TeamRuns):
+        return runs.bundles.verify(chosen)
+    return verify_store(runs.root, runs.bundles.provenance, chosen)
 
 
 def _shared_lines(checked: Verified) -> list[str]:
@@ -352,7 +363,8 @@ def _conclusion(checked: Verified) -> list[str]:
 
 def _repair(arguments: RunsArguments) -> int:
     runs = StoredRuns()
-    repaired = runs.bundles.repair(runs.entries(arguments.references))
+    chosen_runs = runs.entries(arguments.references)
+    repaired = repair_store(runs.root, runs.bundles.provenance, chosen_runs)
     exit_code = PASS if repaired.left.is_sound else INTEGRITY
     rows = {
         "exit_code": exit_code,
@@ -419,7 +431,10 @@ def _clean(arguments: CleanArguments) -> int:
     workspaces: list[str] = []
     with runs_of(in_store=arguments.store) as runs, runs.repository() as repository:
         rules = Retention() if repository is None else _retention(repository)
-        cleaned = runs.bundles.clean(rules, dry_run)
+        if isinstance(runs, TeamRuns):
+            cleaned = runs.bundles.clean(rules, dry_run)
+        else:
+            cleaned = clean_store(runs.root, rules, now(), dry_run, runs.bundles.provenance)
         if repository is not None and not arguments.store:
             age = timedelta(days=min(rules.max_age_days, WORKSPACE_DAYS))
             workspaces = repository.remove_old_workspaces(now() - age, dry_run=dry_run)
@@ -500,7 +515,11 @@ def _export(arguments: ExportArguments) -> int:
             from vibe_gate.faces.cli.otlp import export_traces
 
             return export_traces(traces, runs, chosen, as_json=arguments.as_json)
-        size = runs.bundles.export(chosen, Path(arguments.archive))
+        archive = Path(arguments.archive)
+        if isinstance(runs, TeamRuns):
+            size = runs.bundles.export(chosen, archive)
+        else:
+            size = export_runs(runs.root, runs.bundles.provenance, chosen, archive)
     shown_archive = paths.quote(arguments.archive)
     rows = {"file": shown_archive, "runs": len(chosen), "size": size}
     line = f"{shown_archive}: {counted(len(chosen), 'run')}, {size:,} bytes."
@@ -574,7 +593,7 @@ def _import(arguments: ImportArguments) -> int:
     refusals: list[str] = []
     for file in arguments.files:
         try:
-            imported = bundles.import_archive(Path(file))
+            imported = import_runs(bundles.root, bundles.provenance, Path(file))
         except IntegrityError as error:
             if len(arguments.files) == 1:
                 raise

@@ -24,7 +24,9 @@ from vibe_gate.git import Repository
 from vibe_gate.run.blame import MAX_FILES, line_origins
 from vibe_gate.run.worktree_stores import take_over_stores
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import State, captured, captures, open_state, open_store
+from vibe_gate.store import captured, captures
+from vibe_gate.store.state import State, open_state
+from vibe_gate.store.store import open_store
 
 MAX_CALLS = 50
 """Tool calls of a turn that `sessions show` prints; `--json` has all of them."""

@@ -41,7 +41,7 @@ from vibe_gate.run.each import (
     recorded,
     reversed_range,
 )
-from vibe_gate.store import Bundles
+from vibe_gate.store.bundles import Bundles
 
 
 def review_each_commit(
@@ -95,7 +95,7 @@ def _bring(repository: Repository, bundles: Bundles, commits: Sequence[str], bat
     """
     lacking = {name for name in commits if newest_run(bundles, name, batch, os.environ).summary is None}
     shared = TeamRuns(repository.store_root).bundles
-    shared.fetch([run for run in shared.runs() if run.state == "sealed" and run.key in lacking])
+    shared.fetch([run for run in shared.find() if run.state == "sealed" and run.key in lacking])
 
 
 class GateBounds(Struct, frozen=True):

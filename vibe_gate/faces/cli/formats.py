@@ -25,7 +25,8 @@ from vibe_gate.report.links import Links
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.review import Review
-from vibe_gate.store import Bundles, read_bundle
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.result import read_bundle
 
 WRITERS: dict[str, Callable[[Report], str]] = {
     "sarif": lambda report: sarif(report.summary, report.links),
@@ -107,7 +108,7 @@ def _page(report: Report, bundle: Path | None, file: str) -> str:
     result, bundles = read_bundle(bundle), StoredRuns(bundle.parents[2]).bundles
     beside = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
     with open_repository_here() as repository:
-        earlier = round_before(result, bundles.runs(), repository, beside)
+        earlier = round_before(result, bundles.find(), repository, beside)
         return page_of(result, repository, prompts=True if file == IN_STORE else None, earlier=earlier)
 
 

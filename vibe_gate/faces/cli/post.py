@@ -27,7 +27,8 @@ from vibe_gate.report.posting import Posting, post
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.run.summary import WORKFLOW
-from vibe_gate.store import RunResult
+from vibe_gate.store.checking import verify_store
+from vibe_gate.store.result import RunResult
 
 
 class PostArguments(Struct, frozen=True):
@@ -95,7 +96,7 @@ def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
     result = runs.read(meant)
     if result.state != "sealed":
         raise StorageError(f"Run {run_id} is {result.state}: it has no verdict to post.")
-    problems = runs.bundles.verify([meant.entry]).problems
+    problems = verify_store(runs.root, runs.bundles.provenance, [meant.entry]).problems
     if wrong := next((problem for problem in problems if problem.state in WRONG), None):
         raise IntegrityError(
             f"Run {run_id} was not posted: {paths.quote(wrong.place)}: {wrong.why} "

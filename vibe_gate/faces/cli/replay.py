@@ -180,7 +180,7 @@ def _chosen(arguments: ReplayArguments, runs: StoredRuns, repository: Repository
         commits = set(commits_of(repository, span))
         if not commits and (hint := reversed_range(repository, span)):
             complain(hint)
-        return replayable(entry for entry in runs.bundles.runs() if entry.head_commit in commits)
+        return replayable(entry for entry in runs.bundles.find() if entry.head_commit in commits)
     return list(dict.fromkeys(_named(reference, runs) for reference in references))
 
 

@@ -82,7 +82,7 @@ def _write_page(arguments: PageArguments) -> int:
         with clone.repository() as repository:
             result = runs.read(meant)
             folder = _folder_of(output, clone)
-            earlier = round_before(result, runs.bundles.runs(), repository, folder)
+            earlier = round_before(result, runs.bundles.find(), repository, folder)
             # What stays in the clone has the prompts; what leaves it, if somebody says so.
             prompts = output is None or arguments.prompts or None
             text = page_of(result, repository, prompts=prompts, earlier=earlier)

@@ -16,7 +16,7 @@ from vibe_gate.faces.cli.runs import RUN_ARGUMENT, StoredRuns
 from vibe_gate.faces.cli.shared_options import WireOptions, add_wire, parse_wire
 from vibe_gate.run.resume import KeptRun, kept_run
 from vibe_gate.run.walk import RunRequest
-from vibe_gate.store import RunResult
+from vibe_gate.store.result import RunResult
 
 
 class ResumeArguments(Struct, frozen=True):
@@ -63,7 +63,7 @@ def _newest_unfinished(runs: StoredRuns) -> str:
     """The newest run that can be gone on with here; a note says which, and how many others there are. UsageError."""
     with runs.repository() as repository:
         worktree = "" if repository is None else repository.worktree
-    unfinished = [entry.run_id for entry in runs.bundles.runs() if entry.state in ("running", "incomplete")]
+    unfinished = [entry.run_id for entry in runs.bundles.find() if entry.state in ("running", "incomplete")]
     begun = [run_id for run_id in unfinished if run_id in runs.begun]
     resumable = []
     for run_id in begun:

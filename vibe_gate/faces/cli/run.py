@@ -217,7 +217,7 @@ def _newest_ended(runs: StoredRuns) -> str:
 
     One in which nothing was reviewed has nothing to say about an older one that failed.
     """
-    for entry in runs.bundles.runs():
+    for entry in runs.bundles.find():
         has_verdict = entry.state not in _NO_END and entry.extent != "nothing"
         if has_verdict and entry.run_id in runs.begun:
             return entry.run_id

@@ -24,7 +24,10 @@ from vibe_gate.faces.cli.output import complain, now, open_repository_here
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.report.run_figures import FORM, RunFigures, packed, run_figures, unpacked
 from vibe_gate.run.worktree_stores import take_over_stores
-from vibe_gate.store import Bundles, RunResult, open_state, read_bundle
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.extracts import open_extracts
+from vibe_gate.store.result import RunResult, read_bundle
+from vibe_gate.store.state import open_state
 
 RUN_HELP = "run id, unambiguous prefix of one, or revision"
 RUN_ARGUMENT = argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP} (default: the newest)")
@@ -125,7 +128,7 @@ class StoredRuns:
 
     def named(self, reference: str | None) -> Named:
         """The run that `reference` means (None: the newest). UsageError if no run or several match."""
-        every, known = self.bundles.runs(), self.bundles.provenance
+        every, known = self.bundles.find(), self.bundles.provenance
         found = [entry for entry in every if entry.state != "foreign"]
         if reference is None and found:
             return Named(self.begun_first(found)[0], "newest")
@@ -249,7 +252,7 @@ def moment(text: str) -> datetime:
 @contextlib.contextmanager
 def figures_of(bundles: Bundles) -> Iterator[Callable[[RunEntry], RunFigures | None]]:
     """What figures about many runs take of one; None if its summary cannot be read any more."""
-    with bundles.extracts(FORM, lambda summary: packed(run_figures(summary))) as text_of:
+    with open_extracts(bundles, FORM, lambda summary: packed(run_figures(summary))) as text_of:
         yield cache(lambda entry: unpacked(text_of(entry)))
 
 

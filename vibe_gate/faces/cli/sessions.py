@@ -40,7 +40,9 @@ from vibe_gate.faces.cli.run import (
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.secrets import Redactor
 from vibe_gate.sessions import SessionMeta, Sessions, SessionTurn, blocks
-from vibe_gate.store import captured, open_state, open_store
+from vibe_gate.store import captured
+from vibe_gate.store.state import open_state
+from vibe_gate.store.store import open_store
 
 SHOWN_CHARACTERS = 400
 """Of one message; `--json` has all of it."""

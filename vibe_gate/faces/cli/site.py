@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import STORE, RunEntry, Wanted
@@ -31,10 +31,9 @@ from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import CommitTime, Site, SiteRun, commits_before, index_page
 from vibe_gate.report.statistics import has_figures, statistics
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import open_state
-
-if TYPE_CHECKING:
-    from vibe_gate.store.pages import PagesFolder
+from vibe_gate.store.pages import PagesFolder, open_pages
+from vibe_gate.store.state import open_state
+from vibe_gate.store.tested import read_tested_run
 
 COMMITS = 200
 """So many steps back from HEAD commits are verified without a range: each costs a diff."""
@@ -56,7 +55,7 @@ def write_site(arguments: SiteArguments) -> tuple[Path, bool]:
             complain(f"note: {listing.NO_MATCHES if conditions else listing.NO_RUNS}")
         if isinstance(stored, TeamRuns):
             _fetch(stored, entries)
-        all_runs = stored.bundles.runs() if conditions else entries
+        all_runs = stored.bundles.find() if conditions else entries
         folder = _folder(arguments.output, stored, all_runs)
         is_new = not folder.index.exists()
         corrupt = _put_pages(stored, entries, all_runs, folder, arguments)
@@ -80,14 +79,14 @@ def _folder(
     """Where the site stands. Without -o beside the runs of this clone, also those of the shared store. GateError."""
     if output is None:
         clone = StoredRuns() if isinstance(stored, TeamRuns) else stored
-        return clone.bundles.pages(None, all_runs)
+        return open_pages(clone.bundles, None, all_runs)
     target, shown = Path(output), paths.quote(output)
     if target.exists() and not target.is_dir():
         raise UsageError(f"--output {shown}: is a file; --all writes a folder.")
     if not target.parent.is_dir():
         parent = paths.quote(str(target.parent))
         raise UsageError(f"--output {shown}: folder {parent} does not exist; create it first.")
-    return stored.bundles.pages(target, all_runs)
+    return open_pages(stored.bundles, target, all_runs)
 
 
 def _put_pages(
@@ -168,7 +167,7 @@ def _site(
     entries = _with_corrupt(entries, corrupt)
     bundles, known = stored.bundles, {entry.place: entry for entry in entries}
     if arguments.since is not None or arguments.path is not None:
-        known = {entry.place: entry for entry in _with_corrupt(bundles.runs(), corrupt)}
+        known = {entry.place: entry for entry in _with_corrupt(bundles.find(), corrupt)}
     with stored.repository() as repository:
         first_run = None if repository is None else _first_run(known.values(), repository)
     redact = Redactor(os.environ).text
@@ -182,7 +181,7 @@ def _site(
                 (figures(entry) if has_figures(entry) else None) or RunFigures(),
                 listing.title(entry, titles),
                 folder.address_of(entry),
-                bundles.tested(entry) if entry.state == "sealed" else None,
+                read_tested_run(bundles, entry) if entry.state == "sealed" else None,
                 people.get(entry.key, ""),
             )
             for entry in entries

@@ -36,7 +36,7 @@ def _run(arguments: StatsArguments) -> int:
     bundles = runs.bundles
     with runs.repository() as repository:
         labels = () if repository is None else known_labels(repository)
-    runs_by_place = {entry.place: entry for entry in bundles.runs()}
+    runs_by_place = {entry.place: entry for entry in bundles.find()}
     entries = list(runs_by_place.values()) if since is None else bundles.find(since=since)
     with figures_of(bundles) as figures:
         total = statistics(entries, runs_by_place, figures, labels, since)

@@ -18,7 +18,7 @@ from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import Named, StoredRuns
 from vibe_gate.git import Repository, open_repository
-from vibe_gate.store import open_state
+from vibe_gate.store.state import open_state
 
 if TYPE_CHECKING:
     from vibe_gate.store.shared_runs import SharedRuns
@@ -99,7 +99,7 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
         shared = store.runs(runs.root, runs.bundles.provenance)
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
         done, wrong, staying = list[RunEntry](), list[str](), list[str]()
-        for run in chosen or filter(_is_evidence, reversed(runs.bundles.runs())):
+        for run in chosen or filter(_is_evidence, reversed(runs.bundles.find())):
             if runs.bundles.stays(run):
                 staying.append(run.run_id)
                 continue

@@ -20,7 +20,7 @@ from vibe_gate.git import Repository, open_repository
 
 if TYPE_CHECKING:
     from vibe_gate.domain.gate import HookName
-    from vibe_gate.store import State
+    from vibe_gate.store.state import State
 
 PASSED = "vibe-gate/passed"
 """In the common git directory: the git process whose pre-commit hook passed without a judge, and the tree.

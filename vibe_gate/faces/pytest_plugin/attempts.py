@@ -18,7 +18,8 @@ from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.pytest_plugin.marker import REPETITION
 from vibe_gate.faces.pytest_plugin.wire import own_environ
 from vibe_gate.secrets import Redactor
-from vibe_gate.store import Bundles
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.tested import note_tested_run
 
 Row = dict[str, Any]
 """A run of an attempt, as JSON, for it may come from a worker: `tested`, and `run` as of `costs.Run`, with its `entry`;
@@ -90,7 +91,7 @@ def _noted(bundle: Path, tested: TestedRun) -> RunEntry | None:
     except GateError:
         return None
     with suppress(GateError):
-        bundles.note_test(entry, tested, now())
+        note_tested_run(bundles, entry, tested, now())
     return entry
 
 

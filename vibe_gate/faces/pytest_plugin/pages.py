@@ -20,7 +20,9 @@ from vibe_gate.faces.run_page import page_of
 from vibe_gate.report.run_figures import RunFigures
 from vibe_gate.report.site import Site, SiteRun, index_page
 from vibe_gate.report.statistics import statistics
-from vibe_gate.store import Bundles, read_bundle
+from vibe_gate.store.bundles import Bundles
+from vibe_gate.store.pages import PagesFolder, open_pages
+from vibe_gate.store.result import read_bundle
 
 if TYPE_CHECKING:
     from vibe_gate.store.pages import PagesFolder
@@ -32,7 +34,7 @@ FOLDER = pytest.StashKey["PagesFolder"]()
 def open_folder(path: Path, root: Path) -> PagesFolder:
     """The folder for the pages, made if it is missing. UsageError: it has files of others. StorageError, OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return Bundles(root, Provenance(now())).pages(path)
+    return open_pages(Bundles(root, Provenance(now())), path)
 
 
 def write(folder: PagesFolder, bundles: Iterable[Path]) -> None:

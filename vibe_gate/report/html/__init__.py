@@ -29,7 +29,7 @@ from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
 from vibe_gate.report.markup import Html, joined, row, table, tag
-from vibe_gate.store import RunResult
+from vibe_gate.store.result import RunResult
 
 _HERE = Path(__file__).parent
 

@@ -26,7 +26,8 @@ from vibe_gate.report.html.authors import Authors, WhoWrote
 from vibe_gate.report.round import RoundTold
 from vibe_gate.report.turns import KINDS, model_of, tokens, turn_tokens
 from vibe_gate.report.waits import Period, waits
-from vibe_gate.store import FileChange, RunResult
+from vibe_gate.store.files import FileChange
+from vibe_gate.store.result import RunResult
 
 if TYPE_CHECKING:
     from vibe_gate.store.files import StoredContent
