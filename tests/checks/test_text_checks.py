@@ -7,9 +7,11 @@ from check_runs import ask, places
 from domain.changes import added, deleted, file_change
 from growth import assert_linear
 
+from vibe_gate.checks.text import MAX_FOUND, invisible
 from vibe_gate.domain.change import FileDiff
 from vibe_gate.domain.document import to_json
 
+WALES = "\U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
 KEY = b"AK" + b"IAZ7QWERTYUIOPASDF"
 TOKEN = b"gh" + b"p_" + b"Zq8vW3nB5mK7xL2cR9tY4uI6oP1aS0dF3gH5"
 
@@ -312,6 +314,64 @@ def test_definitions_are_searched_for_secrets_markers_and_hidden_characters():
 )
 def test_invisible_characters_count_unless_language_or_emoji_need_them(content: str, lines: list[int]) -> None:
     assert [line for _, line in places(ask("no-invisible-unicode", added("a", content.encode())))] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x\u202e", [("bidirectional control", "U+202E RIGHT-TO-LEFT OVERRIDE")]),
+        ("x\U000e0041", [("tag character", "U+E0041 TAG LATIN CAPITAL LETTER A")]),
+        ("x\ufe00", [("variation selector", "U+FE00 VARIATION SELECTOR-1")]),
+        ("x\u2028", [("line separator", "U+2028 LINE SEPARATOR")]),
+        ("x\u200b", [("zero-width character", "U+200B ZERO WIDTH SPACE")]),
+        ("x\U000e0002", [("tag character", "U+E0002 unassigned")]),
+        # Joiners: between letters that join, at the end of such a word, and between pictures.
+        ("\u0645\u200c\u062e", []),
+        ("\u0645\u200c\n", []),
+        ("\u0645\u200c ", []),
+        ("\u0645\u200c", ["zero-width character"]),
+        ("\u0645\u200ca", ["zero-width character"]),
+        ("a\u200c\u0645", ["zero-width character"]),
+        ("\u200c\u0645", ["zero-width character"]),
+        ("\u2764\u200d\U0001f525", []),
+        ("\u2764\u200c\U0001f525", ["zero-width character"]),
+        ("\u2764\ufe0f\u200d\U0001f525", []),
+        ("a\ufe0f\u200d\U0001f525", ["variation selector", "zero-width character"]),
+        ("\u2764\u200da", ["zero-width character"]),
+        # Selectors: behind what has variants, and one alone.
+        ("1\ufe0f", []),
+        ("a\ufe0f", ["variation selector"]),
+        ("\ufe0f", ["variation selector"]),
+        ("\u2764\ufe0e\ufe0e", ["variation selector"]),
+        ("\u2229\ufe00", []),
+        ("\u845b\U000e0100", []),
+        ("\u0627\U000e0100", ["variation selector"]),
+        ("a\U000e0100", ["variation selector"]),
+        ("\u1820\u180b", []),
+        ("a\u180b", ["zero-width character"]),
+        # Flags: whole, each by itself, and no tag outside of one.
+        (f"{WALES}{WALES}", []),
+        (f"{WALES}\U000e0067", ["tag character"]),
+        (f"\U000e0067{WALES}", ["tag character"]),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e007f", ["tag character"] * 3),
+    ],
+)
+def test_each_invisible_character_is_told_with_its_kind_unless_something_needs_it(text: str, found: list) -> None:
+    characters = invisible(text)
+    if found and isinstance(found[0], tuple):
+        assert [(character.kind, character.name) for character in characters] == found
+    else:
+        assert [character.kind for character in characters] == found
+
+
+def test_a_byte_order_mark_may_begin_a_file_alone() -> None:
+    assert invisible("\ufeffa", file_start=True) == []
+    assert len(invisible("\ufeffa")) == 1
+    assert [character.position for character in invisible("a\ufeff\ufeff", file_start=True)] == [1, 2]
+
+
+def test_no_more_characters_are_told_than_are_of_use() -> None:
+    assert len(invisible("\u200b" * (MAX_FOUND + 1))) == MAX_FOUND
 
 
 def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
