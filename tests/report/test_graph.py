@@ -76,20 +76,33 @@ def test_the_order_in_which_nodes_and_edges_came_does_not_matter() -> None:
     assert (listed(turned, 80), drawn(turned, 80)) == (listed(shown, 80), drawn(shown, 80))
 
 
-@pytest.mark.slow
-def test_many_edges_past_many_layers_are_listed_and_not_laid_out() -> None:
-    chain = [f"n{number:05}" for number in range(5000)]
-    edges = [*itertools.pairwise(chain), *((one, chain[-1]) for one in chain[:-2])]
-    deep = replace(graph(dict.fromkeys(chain, "stage"), ""), edges=tuple(edges))
-    assert drawn(deep, 80) == listed(deep, 80)
+def chain_of(length: int, both_ways: bool = False) -> Graph:
+    names = [f"n{number:05}" for number in range(length)]
+    edges = list(itertools.pairwise(names))
+    if both_ways:
+        edges += [(target, source) for source, target in edges]
+    return replace(graph(dict.fromkeys(names, "stage"), ""), edges=tuple(edges))
 
 
-@pytest.mark.slow
-def test_cycles_of_a_long_log_that_share_nodes_are_one_box() -> None:
-    chain = [f"n{number:05}" for number in range(5000)]
-    edges = [pair for one, other in itertools.pairwise(chain) for pair in ((one, other), (other, one))]
-    ladder = replace(graph(dict.fromkeys(chain, "stage"), ""), edges=tuple(edges))
-    assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == 1
+@pytest.mark.parametrize(("length", "is_drawn"), [(30, True), (31, False)])
+def test_more_than_thirty_nodes_are_listed_and_a_sentence_says_so(length: int, is_drawn: bool) -> None:
+    long = chain_of(length)
+    lines = drawn(long, 80)
+    assert any(line.startswith("┌") for line in lines) is is_drawn
+    if not is_drawn:
+        assert lines == ["A list: 31 nodes are too many to draw (at most 30).", "", *listed(long, 80)]
+
+
+def test_boxes_that_are_wider_than_the_terminal_are_listed_and_a_sentence_says_so() -> None:
+    wide = GRAPHS["wide"]
+    assert drawn(wide, 80) == ["A list: boxes would be wider than 80 columns.", "", *listed(wide, 80)]
+
+
+@pytest.mark.parametrize("length", [20, pytest.param(5000, marks=pytest.mark.slow)])
+def test_cycles_that_share_nodes_are_one(length: int) -> None:
+    ladder = chain_of(length, both_ways=True)
+    assert sum("cycle" in line for line in listed(ladder, 80)) == 1
+    assert sum(line.startswith("┌") for line in drawn(ladder, 80)) == (length <= 30)
 
 
 @pytest.mark.parametrize(("columns", "is_whole"), [(100, True), (80, True), (60, False)])

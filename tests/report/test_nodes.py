@@ -29,7 +29,14 @@ from vibe_gate.report.waits import waits
 
 @pytest.fixture(scope="module")
 def large() -> html.HtmlElement:
+    """299 nodes: too many for a picture."""
     return html.fromstring(page_of(workflow(18)))
+
+
+@pytest.fixture(scope="module")
+def usual() -> html.HtmlElement:
+    """57 nodes in 24 boxes."""
+    return html.fromstring(page_of(workflow(3)))
 
 
 def boxes(picture: html.HtmlElement) -> list[tuple[float, ...]]:
@@ -41,22 +48,29 @@ def texts(element: html.HtmlElement, name: str) -> list[str]:
     return ["".join(each.itertext()) for each in element.iter(name)]
 
 
-def test_no_two_boxes_of_a_large_graph_overlap(large: html.HtmlElement) -> None:
-    pictures = large.xpath("//svg[contains(@class, 'nodes')]")
-    assert 50 < len(boxes(pictures[0])) < 90
-    assert sum(len(boxes(picture)) for picture in pictures) > 290
+def test_no_two_boxes_overlap(usual: html.HtmlElement) -> None:
+    pictures = usual.xpath("//svg[contains(@class, 'nodes')]")
+    assert [len(boxes(picture)) for picture in pictures] == [24, 12, 12, 12]
     for picture in pictures:
         placed = sorted(boxes(picture), key=lambda box: (box[1], box[0]))
         for (left, top, width, high), (other, below, *_) in itertools.pairwise(placed):
             assert below >= top + high if below != top else other >= left + width
 
 
-def test_each_link_of_the_picture_leads_to_what_is_there(large: html.HtmlElement) -> None:
-    ids = {each.get("id") for each in large.xpath("//*[@id]")}
-    links = {unquote(link.get("href")[1:]) for link in large.xpath("//section[@id='run']//a")}
-    assert {link.split("=")[0] for link in links} >= {"n", "e", "loop", "stage"}
+def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlElement) -> None:
+    assert not large.xpath("//svg[contains(@class, 'nodes')]")
+    assert "Too many to draw: a picture has at most 30 boxes." in texts(large, "p")
+    (nodes,) = large.xpath("//details[summary = 'All nodes as a list']")
+    assert nodes.get("open") is not None
+    assert len(nodes.xpath(".//tr[starts-with(@id, 'n=')]")) == 299
+
+
+def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement) -> None:
+    ids = {each.get("id") for each in usual.xpath("//*[@id]")}
+    links = {unquote(link.get("href")[1:]) for link in usual.xpath("//section[@id='run']//a")}
+    assert {link.split("=")[0] for link in links} >= {"n", "e", "loop"}
     assert links <= ids
-    assert len(ids) == len(large.xpath("//*[@id]"))
+    assert len(ids) == len(usual.xpath("//*[@id]"))
 
 
 def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
@@ -72,15 +86,27 @@ def test_a_box_says_what_its_node_came_to_and_the_list_says_the_same() -> None:
     assert texts(line, "td")[1:6] == ["pass", "fixer", "turn-001", "$0.0125", "42.0 s"]
 
 
-def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
-    outcomes = ["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11
+def alike(outcomes: list[str]) -> html.HtmlElement:
+    """The page of checks, and judges that are alike, with these outcomes."""
     nodes = [Node(id=f"a{repeat_suffix(at)}", kind="judge", outcome=outcome) for at, outcome in enumerate(outcomes)]
     edges = tuple(("checks", node.id) for node in nodes)
-    shown = html.fromstring(page_of(View(None, graph=Graph("run", (Node(id="checks", kind="checks"), *nodes), edges))))
+    graph = Graph("run", (Node(id="checks", kind="checks"), *nodes), edges)
+    return html.fromstring(page_of(View(None, graph=graph)))
+
+
+def test_nodes_that_are_alike_say_how_many_came_to_what_in_full() -> None:
+    shown = alike(["error"] * 29 + ["abstain", "inconclusive"] + ["done"] * 11)
     _, fold = shown.xpath("//section[@id='run']/div/svg/svg")
     assert " ".join(texts(fold, "text")) == "a 42 alike 29 error, 1 inconclusive, 1 abstain, 11 done"
+    assert texts(shown.xpath("//details[@class='fold-of']")[0], "p") == [
+        "42 nodes: too many to draw; the list has them."
+    ]
+
+
+def test_nodes_that_are_alike_stand_five_in_a_row() -> None:
+    shown = alike(["done"] * 12)
     rows = Counter(top for _, top, *_ in boxes(shown.xpath("//details[@class='fold-of']//svg")[0]))
-    assert max(rows.values()) == 5, "so many can be read at usual width"
+    assert sorted(rows.values()) == [2, 5, 5], "so many can be read at usual width"
 
 
 def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
@@ -91,9 +117,9 @@ def test_three_nodes_stand_one_below_the_other_without_folds() -> None:
     assert texts(shown.xpath("//section[@id='run']/ul")[0], "li") == ["pass", "done", "waited for by the run's end"]
 
 
-def test_what_colours_and_borders_of_boxes_stand_for_is_said_once(large: html.HtmlElement) -> None:
-    (keys,) = large.xpath("//section[@id='run']//ul[@class='keys-of']")
-    assert texts(keys, "li") == ["pass", "fail", "done", "skipped", "waited for by the run's end", "opens"]
+def test_what_colours_and_borders_of_boxes_stand_for_is_said_once(usual: html.HtmlElement) -> None:
+    (keys,) = usual.xpath("//section[@id='run']//ul[@class='keys-of']")
+    assert texts(keys, "li") == ["pass", "fail", "done", "waited for by the run's end", "opens"]
 
 
 def test_checks_judges_and_second_looks_show_what_they_answered() -> None:

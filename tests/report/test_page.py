@@ -48,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         file = folder / f"{name}.html"
         file.write_text(asyncio.run(report_of(read_bundle(bundle), wrote.get(name, nobody))), "utf-8")
         made[name] = file.as_uri()
-    drawn = {"graph": workflow(2), "large": workflow(18), "marked": workflow(1, ATTACK), "rounds": rounds(ATTACK)}
+    drawn = {"graph": workflow(2), "large": workflow(3), "marked": workflow(1, ATTACK), "rounds": rounds(ATTACK)}
     for name, run in drawn.items():
         file = folder / f"{name}.html"
         file.write_text(page_of(run), "utf-8")
@@ -314,15 +314,18 @@ def test_a_box_of_the_graph_leads_to_its_turn_its_diff_and_its_fold(tab: Page, p
     tab.get_by_role("button", name="Show all").first.click()
     assert picture.bounding_box()["width"] <= frame.bounding_box()["width"]
     assert frame.bounding_box()["width"] > 1_200
+    frame.focus()
+    for _ in range(4):
+        tab.keyboard.press("-")
     expect(picture.get_by_text("plan", exact=True)).to_be_visible()
     expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_hidden()
     tab.get_by_role("button", name="Full size").first.click()
     expect(picture.get_by_text("pass · 42.0 s", exact=True).first).to_be_visible()
-    box = picture.locator("svg", has_text="fix-03")
+    box = picture.locator("svg", has_text="fix-02")
     box.locator("rect").first.click()
-    expect(tab.locator('[id="loop=fix-03"]')).to_be_visible()
-    expect(tab.locator("summary", has_text="fix-03: 3 iterations")).to_be_in_viewport(ratio=1)
-    tab.locator('[id="loop=fix-03"] svg svg', has_text="fix-03-c").locator("text").nth(1).click()
+    expect(tab.locator('[id="loop=fix-02"]')).to_be_visible()
+    expect(tab.locator("summary", has_text="fix-02: 3 iterations")).to_be_in_viewport(ratio=1)
+    tab.locator('[id="loop=fix-02"] svg svg', has_text="fix-02-c").locator("text").nth(1).click()
     expect(tab.locator("body")).to_have_attribute("data-tab", "activity")
     tab.goto(f"{pages['large']}#run")
     picture.locator("svg", has_text="plan").get_by_text("+12 −3").click()

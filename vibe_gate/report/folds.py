@@ -1,13 +1,12 @@
-"""Which nodes of a graph stand as one: iterations of a loop, a stage with its checks and judges, nodes alike. Pure.
+"""Which nodes of a graph stand as one: iterations of a loop, and conversations that are alike. Pure.
 
 A loop is a stage that is there again, after itself: `fix`, `fix-b`, `fix-c` with what lies between them, and the checks
-and judges of these. Alike are nodes of one name but for its `-b`, `-c`, that come after nodes that are alike and before
-such: so a graph has no circle that it had not before.
+and judges of these. Alike are nodes of one name but for its `-b`, `-c`, before and after which the same nodes come.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
@@ -18,10 +17,10 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.domain.node_names import repeat_suffix
 
 FEW = 24
-"""Nodes of a graph in which a stage's checks and judges, and two iterations of a loop, have boxes of their own."""
+"""Nodes of a graph in which two iterations of a loop have boxes of their own; in a larger one they do not."""
 
 MOST_NODES, MOST_EDGES = 1_000, 4_000
-"""Of a graph that is folded and drawn. A hostile log has twenty times as many."""
+"""Of a graph that is folded. A hostile log has twenty times as many."""
 
 ALIKE = 4
 """So many nodes that are alike stand as one."""
@@ -33,132 +32,62 @@ Edges = Mapping[str, Collection[str]]
 
 
 class Fold(Struct, frozen=True):
-    """Nodes that stand as one, `node`; `nodes` in the graph's order. `count`: iterations of a loop, else nodes."""
+    """Nodes that stand as one."""
 
-    kind: Literal["loop", "stage", "alike"]
+    kind: Literal["loop", "alike"]
     node: str
+    """The first of them, which stands for all."""
     nodes: tuple[str, ...]
+    """All of them, in the graph's order."""
     count: int
+    """Iterations of a loop, else nodes."""
 
 
-def is_drawn(graph: Graph) -> bool:
-    """Whether it is small enough."""
+def is_foldable(graph: Graph) -> bool:
+    """Whether it is small enough to be folded."""
     return len(graph.nodes) <= MOST_NODES and len(graph.edges) <= MOST_EDGES
 
 
-def folded(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
+def fold_graph(graph: Graph, *, within: str = "") -> tuple[Graph, list[Fold]]:
     """The graph in which each fold is one node, and the folds; `within`: the kind of the fold that it is the inside of.
 
-    Each lies in one fold at most; the inside of a loop may have others.
+    Each node lies in one fold at most; the inside of a loop may have nodes that are alike.
     """
-    folds = _loops(graph) if not within else []
-    small = _with(graph, folds)
-    if len(graph.nodes) > FEW and within in ("", "loop"):
-        stages = _stages(small)
-        folds, small = [*folds, *stages], _with(small, stages)
-    alike = _alike(small, {fold.node for fold in folds}) if within != "alike" else []
-    return _with(small, alike), [*folds, *alike]
+    loops = _loops(graph) if not within else []
+    small = _with_folds(graph, loops)
+    alike = _alike(small, {fold.node for fold in loops}) if within != "alike" else []
+    return _with_folds(small, alike), [*loops, *alike]
 
 
-def names(graph: Graph) -> dict[str, str]:
-    """Each node's id without what its being there again added to it (`repeated`)."""
+def names_without_repeats(graph: Graph) -> dict[str, str]:
+    """Each node's id without what its being there again added to it (`repeat_suffix`)."""
     ids = dict.fromkeys(node.id for node in graph.nodes)
     endings = {repeat_suffix(index) for index in range(1, len(ids))}  # so the stage fix-ui is no fix again
-    return {name: _base(name, endings, ids) for name in ids}
-
-
-def _base(name: str, endings: Collection[str], ids: Collection[str]) -> str:
-    base, dash, letters = name.rpartition("-")
-    return base if base in ids and dash + letters in endings else name
+    bases = {}
+    for name in ids:
+        base, dash, letters = name.rpartition("-")
+        bases[name] = base if base in ids and dash + letters in endings else name
+    return bases
 
 
 def inside(graph: Graph, fold: Fold) -> Graph:
     """The nodes of a fold alone, with the edges among them."""
-    own = set(fold.nodes)
-    edges = tuple(edge for edge in graph.edges if own.issuperset(edge))
-    return replace(graph, nodes=tuple(node for node in graph.nodes if node.id in own), edges=edges)
+    members = set(fold.nodes)
+    nodes = tuple(node for node in graph.nodes if node.id in members)
+    edges = tuple(edge for edge in graph.edges if members.issuperset(edge))
+    return replace(graph, nodes=nodes, edges=edges)
 
 
-def _with(graph: Graph, folds: list[Fold]) -> Graph:
-    """The graph with one node for each fold, its first."""
-    stands = {name: fold.node for fold in folds for name in fold.nodes}
-    nodes = tuple(node for node in graph.nodes if stands.get(node.id, node.id) == node.id)
-    edges = dict.fromkeys((stands.get(one, one), stands.get(other, other)) for one, other in graph.edges)
-    return replace(graph, nodes=nodes, edges=tuple(edge for edge in edges if edge[0] != edge[1] or edge in graph.edges))
-
-
-def _loops(graph: Graph) -> list[Fold]:
-    after, before = edges_of(graph)
-    named, kinds = names(graph), {node.id: node.kind for node in graph.nodes}
-    families: dict[str, list[str]] = defaultdict(list)
-    for name, base in named.items():
-        families[base].append(name)
-    folds, taken = list[Fold](), set[str]()
-    least = 2 if len(graph.nodes) > FEW else 3
-    for base, members in families.items():
-        if len(members) < least or taken.intersection(members) or kinds[base] in OWNED:
-            continue
-        later = _reached([base], after)
-        if not later.issuperset(members):
-            continue
-        region = later & _reached([members[-1]], before)
-        if not region.issuperset(members):
-            continue
-        own = {named[name] for name in region}
-        ends = [name for name in _reached([members[-1]], after) if named[name] in own]
-        region |= later & _reached(ends, before)
-        region |= set(owned(region, kinds, after, before))
-        if not taken & region:
-            taken |= region
-            nodes = tuple(node.id for node in graph.nodes if node.id in region)
-            folds.append(Fold("loop", base, nodes, len(members)))
-    return folds
-
-
-def owned(region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges) -> Iterator[str]:
+def owned_nodes(region: Collection[str], kinds: Mapping[str, str], after: Edges, before: Edges) -> Iterator[str]:
     """The checks and judges that come after nodes of the region alone."""
-    left, waiting = dict[str, int](), list(region)
+    sources_left: dict[str, int] = {}
+    waiting = list(region)
     while waiting:
         for name in after[waiting.pop()]:
-            left[name] = left.get(name, len(before[name])) - 1
-            if not left[name] and name not in region and kinds[name] in OWNED:
+            sources_left[name] = sources_left.get(name, len(before[name])) - 1
+            if not sources_left[name] and name not in region and kinds[name] in OWNED:
                 waiting.append(name)
                 yield name
-
-
-def _stages(graph: Graph) -> list[Fold]:
-    """Stages with the checks and judges that come after them alone."""
-    after, before = edges_of(graph)
-    kinds = {node.id: node.kind for node in graph.nodes}
-    order = {name: at for at, name in enumerate(kinds)}
-    folds = list[Fold]()
-    for name in (name for name, kind in kinds.items() if kind not in OWNED):
-        own = sorted({name, *owned([name], kinds, after, before)}, key=order.__getitem__)
-        if len(own) > 1:
-            folds.append(Fold("stage", name, tuple(own), len(own)))
-    return folds
-
-
-def _alike(graph: Graph, but: Collection[str]) -> list[Fold]:
-    """Nodes that cannot be told apart by their names, and by what comes before and after them; none of `but`."""
-    after, before = edges_of(graph)
-    named, kinds = names(graph), {node.id: node.kind for node in graph.nodes}
-    colours: dict[str, object] = {name: (kinds[name], base) for name, base in named.items()}
-    number = 0
-    while len(set(colours.values())) > number:
-        number = len(set(colours.values()))
-        ids = {colour: at for at, colour in enumerate(dict.fromkeys(colours.values()))}
-        own = {name: ids[colour] for name, colour in colours.items()}
-        colours = {
-            name: (own[name], frozenset(own[one] for one in before[name]), frozenset(own[one] for one in after[name]))
-            for name in own
-        }
-    counts = Counter(colours.values())
-    same: dict[object, list[str]] = defaultdict(list)
-    for name, colour in colours.items():
-        if counts[colour] >= ALIKE and name not in but:
-            same[colour].append(name)
-    return [Fold("alike", nodes[0], tuple(nodes), len(nodes)) for nodes in same.values() if len(nodes) > 1]
 
 
 def edges_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -171,11 +100,68 @@ def edges_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     return after, before
 
 
+def _with_folds(graph: Graph, folds: list[Fold]) -> Graph:
+    """The graph with one node for each fold, its first."""
+    stands_for = {name: fold.node for fold in folds for name in fold.nodes}
+    nodes = tuple(node for node in graph.nodes if stands_for.get(node.id, node.id) == node.id)
+    edges: dict[tuple[str, str], None] = {}
+    for edge in graph.edges:
+        source, target = (stands_for.get(name, name) for name in edge)
+        if source != target or edge == (source, target):
+            edges[source, target] = None
+    return replace(graph, nodes=nodes, edges=tuple(edges))
+
+
+def _loops(graph: Graph) -> list[Fold]:
+    after, before = edges_of(graph)
+    bases = names_without_repeats(graph)
+    kinds = {node.id: node.kind for node in graph.nodes}
+    families: dict[str, list[str]] = defaultdict(list)
+    for name, base in bases.items():
+        families[base].append(name)
+    folds: list[Fold] = []
+    folded_names: set[str] = set()
+    least = 2 if len(graph.nodes) > FEW else 3
+    for base, members in families.items():
+        if len(members) < least or folded_names.intersection(members) or kinds[base] in OWNED:
+            continue
+        later = _reached([base], after)
+        region = later & _reached([members[-1]], before)
+        if not region.issuperset(members):
+            continue
+        bases_inside = {bases[name] for name in region}
+        ends = [name for name in _reached([members[-1]], after) if bases[name] in bases_inside]
+        region |= later & _reached(ends, before)
+        region |= set(owned_nodes(region, kinds, after, before))
+        if not folded_names & region:
+            folded_names |= region
+            nodes = tuple(node.id for node in graph.nodes if node.id in region)
+            folds.append(Fold("loop", base, nodes, len(members)))
+    return folds
+
+
+def _alike(graph: Graph, loop_nodes: Collection[str]) -> list[Fold]:
+    """Nodes of one name and kind before and after which the same nodes come; none of `loop_nodes`."""
+    after, before = edges_of(graph)
+    bases = names_without_repeats(graph)
+    families: dict[object, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.id not in loop_nodes:
+            place = frozenset(before[node.id]), frozenset(after[node.id])
+            families[bases[node.id], node.kind, place].append(node.id)
+    folds = []
+    for names in families.values():
+        if len(names) >= ALIKE:
+            folds.append(Fold("alike", names[0], tuple(names), len(names)))
+    return folds
+
+
 def _reached(roots: Collection[str], edges: Edges) -> set[str]:
     """The roots, and all that they lead to."""
-    seen, waiting = set(roots), list(roots)
+    seen = set(roots)
+    waiting = list(roots)
     while waiting:
-        new = [name for name in edges[waiting.pop()] if name not in seen]
-        seen.update(new)
-        waiting += new
+        fresh = [name for name in edges[waiting.pop()] if name not in seen]
+        seen.update(fresh)
+        waiting += fresh
     return seen

@@ -16,7 +16,7 @@ from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.domain.summary import Summary
 from vibe_gate.report.answers import answered
-from vibe_gate.report.layers import Group, comes_after, in_order, is_cycle, layers_of, places
+from vibe_gate.report.layers import MOST_DRAWN, Group, comes_after, in_order, is_cycle, layers_of, place_nodes
 from vibe_gate.store.result import RunResult
 
 WIDEST = 32
@@ -69,15 +69,22 @@ def _list_lines(graph: Graph, columns: int, widest: int) -> list[str]:
 
 
 def drawn(graph: Graph, columns: int) -> list[str]:
-    """Boxes in layers, and lines between them; the list if the boxes do not fit, or no lines can be drawn."""
-    canvas = _Canvas()
+    """Boxes in layers, and lines between them; else a sentence that says why not, and the list."""
+    if not graph.nodes:
+        return []
+    if len(graph.nodes) > MOST_DRAWN:
+        reason = f"A list: {len(graph.nodes):,} nodes are too many to draw (at most {MOST_DRAWN})."
+        return [reason, "", *listed(graph, columns)]
     rows = _placed(graph, columns, columns - 4) or _placed(graph, columns, WIDEST)
+    if not rows:
+        return [f"A list: boxes would be wider than {columns} columns.", "", *listed(graph, columns)]
+    canvas = _Canvas()
     try:
         for upper, lower in pairwise([*rows, []]):
             _paint(canvas, upper, lower)
     except CycleError:
-        return listed(graph, columns)
-    return canvas.lines() or listed(graph, columns)
+        return ["A list: some lines between boxes would touch.", "", *listed(graph, columns)]
+    return canvas.lines()
 
 
 def _row(node: Node, before: Collection[str], widest: int) -> tuple[str, ...]:
@@ -131,7 +138,7 @@ class Box(Struct):
 def _placed(graph: Graph, columns: int, widest: int) -> list[list[Box]]:
     """The boxes by layer with their places; none if they do not fit. `widest`: of a text."""
     before, nodes = comes_after(graph), {node.id: node for node in graph.nodes}
-    rows = places(before, columns)
+    rows = place_nodes(before)
     boxes = {id(place): Box(_texts(place.group, nodes, before, widest)) for row in rows for place in row}
     for row in rows:
         own = [boxes[id(place)] for place in row]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.event import Graph
 from vibe_gate.report import queries, svg
-from vibe_gate.report.folds import folded, is_drawn
+from vibe_gate.report.folds import fold_graph, is_foldable
 from vibe_gate.report.html.addresses import node_id, place_link, to
 from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, span, time_taken
 from vibe_gate.report.html.view import MAX_ROWS, TurnView, View
@@ -49,8 +49,10 @@ def pictures(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
 
 
 def _whose(graph: Graph) -> dict[str, str]:
-    """The stage or loop that stands for a node in the picture of the graph."""
-    return {name: fold.node for fold in folded(graph)[1] for name in fold.nodes} if is_drawn(graph) else {}
+    """The node that stands for a folded one in the picture of the graph."""
+    if not is_foldable(graph):
+        return {}
+    return {name: fold.node for fold in fold_graph(graph)[1] for name in fold.nodes}
 
 
 def _summed(figures: Mapping[str, list[float]], whose: Mapping[str, str]) -> dict[str, list[float]]:

@@ -11,16 +11,13 @@ from msgspec import Struct
 
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.event import Graph
-from vibe_gate.report.folds import OWNED, Fold, folded, inside, is_drawn
+from vibe_gate.report.folds import OWNED, Fold, fold_graph, inside, is_foldable
 from vibe_gate.report.html.addresses import file_link, finding_id, fold_id, node_id, place_link, round_id, to
 from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wait, seconds, sizes, span, time_taken
 from vibe_gate.report.html.view import View
-from vibe_gate.report.layers import Slot, comes_after, places, spread
+from vibe_gate.report.layers import MOST_DRAWN, Slot, comes_after, place_nodes, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
 from vibe_gate.report.svg import Series, cut, cut_middle, legend, n, titled
-
-MOST_PASSING, MOST_PASSING_ALL = 300, 6_000
-"""Edges that pass by a layer on average, and by all, of a graph that is drawn. A larger one is listed."""
 
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
 """Of a box and of a line of it; what is left between boxes, between layers, and around all."""
@@ -86,12 +83,19 @@ def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     """The picture, if the graph is not too large, its folds, and the list."""
     critical = critical_path(view.graph, view.times)
     yield _told(view, known, critical)
-    if is_drawn(view.graph):
-        yield from _pictures(view.graph, known, critical)
+    has_picture = False
+    if is_foldable(view.graph):
+        small, folds = fold_graph(view.graph)
+        has_picture = len(small.nodes) <= MOST_DRAWN
+        if has_picture:
+            yield from _pictures(view.graph, small, folds, known, critical)
+    if not has_picture:
+        yield tag("p", f"Too many to draw: a picture has at most {MOST_DRAWN} boxes.", class_="none")
     heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "Waited to start", "After", "Findings", "Changed")
     before = comes_after(view.graph)
     lines = [_line(known[node.id], before[node.id], node.id in critical) for node in view.graph.nodes]
-    yield tag("details", tag("summary", "All nodes as a list"), table(heads, lines, class_="figures nodes"))
+    nodes = table(heads, lines, class_="figures nodes")
+    yield tag("details", tag("summary", "All nodes as a list"), nodes, open=None if has_picture else "")
 
 
 def _told(view: View, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
@@ -111,16 +115,15 @@ def _step(stage: Stage, least: float) -> Iterator[Html | str]:
         yield f" ({wait})"
 
 
-def _pictures(whole: Graph, known: Mapping[str, Stage], critical: Sequence[str], within: str = "") -> Iterator[Html]:
-    """The graph, and below it what its folds open."""
-    small, folds = folded(whole, within=within)
-    drawn = list(_picture(small, folds, known, critical))
-    if drawn and not within:
-        styles = {_style(known[node.id].outcome) for node in whole.nodes}
-        styles |= {"waited"} if critical else set()
-        styles |= {"opens"} if folds else set()
-        yield legend(key for key in KEYS if key.style in styles)
-    yield from drawn
+def _pictures(
+    whole: Graph, small: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Sequence[str]
+) -> Iterator[Html]:
+    """The legend, the graph with its folds closed, and below it what they open."""
+    styles = {_style(known[node.id].outcome) for node in whole.nodes}
+    styles |= {"waited"} if critical else set()
+    styles |= {"opens"} if folds else set()
+    yield legend(key for key in KEYS if key.style in styles)
+    yield _picture(small, folds, known, critical)
     opened = [_fold(whole, fold, known, critical) for fold in folds]
     if len(opened) > FEW_FOLDS:
         yield tag("details", tag("summary", f"{len(opened):,} boxes that open"), *opened, class_="folds")
@@ -129,45 +132,39 @@ def _pictures(whole: Graph, known: Mapping[str, Stage], critical: Sequence[str],
 
 
 def _fold(whole: Graph, fold: Fold, known: Mapping[str, Stage], critical: Sequence[str]) -> Html:
-    drawn = _pictures(inside(whole, fold), known, critical, within=fold.kind)
-    name = tag("summary", f"{fold.node}: {_fold_size(fold, known)}")
-    return tag("details", name, tag("div", *drawn, id=fold_id(fold)), class_="fold-of")
+    """What a fold opens: a picture of its nodes, with folds of its own, or where they are listed."""
+    small, folds = fold_graph(inside(whole, fold), within=fold.kind)
+    if len(small.nodes) > MOST_DRAWN:
+        contents = [tag("p", f"{len(small.nodes):,} nodes: too many to draw; the list has them.", class_="none")]
+    else:
+        contents = [_picture(small, folds, known, critical)]
+        contents += [_fold(whole, nested, known, critical) for nested in folds]
+    name = tag("summary", f"{fold.node}: {_fold_size(fold)}")
+    return tag("details", name, tag("div", *contents, id=fold_id(fold)), class_="fold-of")
 
 
-def _fold_size(fold: Fold, known: Mapping[str, Stage]) -> str:
+def _fold_size(fold: Fold) -> str:
     """What a fold has, in words."""
-    if fold.kind == "loop":
-        return counted(fold.count, "iteration")
-    if fold.kind == "alike":
-        return f"{fold.count:,} alike"
-    kinds = Counter(known[name].node.kind for name in fold.nodes if name != fold.node)
-    parts = ["checks"] * bool(kinds["checks"]) + [counted(kinds["judge"], "judge")] * bool(kinds["judge"])
-    return ", ".join(parts)
+    return counted(fold.count, "iteration") if fold.kind == "loop" else f"{fold.count:,} alike"
 
 
-def _picture(
-    graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Collection[str]
-) -> Iterator[Html]:
-    by_node = {fold.node: fold for fold in folds}
-    boxes = {
-        node.id: _fold_box(by_node[node.id], known) if node.id in by_node else _box(known[node.id])
-        for node in graph.nodes
-    }
-    stands = {name: fold.node for fold in folds for name in fold.nodes}
-    waited = [one for one in dict.fromkeys(stands.get(one, one) for one in critical) if one in boxes]
-    if drawn := layout(graph, boxes, waited):
-        about = {"class_": "scroll", "tabindex": "0", "role": "region"}
-        yield tag("div", drawn, **about, aria_label="Picture of the graph")
+def _picture(graph: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Collection[str]) -> Html:
+    fold_of = {fold.node: fold for fold in folds}
+    boxes = {}
+    for node in graph.nodes:
+        fold = fold_of.get(node.id)
+        boxes[node.id] = _box(known[node.id]) if fold is None else _fold_box(fold, known)
+    stands_for = {name: fold.node for fold in folds for name in fold.nodes}
+    path = dict.fromkeys(stands_for.get(name, name) for name in critical)
+    drawing = layout(graph, boxes, [name for name in path if name in boxes])
+    return tag("div", drawing, class_="scroll", tabindex="0", role="region", aria_label="Picture of the graph")
 
 
-def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html | None:
-    """The graph drawn; None if too many edges pass by its layers."""
-    before = comes_after(graph)
-    rows = places(before, MOST_PASSING, MOST_PASSING_ALL)
+def layout(graph: Graph, boxes: Mapping[str, NodeBox], critical: Sequence[str]) -> Html:
+    """A graph of at most MOST_DRAWN nodes drawn; `critical` are those that the run's end waited for, in order."""
+    rows = place_nodes(comes_after(graph))
     if len(rows) == 1:  # nothing is joined: side by side they would be a line that nobody reads
         rows = [rows[0][at : at + IN_A_ROW] for at in range(0, len(rows[0]), IN_A_ROW)]
-    if not rows:
-        return None
     wide = _box_width(boxes.values(), max(map(len, rows)))
     width = spread(rows, wide, BETWEEN)
     high = LINE * (max(len(box.told) + bool(box.links) for box in boxes.values()) + 1) + 12
@@ -237,13 +234,15 @@ def _edges(
                 is_skip = not skipped.isdisjoint((*place.group, *target.group))
                 is_waited = (id(place), id(target)) in waited
                 style = "edge critical" if is_waited else "edge skip" if is_skip else "edge"
-                curve = f"C{n(place.at)} {n(middle)} {n(target.at)} {n(middle)} {n(target.at)} {n(below)}"
-                paths[style].append(f"M{n(place.at)} {n(start)}V{n(bottom)}{curve}")
+                curve = f"C{n(place.middle)} {n(middle)} {n(target.middle)} {n(middle)} {n(target.middle)} {n(below)}"
+                paths[style].append(f"M{n(place.middle)} {n(start)}V{n(bottom)}{curve}")
         for target in lower:
             if target.group and target.before:
                 is_waited = any((id(source), id(target)) in waited for source in target.before)
                 wide, style = (12, "head critical") if is_waited else (8, "head")
-                paths[style].append(f"M{n(target.at - wide / 2)} {n(below - wide)}h{wide}l{n(-wide / 2)} {wide - 1}z")
+                paths[style].append(
+                    f"M{n(target.middle - wide / 2)} {n(below - wide)}h{wide}l{n(-wide / 2)} {wide - 1}z"
+                )
     return (tag("path", d="".join(each), class_=style) for style, each in paths.items() if each)
 
 
@@ -257,7 +256,7 @@ def _boxes(
 ) -> Iterator[Html]:
     for each, top in zip(rows, tops, strict=True):
         for place in each:
-            left = place.at - wide / 2
+            left = place.middle - wide / 2
             if len(place.group) > 1:
                 tall = n(high * len(place.group) + 6)
                 yield tag("rect", x=n(left - 6), y=n(top - 3), width=n(wide + 12), height=tall, rx=8, class_="circle")
@@ -328,21 +327,16 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     outcome, how = _came_to(fold, own)
     took = [stage.time for stage in own if stage.time]
     time = (max(each.end for each in took) - min(each.start for each in took)) / 1000 if took else None
-    size, figures = _fold_size(fold, known), _dotted(counted(turns, "turn") if turns else "", usd, seconds(time))
-    if fold.kind == "alike":
-        told = (size, *wrap(how, LINE_CHARS), figures)
-    else:
-        told = (_dotted(*((how, size) if fold.kind == "stage" else (size, how))), figures)
+    size, figures = _fold_size(fold), _dotted(counted(turns, "turn") if turns else "", usd, seconds(time))
+    told = (_dotted(size, how), figures) if fold.kind == "loop" else (size, *wrap(how, LINE_CHARS), figures)
     found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
     links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
-    title = _dotted(fold.node if fold.kind == "stage" else f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
+    title = _dotted(f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
     return NodeBox(fold.node, told, _style(outcome), to(fold_id(fold)), title, links, is_fold=True)
 
 
 def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
     """The outcome that a fold shows, and the words: a loop's last, of nodes that are alike each with its number."""
-    if fold.kind == "stage":
-        return own[0].outcome, own[0].outcome
     if fold.kind == "loop":
         ends = (stage.outcome for stage in reversed(own) if stage.node.outcome and stage.node.kind not in OWNED)
         last = next(ends, own[-1].outcome)

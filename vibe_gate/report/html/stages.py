@@ -10,7 +10,7 @@ from msgspec import Struct
 from vibe_gate.domain.event import Graph, Node
 from vibe_gate.report import queries
 from vibe_gate.report.answers import checks_node, node_of
-from vibe_gate.report.folds import OWNED, is_drawn
+from vibe_gate.report.folds import OWNED, is_foldable
 from vibe_gate.report.html.view import FileView, NodeTime, TurnView, View, told_gates
 from vibe_gate.report.layers import comes_after
 from vibe_gate.report.round import RoundTold, identity
@@ -106,7 +106,7 @@ def _findings(view: View) -> dict[str, list[int]]:
                 names[checks] = None
         for name in filter(None, names):
             found[name].append(index)
-    if is_drawn(view.graph):  # each gate may have them all
+    if is_foldable(view.graph):  # each gate may have them all
         found |= _of_gates(view, {identity(one): index for index, one in enumerate(view.summary.findings)})
     return found
 
