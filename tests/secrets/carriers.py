@@ -38,11 +38,6 @@ def _percent(text: str) -> str:
     return "".join(f"%{ord(char):02X}" for char in text)
 
 
-def _cut(p: Sample, between: str, at: int = 9) -> Carried:
-    coded = p.secret[:at] + between + p.secret[at:]
-    return p.before + coded + p.after, coded
-
-
 def _coloured(p: Sample) -> Carried:
     coded = _two_colours(p.secret)
     return f"{p.before}\x1b[31m{coded}\x1b[0m{p.after}", coded
@@ -82,32 +77,10 @@ def _wrapped(
     return f"data:{between}{lines(0, len(full))}\n", lines(first, last)
 
 
-def _wide_base64(p: Sample) -> Carried:
-    """As PowerShell takes a command: base64 of UTF-16."""
-    full = base64.b64encode((p.before + p.secret + p.after + "and more of it\n").encode("utf-16-le")).decode()
-    first, last = -(-2 * len(p.before) // 3), 2 * (len(p.before) + len(p.secret)) // 3
-    return f"-enc {full}\n", full[first * 4 : last * 4]
-
-
-def _spelled(p: Sample, byte: str, between: str, end: str) -> Carried:
-    """Bytes in hex with something between them, twelve in a line: `xxd -i`, `od -An -t x1`."""
-    raw = (p.before + p.secret + p.after + "and more of it\n").encode()
-    told = [byte.format(code) + (end if number % 12 == 11 else between) for number, code in enumerate(raw)]
-    return "".join(told), "".join(told[len(p.before) : len(p.before) + len(p.secret)])
-
-
 def _marked(mark: str, carried: Carried) -> Carried:
     """As a hunk shows it: right behind the mark of the line."""
     text, coded = carried
     return f"@@ -1 +1 @@\n{mark}" + text.removeprefix("data: "), coded
-
-
-def _hex(raw: bytes) -> bytes:
-    return raw.hex().encode()
-
-
-def _full_width(text: str) -> str:
-    return "".join(chr(ord(char) + 0xFEE0) if char.isalnum() or char in "_-" else char for char in text)
 
 
 CARRIERS: dict[str, Callable[[Sample], Carried]] = {
@@ -119,34 +92,18 @@ CARRIERS: dict[str, Callable[[Sample], Carried]] = {
     "JSON in JSON in JSON": lambda p: _around(lambda text: _json(_json(_json(text))), p, '{"a": "x ', ' y"}'),
     "escaped JSON in JSON": lambda p: _around(lambda text: _json(_unicode(text)), p, '{"a": "', '"}'),
     "one escape": lambda p: _in(p.before + _unicode(p.secret[0]) + p.secret[1:] + p.after, p.secret[1:]),
-    "hex escapes": lambda p: _around(lambda text: "".join(f"\\x{ord(char):02x}" for char in text), p, "s = b'", "'\n"),
-    "octal escapes": lambda p: _around(lambda text: "".join(f"\\{ord(char):03o}" for char in text), p, "printf '", "'"),
     "URL": lambda p: _around(lambda text: quote(text, safe=""), p, "GET /?q=", "&x=1\n"),
     "URL, throughout": lambda p: _around(_percent, p, "GET /?q=", "&x=1\n"),
     "URL, twice": lambda p: _around(lambda text: quote(_percent(text), safe=""), p, "GET /?q=", "&x=1\n"),
     "URL in JSON": lambda p: _around(lambda text: _json(quote(text, safe="")), p, '{"url": "/?q=', '"}'),
-    "HTML": lambda p: _around(lambda text: "".join(f"&#{ord(char)};" for char in text), p, "<td>", "</td>\n"),
     "colour": _coloured,
     "colour in JSON": lambda p: _around(
         _json, Sample(p.kind, p.before + "\x1b[31m", _two_colours(p.secret), "\x1b[0m" + p.after), '{"out": "', '"}'
     ),
-    "continued line": lambda p: _cut(p, "\\\n"),
-    "continued line of a patch": lambda p: _cut(p, "\\\n+"),
-    "quoted-printable": lambda p: _cut(p, "=\n"),
-    "invisible characters": lambda p: _cut(p, "\u200b"),
     "base64": lambda p: _base64(p, base64.b64encode, 3, 4),
     "base64url": lambda p: _base64(p, base64.urlsafe_b64encode, 3, 4),
     "base64, wrapped": _wrapped,
     "base64 in JSON": lambda p: _documented(_base64(p, base64.b64encode, 3, 4)),
-    "hex": lambda p: _base64(p, lambda raw: raw.hex().encode(), 1, 2),
-    "hex, wrapped": lambda p: _wrapped(p, encode=_hex, line=60),
-    "hex of a program": lambda p: _base64(p, lambda raw: b"0x" + raw.hex().encode(), 1, 2),
-    "UTF-16 in base64": _wide_base64,
-    "bytes of a program": lambda p: _spelled(p, "0x{:02x}", ", ", ",\n  "),
-    "bytes of a program in a patch": lambda p: _spelled(p, "0x{:02X}", ",", ",\n+\t"),
-    "bytes of a dump without offsets": lambda p: _spelled(p, "{:02x}", " ", "\n "),
-    "base32": lambda p: _base64(p, base64.b32encode, 5, 8),
-    "base32, wrapped": lambda p: _wrapped(p, encode=base64.b32encode, line=64),
     "base64 in a patch": lambda p: _marked("+", _base64(p, base64.b64encode, 3, 4)),
     "base64 taken away by a patch": lambda p: _marked("-", _base64(p, base64.b64encode, 3, 4)),
     "base64 in a patch of a merge": lambda p: _marked("++", _base64(p, base64.b64encode, 3, 4)),
@@ -155,12 +112,6 @@ CARRIERS: dict[str, Callable[[Sample], Carried]] = {
     "base64, wrapped in a patch": lambda p: _wrapped(p, "\n+"),
     "base64, wrapped at 64 in a patch": lambda p: _wrapped(p, "\n-", line=64),
     "base64, wrapped at 60 in a patch": lambda p: _wrapped(p, "\n+", line=60),
-    "hex in a patch": lambda p: _marked("+", _base64(p, _hex, 1, 2)),
-    "hex, wrapped in a patch": lambda p: _wrapped(p, "\n+", encode=_hex, line=60),
-    "escapes of eight digits": lambda p: _around(lambda text: "".join(f"\\U{ord(c):08x}" for c in text), p, "'", "'"),
-    "variation selectors": lambda p: _cut(p, "\ufe0f"),
-    "tag characters": lambda p: _cut(p, "\U000e0041"),
-    "full width": lambda p: _around(_full_width, p),
     "records of a log": lambda p: _lines(p, '{"log": "', '\\n", "stream": "stdout"}'),
     "lines of a script": lambda p: _lines(p, 'echo "', '" >> file'),
     "list in HTML": lambda p: _lines(p, "  <li>", "</li>"),

@@ -193,7 +193,7 @@ def test_utf16_stays_utf16(encoding: str) -> None:
 
 def test_a_secret_has_one_placeholder_in_every_carrier() -> None:
     forms = [TOKEN, json.dumps(json.dumps(f"\n{TOKEN}")), "%67" + TOKEN[1:], "\\u0067" + TOKEN[1:]]
-    forms += [TOKEN.encode().hex(), base64.b64encode(TOKEN.encode()).decode()]
+    forms.append(base64.b64encode(TOKEN.encode()).decode())
     tags = {Redactor({}).text(f"see {form} there").partition("[")[2].partition("]")[0] for form in forms}
     assert len(tags) == 1
 
@@ -252,17 +252,6 @@ def test_threads_lose_no_count() -> None:
 @pytest.mark.parametrize("unit", ["\\u0041", "\\", "ghp_...", "-----\\n", "vY7-kq4zPm"])
 def test_hostile_text_is_redacted_in_linear_time(unit: str) -> None:
     assert_linear(Redactor({"A_KEY": "vY7-kq4zPm9.wLt3xRb"}).text, repeated(unit), 60_000)
-
-
-@pytest.mark.parametrize("between", [":", " ", "-", ",0x", ", 0x", " 0x", ","])
-@pytest.mark.parametrize("case", [str.lower, str.upper])
-def test_a_known_value_is_found_in_hex_with_something_between_the_bytes(
-    between: str, case: Callable[[str], str]
-) -> None:
-    coded = between.join(case(f"{byte:02x}") for byte in VALUE.encode())
-    told = Redactor(ENVIRON).text(f"bytes: {coded}.")
-    assert told.startswith("bytes: [redacted:environment:")
-    assert told.endswith("].")
 
 
 @pytest.mark.parametrize("size", range(18, 24))

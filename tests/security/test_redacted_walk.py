@@ -52,14 +52,11 @@ def carriers(secret: str) -> list[str]:
         base64.b64encode(b"key: " + raw + b" and so on").decode(),
         base64.b64encode(raw).decode(),
         base64.urlsafe_b64encode(b"k=" + raw + b" and so on").decode(),
-        raw.hex(),
-        raw.hex().upper(),
         "".join(f"%{byte:02X}" for byte in raw),
         quote("".join(f"%{byte:02x}" for byte in raw)),
         "".join(f"\\u{ord(char):04x}" for char in secret),
         f"\\u{ord(secret[0]):04x}" + secret[1:],
         f"{secret[:8]}\x1b[0m{secret[8:]}",
-        f"{secret[:8]}\\\n{secret[8:]}",
         json.dumps(json.dumps({"a": f'"{secret}"\n'})),
     ]
 
@@ -130,7 +127,7 @@ def script() -> list[Any]:
             ToolUse("Read", {"file_path": "planted.txt"}),
             ToolUse("Grep", {"pattern": TOKEN, "path": f"src/{HELD}"}),
             ToolUse("Glob", {"pattern": f"**/{HELD}*", "unknown": {"password": HELD, "id": TOKEN}}),
-            ToolUse("Bash", {"command": f"echo {carriers(HELD)[7]}"}),
+            ToolUse("Bash", {"command": f"echo {carriers(HELD)[5]}"}),
             characters_per_delta=5,
         ),
         answer(answers(verdict, other), characters_per_delta=3),
@@ -203,6 +200,6 @@ def test_the_search_of_these_tests_finds_every_carrier(tmp_path: Path) -> None:
             place = tmp_path / f"{number}"
             place.mkdir(exist_ok=True)
             (place / "file").write_text(form)
-            if number not in (2, 7):  # seen by their neighbours: the same base64, and percent signs encoded again
+            if number not in (2, 5):  # seen by their neighbours: the same base64, and percent signs encoded again
                 with pytest.raises(AssertionError):
                     assert_clean(place)
