@@ -20,14 +20,13 @@ from vibe_gate import RevisionError, UsageError
 ROOT = Path(__file__).resolve().parents[2]
 
 CHANGE = "revision=None, *, staged=False, commit=None, repository=None, rubrics=(), judge=True, "
-LIMITS = "base=None, definitions=None, max_cost_usd=None, deadline_s=None, progress=None, environ=None, **unknown"
+LIMITS = "base=None, definitions=None, max_cost_usd=None, deadline_s=None, progress=None, environ=None"
 SIGNATURES = {
     "review": f"{CHANGE}{LIMITS}",
     "review_sync": f"{CHANGE}{LIMITS}",
     "run_workflow": f"workflow, revision=None, *, staged=False, repository=None, model=None, apply=False, {LIMITS}",
     "run_agent": (
-        "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, timeout_s=None, max_cost_usd=None, "
-        "**unknown"
+        "agent, prompt, *, context=(), workspace=None, resume=None, schema=None, timeout_s=None, max_cost_usd=None"
     ),
     "read_bundle": "directory, *, redact=None, clock",
     "find_bundles": "root='.', provenance=None, index=None, limit=None, *, replays=False, **wanted",
@@ -183,7 +182,6 @@ def test_a_change_is_named_as_on_the_command_line(repo, asked, before, after):
 
 
 WRONG = [
-    ({"stagd": True}, "review takes no 'stagd'; did you mean 'staged'?"),
     ({"revision": "stagd"}, "Did you mean staged=True?"),
     ({"revision": "comit"}, "Did you mean commit='REV'?"),
     ({"revision": "feture"}, "feture names no revision here. .* Did you mean 'feature'?"),
@@ -194,24 +192,13 @@ WRONG = [
     ({"commit": "HEAD", "staged": True}, "staged=True and commit='HEAD' select different changes"),
     ({"commit": "A..B"}, "commit='A..B' takes one commit; for a range give it as the revision: 'A..B'."),
     ({"revision": ""}, "revision is empty; leave it out, or name one."),
-    ({"revision": 1}, "revision is text, not 1."),
     ({"rubrics": "quality"}, r"rubrics is a list of ids: rubrics=\['quality'\]."),
-    ({"rubrics": [3]}, "rubrics is a list of ids, which are text; 3 is not."),
-    ({"rubrics": [["quality"]]}, r"rubrics is a list of ids, which are text; \['quality'\] is not."),
-    ({"repo": "."}, "review takes no 'repo'; did you mean 'repository'?"),
-    ({"progress": 3}, "progress is a function that takes a stage and a text, not 3."),
-    ({"judge": "no"}, "judge is True or False, not 'no'."),
-    ({"staged": 0}, "staged is True or False, not 0."),
     ({"max_cost_usd": 0}, "max_cost_usd is a number above zero, not 0."),
     ({"deadline_s": "60"}, "deadline_s is a number above zero, not '60'."),
     ({"repository": "/nowhere"}, "There is no folder /nowhere."),
-    ({"repository": 5}, "repository is the path of a folder, not 5."),
-    ({"repository": ""}, "repository is the path of a folder, not ''."),
     ({"repository": "x" * 5000}, "There is no folder xxx"),
-    ({"revision": "\ud800"}, "revision has half of a surrogate pair"),
     ({"deadline_s": 10**400}, "deadline_s is a number above zero, not 1000"),
     ({"max_cost_usd": float("nan")}, "max_cost_usd is a number above zero, not nan."),
-    ({"environ": "x"}, "environ is a mapping of names to values, not 'x'."),
 ]
 
 
@@ -223,6 +210,11 @@ def test_a_wrong_word_is_a_usage_error_that_names_the_nearest(repo, asked, why):
         vibe_gate.review_sync(**{"repository": repo.path, "environ": repo.environ} | asked)
 
 
+def test_a_word_that_a_function_does_not_take_is_pythons_own_error(repo):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stagd'"):
+        vibe_gate.review_sync(stagd=True)
+
+
 def test_a_revision_that_is_like_none_is_an_error_as_git_says_it(repo):
     with pytest.raises(RevisionError) as raised:
         vibe_gate.review_sync("HEAD~9", repository=repo.path, environ=repo.environ)
@@ -230,14 +222,9 @@ def test_a_revision_that_is_like_none_is_an_error_as_git_says_it(repo):
 
 
 AGENT = [
-    ({"agent": 5}, "agent is text, not 5."),
-    ({"prompt": ""}, "prompt is empty; leave it out, or name one."),
-    ({"prompt": 5}, "prompt is text, not 5."),
-    ({"resume": 5}, "resume is text, not 5."),
+    ({"prompt": ""}, "prompt is empty."),
     ({"context": "x"}, "context is what stages or agents gave, not 'x'."),
-    ({"schema": 5}, "schema is a JSON schema as a mapping, not 5."),
     ({"timeout_s": float("nan")}, "timeout_s is a number above zero, not nan."),
-    ({"max_cost_usd": True}, "max_cost_usd is a number above zero, not True."),
     ({"workspace": "/nowhere"}, "There is no folder /nowhere."),
 ]
 

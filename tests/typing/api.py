@@ -25,7 +25,7 @@ async def reviews() -> None:
 
 
 def wrong_words() -> None:
-    vibe_gate.review_sync(stagd=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    vibe_gate.review_sync(stagd=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     vibe_gate.review_sync(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     vibe_gate.review_sync(rubrics="safety")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     vibe_gate.review_sync("HEAD~1", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

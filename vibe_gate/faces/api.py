@@ -1,7 +1,7 @@
 """What Python scripts call, with this process's environment and clock: review, run_workflow, run_agent.
 
-Each takes plain words, with the meaning of the command line's options. A word that cannot be meant is a UsageError,
-which names the nearest right one.
+Each takes plain words, with the meaning of the command line's options. A revision, rubric or workflow that is not there
+is a UsageError, which names the nearest right one; types are for a type checker.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import Any, Never, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
 from vibe_gate.agent import Stop
 from vibe_gate.context.listeners import Progress, unheard
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain import nearest, paths
+from vibe_gate.domain import paths
 from vibe_gate.domain.agent import Agent
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
@@ -77,7 +77,6 @@ async def review(
     deadline_s: float | None = None,
     progress: Progress | None = None,
     environ: Mapping[str, str] | None = None,
-    **unknown: Never,
 ) -> Review:
     """Review a change of the repository around `repository` (default: the current folder).
 
@@ -89,40 +88,37 @@ async def review(
     Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError for a wire that is set up
     wrongly. A model that cannot be reached is no error but an outcome.
     """
-    _refuse(unknown, review)
-    _check_words(revision=revision, commit=commit, base=base, definitions=definitions)
-    _check_flags(staged=staged, judge=judge)
-    known = _environ(environ)
+    variables = dict(os.environ if environ is None else environ)
     request = ReviewRequest(
-        _selected(revision, staged, commit),
-        rubrics=_ids(rubrics),
+        _selection(revision, staged, commit),
+        rubrics=_rubric_ids(rubrics),
         judge="if checks pass" if judge else "never",
-        base=base or base_of_pull_request(known),
+        base=base or base_of_pull_request(variables),
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
     )
-    start = _folder("repository", repository)
-    heard = _callable("progress", progress) or unheard
-    with _advising(request, start, known):
-        found = await review_walk.review(request, start=start, environ=known, clock=now, progress=heard)
-    found = await _shared(found)
-    return replace(found, notes=(*_unasked(found), *found.notes))
+    start = _folder(repository)
+    listener = progress or unheard
+    with _advising(request, start, variables):
+        result = await review_walk.review(request, start=start, environ=variables, clock=now, progress=listener)
+    result = await _upload_unshared(result)
+    return replace(result, notes=(*_missing_key_note(result), *result.notes))
 
 
-async def _shared(found: Review) -> Review:
+async def _upload_unshared(review: Review) -> Review:
     """The review, its run uploaded to the shared store if there is one, with notes about what failed."""
-    failed = await asyncio.to_thread(found.unshared.upload) if found.unshared else ()
-    return replace(found, notes=(*found.notes, *failed), unshared=None)
+    failures = await asyncio.to_thread(review.unshared.upload) if review.unshared else ()
+    return replace(review, notes=(*review.notes, *failures), unshared=None)
 
 
-def _unasked(found: Review) -> tuple[str, ...]:
+def _missing_key_note(review: Review) -> tuple[str, ...]:
     """The note that a key is missing, if a review passed without the questions that need one."""
-    left = found.summary.unasked
-    if not left or not isinstance(left[0].cause, NoKey):
-        return sentences.key_advice(found.summary)
-    questions = counted(len(left), "question")
-    return (f"{questions} {left[0].reason}. Set ANTHROPIC_API_KEY and review again to ask them.",)
+    questions = review.summary.unasked
+    if not questions or not isinstance(questions[0].cause, NoKey):
+        return sentences.key_advice(review.summary)
+    count = counted(len(questions), "question")
+    return (f"{count} {questions[0].reason}. Set ANTHROPIC_API_KEY and review again to ask them.",)
 
 
 def _blocking(walk: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -156,29 +152,26 @@ async def run_workflow(
     deadline_s: float | None = None,
     progress: Progress | None = None,
     environ: Mapping[str, str] | None = None,
-    **unknown: Never,
 ) -> WorkflowRun:
     """Run the workflow of this id about a change, which is named as for `review`.
 
     `model`: of all agents that name none. `apply`: put what the agents changed into the working tree, if the run
     passes; otherwise it is in the patch alone. The rest, and what is raised, as of `review`.
     """
-    _refuse(unknown, run_workflow)
-    _check_words(workflow=workflow, revision=revision, base=base, definitions=definitions)
-    _check_flags(staged=staged, apply=apply)
-    known, start = _environ(environ), _folder("repository", repository)
-    asked = ReviewRequest(
-        _selected(revision, staged, None),
-        base=base or base_of_pull_request(known),
+    variables = dict(os.environ if environ is None else environ)
+    start = _folder(repository)
+    review_request = ReviewRequest(
+        _selection(revision, staged, None),
+        base=base or base_of_pull_request(variables),
         definitions=definitions,
         max_cost_usd=_positive("max_cost_usd", max_cost_usd),
         deadline_s=_positive("deadline_s", deadline_s),
     )
-    request = workflow_walk.RunRequest(review=asked, workflow=workflow, model=_model(model), apply=apply)
-    heard = _callable("progress", progress) or unheard
-    with _advising(asked, start, known):
-        done = await workflow_walk.run_workflow(request, start=start, environ=known, clock=now, progress=heard)
-    return replace(done, review=await _shared(done.review))
+    request = workflow_walk.RunRequest(review=review_request, workflow=workflow, model=_model(model), apply=apply)
+    listener = progress or unheard
+    with _advising(review_request, start, variables):
+        done = await workflow_walk.run_workflow(request, start=start, environ=variables, clock=now, progress=listener)
+    return replace(done, review=await _upload_unshared(done.review))
 
 
 def run_agent(
@@ -191,7 +184,6 @@ def run_agent(
     schema: Mapping[str, Any] | None = None,
     timeout_s: float | None = None,
     max_cost_usd: float | None = None,
-    **unknown: Never,
 ) -> AgentExecution:
     """Start an agent at once, as a run of its own; await what comes back for its turn's RunResult.
 
@@ -200,13 +192,11 @@ def run_agent(
     agent has a clone. `resume`: the session to go on with, by its id or an unambiguous beginning. `schema`: the JSON
     schema of an answer. USD and seconds; None takes the agent's own, then the gate's.
     """
-    _refuse(unknown, run_agent)
-    _check_words(prompt=prompt, resume=resume, **({} if isinstance(agent, Agent) else {"agent": agent}))
-    if schema is not None and not isinstance(schema, Mapping):
-        raise UsageError(f"schema is a JSON schema as a mapping, not {schema!r}.")
+    if not prompt:
+        raise UsageError("prompt is empty.")
     results = _results(context)
     limit_usd, limit_s = _positive("max_cost_usd", max_cost_usd), _positive("timeout_s", timeout_s)
-    start, environ = _folder("workspace", workspace), dict(os.environ)
+    start, environ = _folder(workspace), dict(os.environ)
 
     async def begin(watchers: Sequence[Watcher], stop: Stop) -> WorkflowRun:
         plan = workflow_walk.one_agent(
@@ -223,106 +213,54 @@ def run_agent(
 # What cannot be meant
 
 
-def _refuse(unknown: Iterable[str], function: Callable[..., object]) -> None:
-    """UsageError for the first of the unknown words, with the nearest that the function takes."""
-    for word in unknown:
-        near = _nearest_word(word, [name for name in function.__annotations__ if name not in ("return", "unknown")])
-        advice = f"; did you mean {near!r}?" if near else "."
-        raise UsageError(f"{function.__name__} takes no {word!r}{advice}")
-
-
-def _nearest_word(word: str, known: Sequence[str]) -> str:
-    """The word that `word` is the beginning of, else the one most like it; "" if none is near."""
-    beginning = [name for name in known if name.startswith(word)]
-    return beginning[0] if len(beginning) == 1 else nearest(word, known)
-
-
-def _folder(name: str, named: object) -> Path:
-    if named is None:
-        return Path.cwd()
-    if not isinstance(named, (Path, str)) or not str(named):
-        raise UsageError(f"{name} is the path of a folder, not {named!r}.")
-    folder = Path(named)
+def _folder(path: Path | str | None) -> Path:
+    """The folder of that path, else the current one. UsageError: there is none."""
+    folder = Path.cwd() if path is None else Path(path)
     try:
-        found = stat.S_ISDIR(folder.stat().st_mode)
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
     except (OSError, ValueError):  # a name that is too long, half a surrogate pair
-        found = False
-    if not found:
+        is_folder = False
+    if not is_folder:
         raise UsageError(f"There is no folder {paths.quote(str(folder)[:SHOWN_CHARACTERS])}.")
     return folder
 
 
-def _environ(given: object) -> dict[str, str]:
-    if given is None:
-        return dict(os.environ)
-    if not isinstance(given, Mapping):
-        raise UsageError(f"environ is a mapping of names to values, not {given!r}.")
-    return dict(given)
-
-
-def _results(context: object) -> Sequence[StageResult | RunResult]:
+def _results(context: Context) -> Sequence[StageResult | RunResult]:
+    """The context as a list. UsageError: it is something else, as the text of a result."""
     results = context if isinstance(context, (list, tuple)) else (context,)
-    for one in results:
-        if not isinstance(one, (StageResult, RunResult)):
-            raise UsageError(f"context is what stages or agents gave, not {str(one)[:SHOWN_CHARACTERS]!r}.")
+    for result in results:
+        if not isinstance(result, (StageResult, RunResult)):
+            raise UsageError(f"context is what stages or agents gave, not {str(result)[:SHOWN_CHARACTERS]!r}.")
     return results
 
 
-def _check_words(**words: object) -> None:
-    for name, word in words.items():
-        if word is not None:
-            _check_word(name, word)
-
-
-def _check_word(name: str, word: object) -> None:
-    if not isinstance(word, str):
-        raise UsageError(f"{name} is text, not {word!r}.")
-    if not word:
-        raise UsageError(f"{name} is empty; leave it out, or name one.")
-    if not word.isascii() and word.encode(errors="replace").decode() != word:
-        raise UsageError(f"{name} has half of a surrogate pair, which is no text.")
-
-
-def _check_flags(**flags: object) -> None:
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise UsageError(f"{name} is True or False, not {flag!r}.")
-
-
-def _callable(name: str, given: T) -> T:
-    if given is not None and not callable(given):
-        raise UsageError(f"{name} is a function that takes a stage and a text, not {given!r}.")
-    return given
-
-
-def _ids(rubrics: object) -> tuple[str, ...]:
-    if isinstance(rubrics, str) or not isinstance(rubrics, Iterable):
+def _rubric_ids(rubrics: Sequence[str]) -> tuple[str, ...]:
+    """The ids, each once. UsageError: one id that is not in a list, of which each letter would be an id."""
+    if isinstance(rubrics, str):
         raise UsageError(f"rubrics is a list of ids: rubrics=[{rubrics!r}].")
-    ids = tuple(rubrics)
-    for one in ids:
-        if not isinstance(one, str):
-            raise UsageError(f"rubrics is a list of ids, which are text; {one!r} is not.")
-        _check_word("rubrics", one)
-    return tuple(dict.fromkeys(ids))
+    return tuple(dict.fromkeys(rubrics))
 
 
 def _model(model: str | None) -> str | None:
-    _check_words(model=model)
     try:
         return None if model is None else model_name(model)
     except ValueError as error:
         raise UsageError(f"model: {model!r} {error}.") from None
 
 
-def _positive(name: str, value: object) -> float | None:
+def _positive(name: str, value: float | None) -> float | None:
+    """The number. UsageError: it is not above zero, or text, as a variable of the environment is."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
-        raise UsageError(f"{name} is a number above zero, not {repr(value)[:SHOWN_CHARACTERS]}.")
-    return float(value)
+    if isinstance(value, (int, float)) and 0 < value <= sys.float_info.max:
+        return float(value)
+    raise UsageError(f"{name} is a number above zero, not {repr(value)[:SHOWN_CHARACTERS]}.")
 
 
-def _selected(revision: str | None, staged: bool, commit: str | None) -> Selection:
+def _selection(revision: str | None, staged: bool, commit: str | None) -> Selection:
+    for name, value in (("revision", revision), ("commit", commit)):
+        if value == "":
+            raise UsageError(f"{name} is empty; leave it out, or name one.")
     as_range = f"give it as the revision: {commit!r}."
     spelling = Spelling(f"revision={revision!r}", "staged=True", f"commit={commit!r}", as_range)
     return selected(revision, staged, commit, spelling)
