@@ -110,10 +110,10 @@ EDIT = file_change(".vibe-gate/gate.toml", b"a\n", b"b\n")
 UNCOMMITTED = {"kind": "worktree", "head_commit": "", "base_commit": BEFORE}
 
 
-def in_force(trees: dict[str, FileTree], made: Change | None = None, **places: Any) -> Gate:
+def in_force(trees: dict[str, FileTree], reviewed: Change | None = None, **places: Any) -> Gate:
     """The gate for a change; `base`, `definitions`: what the user names."""
-    named = {name: places.pop(name, None) for name in ("base", "definitions")}
-    return gate_for(Revisions(trees, **places), made or a_change(), **named)
+    options = {name: places.pop(name, None) for name in ("base", "definitions")}
+    return gate_for(Revisions(trees, **places), reviewed or a_change(), **options)
 
 
 def criterion_of(gate: Gate) -> str:
@@ -155,28 +155,28 @@ def test_without_any_definitions_the_built_in_gate_is_in_force() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "revision"),
+    ("reviewed", "revision"),
     [
         (a_change(), HEAD),
         (a_change(**UNCOMMITTED), "worktree"),
         (a_change(**UNCOMMITTED | {"kind": "staged"}), ""),
     ],
 )
-def test_a_changes_own_gate_says_where_it_was_read(made: Change, revision: str) -> None:
-    assert in_force({"after": gate_tree("own")}, made).revision == revision
+def test_a_changes_own_gate_says_where_it_was_read(reviewed: Change, revision: str) -> None:
+    assert in_force({"after": gate_tree("own")}, reviewed).revision == revision
 
 
 WITH_WORKFLOW = {"workflows/flow.toml": FLOW, "agents/fixer.toml": FIXER}
 
 
-@pytest.mark.parametrize(("made", "number"), [(a_change(), 0), (a_change(**UNCOMMITTED), 1)])
-def test_what_a_commit_brings_to_be_run_is_not_run_and_what_the_user_wrote_is(made: Change, number: int) -> None:
-    gate = in_force({"after": gate_tree("own", **WITH_WORKFLOW)}, made)
+@pytest.mark.parametrize(("reviewed", "number"), [(a_change(), 0), (a_change(**UNCOMMITTED), 1)])
+def test_what_a_commit_brings_to_be_run_is_not_run_and_what_the_user_wrote_is(reviewed: Change, number: int) -> None:
+    gate = in_force({"after": gate_tree("own", **WITH_WORKFLOW)}, reviewed)
     assert (len(gate.agents), len(gate.workflows)) == (number, number)
 
 
 @pytest.mark.parametrize(
-    ("trees", "made", "number"),
+    ("trees", "reviewed", "number"),
     [
         ({"after": text_tree(WITH_WORKFLOW)}, a_change(), 0),
         ({"after": text_tree(WITH_WORKFLOW)}, a_change(**UNCOMMITTED), 1),
@@ -184,8 +184,10 @@ def test_what_a_commit_brings_to_be_run_is_not_run_and_what_the_user_wrote_is(ma
         ({BEFORE: text_tree(WITH_WORKFLOW)}, a_change(**UNCOMMITTED), 1),
     ],
 )
-def test_beside_the_built_in_gate_agents_are_those_of_the_trusted_tree_or_the_users_own(trees, made, number) -> None:
-    gate = in_force(trees, made)
+def test_beside_the_built_in_gate_agents_are_those_of_the_trusted_tree_or_the_users_own(
+    trees, reviewed, number
+) -> None:
+    gate = in_force(trees, reviewed)
     assert (gate.origin, len(gate.agents), len(gate.workflows)) == ("built-in", number, number)
 
 
@@ -253,17 +255,17 @@ def test_a_gate_that_does_not_bind_yet_names_the_branch_where_it_would(places: d
     ],
 )
 def test_a_gate_of_the_working_tree_is_a_first_one_where_no_other_binds(files, trees, origin) -> None:
-    made = a_change(*files, **UNCOMMITTED)
-    gate = in_force({"snapshot": gate_tree("worktree")} | trees, made, definitions="worktree")
+    reviewed = a_change(*files, **UNCOMMITTED)
+    gate = in_force({"snapshot": gate_tree("worktree")} | trees, reviewed, definitions="worktree")
     assert (gate.origin, criterion_of(gate)) == (origin, "worktree")
     assert gate.branch == ""
 
 
 def test_allowed_secrets_are_those_of_the_trusted_revision() -> None:
-    trusted, own = gate_tree("trusted"), gate_tree("own")
-    trusted[".gitleaks.toml"], own[".gitleaks.toml"] = b"trusted", b"own"
-    assert in_force({BEFORE: trusted, "after": own}).gitleaks == b"trusted"
-    assert in_force({"after": own}).gitleaks == b""
+    trusted, proposed = gate_tree("trusted"), gate_tree("own")
+    trusted[".gitleaks.toml"], proposed[".gitleaks.toml"] = b"trusted", b"own"
+    assert in_force({BEFORE: trusted, "after": proposed}).gitleaks == b"trusted"
+    assert in_force({"after": proposed}).gitleaks == b""
 
 
 def test_what_is_checked_out_decides_by_the_gate_of_its_trusted_revision() -> None:

@@ -37,12 +37,12 @@ class Reviewed(Repo):
         self.summary: Summary = walked(path, environ).summary
         self.finding = next(finding for finding in self.summary.findings if finding.criterion == "no-todo")
 
-    def override(self, what: str, reason: str = "meant", expires: date | None = None, **environ: str):
-        ask = WaiverAsked(what, reason, expires)
+    def override(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
+        ask = WaiverAsked(target, reason, expires)
         return override(ask, start=self.path, environ=self.environ | environ, now=NOW)
 
-    def suppress(self, what: str, reason: str = "meant", expires: date | None = None, **environ: str):
-        ask = WaiverAsked(what, reason, expires)
+    def suppress(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
+        ask = WaiverAsked(target, reason, expires)
         return suppress(ask, start=self.path, environ=self.environ | environ, now=NOW)
 
     @property
@@ -98,11 +98,11 @@ def test_what_cannot_be_let_pass_is_refused_and_nothing_is_written(
 ) -> None:
     finding = reviewed.finding.fingerprint
     rows = [
-        ({"what": finding, "reason": " \n"}, "The reason is empty"),
-        ({"what": finding, "expires": date(2099, 2, 28)}, "2099-02-28 is in the past"),
-        ({"what": finding, "CLAUDECODE": "1"}, "Only a person can accept a finding"),
-        ({"what": finding[:3]}, "is not a fingerprint"),
-        ({"what": "0000"}, "No run found with a finding 0000"),
+        ({"target": finding, "reason": " \n"}, "The reason is empty"),
+        ({"target": finding, "expires": date(2099, 2, 28)}, "2099-02-28 is in the past"),
+        ({"target": finding, "CLAUDECODE": "1"}, "Only a person can accept a finding"),
+        ({"target": finding[:3]}, "is not a fingerprint"),
+        ({"target": "0000"}, "No run found with a finding 0000"),
     ]
     for arguments, sentence in rows:
         with subtests.test(arguments=arguments):
@@ -137,9 +137,9 @@ def test_what_is_suppressed_is_a_finding_or_what_a_criterion_finds_at_paths(
         ("policy:*.toml", {"criterion": "policy", "paths": ("*.toml",)}),
         ("*:vendor/**", {"paths": ("vendor/**",)}),
     ]
-    for what, values in rows:
-        with subtests.test(what=what):
-            rule, path = reviewed.suppress(what, " it\n is  meant ", date(2099, 4, 1))
+    for target, values in rows:
+        with subtests.test(target=target):
+            rule, path = reviewed.suppress(target, " it\n is  meant ", date(2099, 4, 1))
             assert path == ".vibe-gate/suppressions.toml"
             assert rule == Suppression(reason="it is meant", by=BY, expires=date(2099, 4, 1), **values)
     assert reviewed.suppress("no-tabs:a")[0].expires is None
@@ -152,9 +152,9 @@ def test_what_names_no_criterion_or_no_glob_is_not_suppressed(reviewed: Reviewed
         ("zzz:src/**", "there are: no-todo, no-tabs, policy"),
         ("no-todo:/", "cannot be suppressed: "),
     ]
-    for what, sentence in rows:
-        with subtests.test(what=what), pytest.raises(UsageError, match=sentence):
-            reviewed.suppress(what)
+    for target, sentence in rows:
+        with subtests.test(target=target), pytest.raises(UsageError, match=sentence):
+            reviewed.suppress(target)
 
 
 RULE = Suppression(finding="0123456789abcdef", criterion="no-todo", reason="meant", by=BY)

@@ -171,22 +171,22 @@ def test_closing_waits_no_longer_than_it_is_told() -> None:
 
 
 def test_each_answer_is_counted_by_session_and_model_and_heard_of() -> None:
-    heard: list[tuple[float, str, int]] = []
-    ledger = Ledger(1.0, lambda usd, node_id, tokens: heard.append((round(usd, 6), node_id, tokens)))
+    settlements: list[tuple[float, str, int]] = []
+    ledger = Ledger(1.0, lambda usd, node_id, tokens: settlements.append((round(usd, 6), node_id, tokens)))
     account = ledger.account("judge")
     paid(ledger, account, Usage(input=100, cache_write=200, cache_read=1_000, output=10))
     paid(ledger, account, Usage(output=10))
-    assert heard == [(0.0005, "judge", 1_310), (0.00005, "judge", 10)]
+    assert settlements == [(0.0005, "judge", 1_310), (0.00005, "judge", 10)]
     assert account.cost == SessionCost(1_300, 20, {HAIKU: ModelCost(0.00055, "known")}, cache_read_tokens=1_000)
     assert account.open == []
 
 
 def test_an_answer_that_used_nothing_costs_nothing_and_is_not_told() -> None:
-    heard: list[float] = []
-    ledger = Ledger(1.0, lambda usd, node_id, tokens: heard.append(usd))
+    settlements: list[float] = []
+    ledger = Ledger(1.0, lambda usd, node_id, tokens: settlements.append(usd))
     account = ledger.account("judge")
     paid(ledger, account, Usage())
-    assert (heard, account.by_model, ledger.spent()) == ([], {}, Cost())
+    assert (settlements, account.by_model, ledger.spent()) == ([], {}, Cost())
 
 
 def test_what_a_session_waited_for_is_told_with_its_cost() -> None:
@@ -224,22 +224,22 @@ def test_what_the_run_cost_before_counts_on_its_budget() -> None:
 
 
 def test_a_model_without_a_listed_price_is_the_dearest_until_its_program_has_told_its_own() -> None:
-    heard: list[tuple[float, int]] = []
-    ledger = Ledger(5.0, lambda usd, node_id, tokens: heard.append((round(usd, 6), tokens)))
+    settlements: list[tuple[float, int]] = []
+    ledger = Ledger(5.0, lambda usd, node_id, tokens: settlements.append((round(usd, 6), tokens)))
     account, used = ledger.account("judge"), Usage(output=1_000)
     paid(ledger, account, used, NEW)
     assert account.cost.by_model == {NEW: ModelCost(0.05, "unknown")}
     assert ledger.spent().basis == "unknown"
     counted = SessionCost(by_model={NEW: ModelCost(0.01, "known"), "claude-other": ModelCost(9, "known")})
     assert ledger.close_account(account, counted).by_model == {NEW: ModelCost(0.01, "known")}
-    assert heard == [(0.05, 1_000), (-0.04, 0)]
+    assert settlements == [(0.05, 1_000), (-0.04, 0)]
     assert (ledger.spent().usd, ledger.spent().basis) == (0.01, "known")
     again = ledger.account("judge")
     paid(ledger, again, used, NEW)
     assert again.cost.usd == pytest.approx(0.01)
     ledger.close_account(again, SessionCost(by_model={NEW: ModelCost(1.0, "known")}))
     paid(ledger, ledger.account("judge"), used, NEW)
-    assert heard[-1] == (0.01, 1_000), "the first price that was told stays"
+    assert settlements[-1] == (0.01, 1_000), "the first price that was told stays"
 
 
 @pytest.mark.parametrize("told", [ModelCost(0.5, "unknown"), None])
@@ -252,12 +252,12 @@ def test_a_price_that_the_program_does_not_know_either_changes_nothing(told: Mod
 
 
 def test_a_listed_price_is_ours_whatever_the_program_says() -> None:
-    heard: list[float] = []
-    ledger = Ledger(1.0, lambda usd, node_id, tokens: heard.append(usd))
+    settlements: list[float] = []
+    ledger = Ledger(1.0, lambda usd, node_id, tokens: settlements.append(usd))
     account = ledger.account("judge")
     paid(ledger, account, A_CENT)
     ledger.close_account(account, SessionCost(by_model={HAIKU: ModelCost(0.5, "known")}))
-    assert (account.cost.usd, len(heard)) == (0.01, 1)
+    assert (account.cost.usd, len(settlements)) == (0.01, 1)
 
 
 def test_a_price_of_nothing_leaves_the_rate_as_it_is() -> None:
@@ -268,11 +268,11 @@ def test_a_price_of_nothing_leaves_the_rate_as_it_is() -> None:
 
 @pytest.mark.parametrize(("usd", "reached"), [(0.04, False), (0.05, True), (0.06, True)])
 def test_what_was_used_past_the_gateway_counts_as_it_was_told(usd: float, reached: bool) -> None:
-    heard: list[tuple[float, str, int]] = []
-    ledger = Ledger(0.05, lambda usd, node_id, tokens: heard.append((usd, node_id, tokens)))
+    settlements: list[tuple[float, str, int]] = []
+    ledger = Ledger(0.05, lambda usd, node_id, tokens: settlements.append((usd, node_id, tokens)))
     counted = SessionCost(100, 10, {HAIKU: ModelCost(usd, "known")}, cache_read_tokens=50)
     assert ledger.add("fix", counted) == counted
-    assert (ledger.reached, heard) == (reached, [(usd, "fix", 110)])
+    assert (ledger.reached, settlements) == (reached, [(usd, "fix", 110)])
     spent = ledger.spent()
     assert (spent.usd, spent.input_tokens, spent.output_tokens, spent.cache_read_tokens) == (usd, 100, 10, 50)
 

@@ -80,16 +80,16 @@ class Voting:
         return asyncio.run(cast_votes(self.brief, cast or {}, context))
 
     @property
-    def asked(self) -> list[tuple[str, ...]]:
+    def criteria_asked(self) -> list[tuple[str, ...]]:
         """The criteria of each conversation, sorted."""
-        asked = []
+        conversations = []
         for turn in self.model.turns:
-            asked.append(tuple(name for name in (ERRORS, NAMES) if f"[{name}]" in turn.prompt))
-        return asked
+            conversations.append(tuple(name for name in (ERRORS, NAMES) if f"[{name}]" in turn.prompt))
+        return conversations
 
 
-def outcomes(new: NewVotes) -> dict[str, list[str]]:
-    return {name: [vote.outcome for vote in votes] for name, votes in new.votes.by_criterion.items()}
+def outcomes(result: NewVotes) -> dict[str, list[str]]:
+    return {name: [vote.outcome for vote in votes] for name, votes in result.votes.by_criterion.items()}
 
 
 PASSES, FAILS = answered(passes(ERRORS, NAMES)), answered(answers(fails(), said(NAMES)))
@@ -139,26 +139,26 @@ def test_the_nodes_of_a_stage_bear_its_name() -> None:
 
 
 def test_one_answer_is_one_vote_with_the_model_and_the_turn_that_gave_it() -> None:
-    new = Voting().ask(FAILS)
-    assert outcomes(new) == {ERRORS: ["fail"], NAMES: ["pass"]}
-    (fail,) = new.votes.by_criterion[ERRORS]
+    result = Voting().ask(FAILS)
+    assert outcomes(result) == {ERRORS: ["fail"], NAMES: ["pass"]}
+    (fail,) = result.votes.by_criterion[ERRORS]
     assert (fail.model, fail.turn, fail.said) == (MODEL, TURN, "fail")
     assert [(line.path, line.line, line.standing) for line in fail.evidence] == [("src/load.py", 4, "holds")]
     assert (fail.reason, fail.counterexample) == ("The error is dropped.", "a missing file -> load returns None")
-    (passed,) = new.votes.by_criterion[NAMES]
+    (passed,) = result.votes.by_criterion[NAMES]
     assert (passed.counterexample, passed.evidence) == (None, ())
     assert fail.changes == passed.changes == "load gives None for a file that is not there"
-    assert (new.votes.stopped, new.votes.unreviewed, new.votes.is_kept) == (None, (), False)
-    assert (list(new.cast), new.cast[1].model, new.cast[1].used_tools) == ([1], MODEL, False)
-    assert new.cast[1].by_criterion == {ERRORS: fail, NAMES: passed}
+    assert (result.votes.stopped, result.votes.unreviewed, result.votes.is_kept) == (None, (), False)
+    assert (list(result.cast), result.cast[1].model, result.cast[1].used_tools) == ([1], MODEL, False)
+    assert result.cast[1].by_criterion == {ERRORS: fail, NAMES: passed}
 
 
 def test_more_than_half_of_the_votes_are_cast_side_by_side_and_then_what_is_open_one_at_a_time() -> None:
     voting, passes_errors = Voting(votes=5), answered(passes(ERRORS))
-    new = voting.ask([FAILS, PASSES, FAILS, passes_errors, passes_errors])
-    assert voting.asked == [(ERRORS, NAMES)] * 3 + [(ERRORS,)] * 2
-    assert outcomes(new) == {ERRORS: ["fail", "pass", "fail", "pass", "pass"], NAMES: ["pass"] * 3}
-    assert sorted(new.cast) == [1, 2, 3, 4, 5]
+    result = voting.ask([FAILS, PASSES, FAILS, passes_errors, passes_errors])
+    assert voting.criteria_asked == [(ERRORS, NAMES)] * 3 + [(ERRORS,)] * 2
+    assert outcomes(result) == {ERRORS: ["fail", "pass", "fail", "pass", "pass"], NAMES: ["pass"] * 3}
+    assert sorted(result.cast) == [1, 2, 3, 4, 5]
 
 
 def test_earlier_votes_count_and_only_what_they_leave_open_is_asked() -> None:
@@ -169,15 +169,15 @@ def test_earlier_votes_count_and_only_what_they_leave_open_is_asked() -> None:
     assert (voting.model.turns, again.cast, again.votes.is_kept) == ([], {}, True)
     only_names = {1: replace(earlier[1], by_criterion={NAMES: earlier[1].by_criterion[NAMES]})}
     more = voting.ask([answered(passes(ERRORS)), PASSES], only_names)
-    assert voting.asked == [(ERRORS,), (ERRORS, NAMES)]
+    assert voting.criteria_asked == [(ERRORS,), (ERRORS, NAMES)]
     assert outcomes(more) == {ERRORS: ["pass"] * 2, NAMES: ["pass"] * 2}
     assert sorted(more.cast[1].by_criterion) == [ERRORS]
 
 
 def test_models_take_turns_by_the_number_of_the_vote() -> None:
     voting = Voting(votes=3, models=("model-a", "model-b"))
-    new = voting.ask([FAILS, PASSES, answered(passes(ERRORS))])
-    assert [vote.model for vote in new.votes.by_criterion[ERRORS]] == ["model-a", "model-b", "model-a"]
+    result = voting.ask([FAILS, PASSES, answered(passes(ERRORS))])
+    assert [vote.model for vote in result.votes.by_criterion[ERRORS]] == ["model-a", "model-b", "model-a"]
 
 
 OVERLOADED = ended("api_error", f"HTTP 529 {TOKEN}", is_unavailable=True)
@@ -185,11 +185,11 @@ OVERLOADED = ended("api_error", f"HTTP 529 {TOKEN}", is_unavailable=True)
 
 def test_an_overloaded_model_is_replaced_by_the_fallback_and_not_waited_for_again() -> None:
     voting = Voting(fallback="model-c", votes=3)
-    new = voting.ask(lambda turn: OVERLOADED if turn.model == MODEL else PASSES)
+    result = voting.ask(lambda turn: OVERLOADED if turn.model == MODEL else PASSES)
     patience = {turn.model: turn.patience_s for turn in voting.model.turns}
     assert patience == {MODEL: FALLBACK_AFTER_S, "model-c": math.inf}
-    assert [vote.model for vote in new.votes.by_criterion[ERRORS]] == ["model-c"] * 2
-    assert (new.cast[1].model, voting.model.replacements) == ("model-c", {(MODEL, "model-c")})
+    assert [vote.model for vote in result.votes.by_criterion[ERRORS]] == ["model-c"] * 2
+    assert (result.cast[1].model, voting.model.replacements) == ("model-c", {(MODEL, "model-c")})
     assert TOKEN not in voting.model.unavailable[MODEL]
     assert voting.model.unavailable[MODEL].startswith("HTTP 529 ")
 
@@ -230,28 +230,28 @@ def test_a_fallback_is_asked_only_where_the_model_is_unavailable() -> None:
 )
 def test_an_end_without_an_answer_is_neither_a_fail_nor_a_pass(status: str, outcome: str, stops: bool) -> None:
     voting = Voting(votes=3)
-    new = voting.ask(ended(status))
-    assert set(outcomes(new)[ERRORS]) == {outcome}
-    vote = new.votes.by_criterion[ERRORS][0]
+    result = voting.ask(ended(status))
+    assert set(outcomes(result)[ERRORS]) == {outcome}
+    vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.said, vote.reason, vote.turn) == (None, "why: as it was seen", TURN)
     assert vote.cause == SEEN
-    assert new.votes.stopped == (SEEN if stops else None)
-    assert [(item.reason, item.cause) for item in new.votes.unreviewed] == [("why: as it was seen", SEEN)]
-    assert [item.path for item in new.votes.unreviewed] == ["src/load.py"]
+    assert result.votes.stopped == (SEEN if stops else None)
+    assert [(item.reason, item.cause) for item in result.votes.unreviewed] == [("why: as it was seen", SEEN)]
+    assert [item.path for item in result.votes.unreviewed] == ["src/load.py"]
 
 
 def test_after_a_limit_no_further_conversation_is_held() -> None:
     voting = Voting(votes=3)
-    new = voting.ask([FAILS, ended("budget")])
+    result = voting.ask([FAILS, ended("budget")])
     assert len(voting.model.turns) == 2
-    assert new.votes.stopped == SEEN
-    assert new.votes.unreviewed == ()  # the other vote has seen the whole change
+    assert result.votes.stopped == SEEN
+    assert result.votes.unreviewed == ()  # the other vote has seen the whole change
 
 
 def test_what_was_answered_once_is_reviewed() -> None:
-    new = Voting(votes=3).ask([ended("refused"), PASSES, PASSES])
-    assert new.votes.unreviewed == ()
-    assert new.votes.stopped is None
+    result = Voting(votes=3).ask([ended("refused"), PASSES, PASSES])
+    assert result.votes.unreviewed == ()
+    assert result.votes.stopped is None
 
 
 class InParts(Voting):
@@ -267,15 +267,15 @@ class InParts(Voting):
 
 def test_of_a_change_in_parts_each_is_asked_and_the_worst_answer_counts() -> None:
     voting = InParts()
-    new = voting.ask(lambda turn: FAILS if turn.node.endswith("-b") else PASSES)
+    result = voting.ask(lambda turn: FAILS if turn.node.endswith("-b") else PASSES)
     assert [turn.node for turn in voting.model.turns] == ["judge-quality", "judge-quality-b"]
-    assert outcomes(new) == {ERRORS: ["fail"], NAMES: ["pass"]}
+    assert outcomes(result) == {ERRORS: ["fail"], NAMES: ["pass"]}
 
 
 def test_a_part_without_an_answer_is_listed_with_the_reason_and_an_answered_one_is_not() -> None:
-    new = InParts().ask(lambda turn: ended("refused") if turn.node.endswith("-b") else PASSES)
-    assert outcomes(new) == {ERRORS: ["abstain"], NAMES: ["abstain"]}
-    assert new.votes.unreviewed == (
+    result = InParts().ask(lambda turn: ended("refused") if turn.node.endswith("-b") else PASSES)
+    assert outcomes(result) == {ERRORS: ["abstain"], NAMES: ["abstain"]}
+    assert result.votes.unreviewed == (
         Unreviewed(path="src/load.py", line=7, end_line=9, reason="why: as it was seen", cause=SEEN),
     )  # fmt: skip
 
@@ -283,9 +283,9 @@ def test_a_part_without_an_answer_is_listed_with_the_reason_and_an_answered_one_
 def test_what_earlier_votes_have_answered_is_not_unreviewed() -> None:
     voting = Voting(votes=3)
     earlier = {1: voting.ask(FAILS).cast[1]}
-    new = voting.ask(ended("budget"), earlier)
-    assert new.votes.unreviewed == ()
-    assert new.votes.is_kept
+    result = voting.ask(ended("budget"), earlier)
+    assert result.votes.unreviewed == ()
+    assert result.votes.is_kept
 
 
 def test_a_conversation_that_used_tools_may_depend_on_both_trees() -> None:
@@ -303,9 +303,9 @@ class Prover:
 def test_a_test_that_was_run_has_seen_all_code() -> None:
     voting = Voting()
     voting.prover = Prover()
-    new = voting.ask(FAILS)
-    assert new.votes.by_criterion[ERRORS][0].proof.status == "proven"
-    assert new.cast[1].used_tools
+    result = voting.ask(FAILS)
+    assert result.votes.by_criterion[ERRORS][0].proof.status == "proven"
+    assert result.cast[1].used_tools
     assert not voting.ask(PASSES).cast[1].used_tools
 
 
@@ -313,9 +313,9 @@ def test_what_no_part_shows_is_unreviewed_whatever_was_answered() -> None:
     voting = Voting()
     unshown = Unreviewed(path="big.py", line=0, end_line=0, reason="too large")
     voting.brief = replace(voting.brief, unshown=(unshown,))
-    new = voting.ask(PASSES)
-    assert new.votes.unreviewed == (unshown,)
-    assert new.cast[1].unreviewed == (unshown,)
+    result = voting.ask(PASSES)
+    assert result.votes.unreviewed == (unshown,)
+    assert result.cast[1].unreviewed == (unshown,)
 
 
 def test_an_abstention_says_what_is_missing() -> None:
@@ -330,27 +330,27 @@ def test_an_abstention_says_what_is_missing() -> None:
 
 def test_what_does_not_fit_the_form_is_no_vote() -> None:
     unfit = answered({"changes": "", "answers": [said("no-such-criterion")]})
-    new = Voting().ask(unfit)
-    vote = new.votes.by_criterion[ERRORS][0]
+    result = Voting().ask(unfit)
+    vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.outcome, vote.said) == ("abstain", None)
     assert vote.reason.startswith("The model's answer does not fit its form.")
-    assert [item.path for item in new.votes.unreviewed] == ["src/load.py"]
+    assert [item.path for item in result.votes.unreviewed] == ["src/load.py"]
 
 
 def test_one_criterion_that_does_not_fit_costs_that_vote_alone() -> None:
-    new = Voting().ask(answered(answers(said(ERRORS, "perhaps"), said(NAMES))))
-    assert outcomes(new) == {ERRORS: ["abstain"], NAMES: ["pass"]}
-    vote = new.votes.by_criterion[ERRORS][0]
+    result = Voting().ask(answered(answers(said(ERRORS, "perhaps"), said(NAMES))))
+    assert outcomes(result) == {ERRORS: ["abstain"], NAMES: ["pass"]}
+    vote = result.votes.by_criterion[ERRORS][0]
     assert (vote.said, vote.turn) == (None, TURN)
     assert vote.reason.startswith("The model's answer does not fit its form.")
-    assert new.votes.unreviewed == ()
+    assert result.votes.unreviewed == ()
 
 
 def test_no_word_of_a_vote_has_a_secret() -> None:
     secret = fails(reason=f"a {TOKEN}", counterexample=f"b {TOKEN}")
-    new = Voting().ask(answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}")))
-    assert TOKEN not in repr(new)
-    assert repr(new).count("[redacted:github-token:") == 5 + 5
+    result = Voting().ask(answered(answers(secret, said(NAMES, reason=TOKEN), changes=f"c {TOKEN}")))
+    assert TOKEN not in repr(result)
+    assert repr(result).count("[redacted:github-token:") == 5 + 5
     perhaps = answers(said(ERRORS, TOKEN), said(NAMES))
     assert TOKEN not in repr(Voting().ask(answered(perhaps)))
 
@@ -361,11 +361,11 @@ INVENTED = {"path": "src/load.py", "line": 2, "quote": REQUEST, "side": "after"}
 
 
 def test_no_word_of_a_vote_repeats_what_a_person_asked_for() -> None:
-    told = fails(HANDLER, INVENTED, reason=f"Asked: {REQUEST}.", counterexample=f"{REQUEST} -> None")
+    repeating = fails(HANDLER, INVENTED, reason=f"Asked: {REQUEST}.", counterexample=f"{REQUEST} -> None")
     voting = Voting(claims=(PRIVATE,), sees=["prompt"])
-    new = voting.ask(answered(answers(told, said(NAMES), changes=REQUEST)))
-    (vote,) = new.votes.by_criterion[ERRORS]
-    assert "Grete" not in repr(new)
+    result = voting.ask(answered(answers(repeating, said(NAMES), changes=REQUEST)))
+    (vote,) = result.votes.by_criterion[ERRORS]
+    assert "Grete" not in repr(result)
     assert vote.reason == "Asked: (request left out)."
     assert vote.counterexample == "(request left out) -> None"
     assert vote.changes == "(request left out)"
@@ -381,8 +381,8 @@ def test_a_line_of_the_change_is_the_changes_even_if_it_was_asked_for() -> None:
 
 def test_a_refusal_repeats_no_request_either() -> None:
     voting = Voting(claims=(PRIVATE,), sees=["prompt"], votes=1)
-    new = voting.ask(ended("refused", f"I cannot {REQUEST}", text=REQUEST))
-    assert "Grete" not in repr(new)
+    result = voting.ask(ended("refused", f"I cannot {REQUEST}", text=REQUEST))
+    assert "Grete" not in repr(result)
 
 
 def test_an_error_ends_the_other_conversations_and_is_raised_itself() -> None:
@@ -395,8 +395,8 @@ def test_an_error_ends_the_other_conversations_and_is_raised_itself() -> None:
 
 def test_evidence_is_checked_against_the_change() -> None:
     invented = {"path": "src/load.py", "line": 4, "quote": "    except KeyError:", "side": "after"}
-    new = Voting().ask(answered(answers(fails(invented), said(NAMES))))
-    (vote,) = new.votes.by_criterion[ERRORS]
+    result = Voting().ask(answered(answers(fails(invented), said(NAMES))))
+    (vote,) = result.votes.by_criterion[ERRORS]
     assert (vote.outcome, vote.said) == ("abstain", "fail")
     assert isinstance(vote.evidence[0], CheckedEvidence)
     assert json.dumps(vote.reason).startswith('"answered')

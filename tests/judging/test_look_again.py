@@ -112,7 +112,7 @@ class Looking:
         self.facts = Facts(CHANGE, gate, (self.rubric,), (), AgentAuthored(), stage=stage)
         self.repository, self.record = ExportedTrees(), EventLog()
         self.state = open_state(folder / "git")
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.deadline = Deadline(time.monotonic(), 60)
 
     def __call__(self, script: Script, votes: list[tuple[Vote, ...]] | None = None, **values: Any) -> Answers:
@@ -131,7 +131,7 @@ class Looking:
         )  # fmt: skip
         answers = Answers({"quality": (RubricVotes(by_criterion={"works": self.votes}),)}, notes=("before",))
         looking = look_again(
-            self.fails, answers, request, self.facts, self.repository, self.run, self.said.append, self.model
+            self.fails, answers, request, self.facts, self.repository, self.run, self.messages.append, self.model
         )
         return asyncio.run(looking)
 
@@ -149,11 +149,11 @@ def looking(tmp_path: Path) -> Looking:
     return Looking(tmp_path)
 
 
-def found(outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any):
+def look_answer(outcome: str, *evidence: dict[str, Any], reason: str = "main leaves first.", **more: Any):
     return answered({"trace": "", "outcome": outcome, "reason": reason, "evidence": list(evidence), **more})
 
 
-STANDS, REFUTED = found("stands", reason="It happens."), found("refuted", PREVENTS)
+STANDS, REFUTED = look_answer("stands", reason="It happens."), look_answer("refuted", PREVENTS)
 
 
 def test_a_conversation_is_told_the_fail_and_what_the_run_allows_it(looking: Looking) -> None:
@@ -200,7 +200,7 @@ def test_further_looks_have_nodes_of_their_own(tmp_path: Path) -> None:
         "second-look-quality", "second-look-quality-b", "second-look-quality-c",
     ]  # fmt: skip
     assert [look.outcome for look in looks] == ["stands", "refuted", "stands"]
-    assert looking.said == ["taking a second look at 3 fails"]
+    assert looking.messages == ["taking a second look at 3 fails"]
 
 
 def test_votes_at_one_line_get_one_look_and_a_vote_that_is_not_asked_about_none(tmp_path: Path) -> None:
@@ -241,10 +241,10 @@ def test_the_answers_have_what_it_cost_and_what_is_to_be_said(looking: Looking) 
     assert (answers.cost, answers.notes, answers.intact) == (
         Cost(usd=0.125), ("before", "a note of the model"), True,
     )  # fmt: skip
-    assert looking.said == ["taking a second look at 1 fail"]
+    assert looking.messages == ["taking a second look at 1 fail"]
     assert looking.model.is_open
     looking.model.gateway.on_wait("the model, which is overloaded")
-    assert looking.said[-1] == "waiting for the model, which is overloaded"
+    assert looking.messages[-1] == "waiting for the model, which is overloaded"
 
 
 @pytest.mark.parametrize("tree", [CHANGE.after, CHANGE.before])
@@ -346,16 +346,16 @@ def test_a_deadline_that_has_passed_is_named(looking: Looking) -> None:
     ("end", "outcome", "reason"),
     [
         (STANDS, "stands", "It happens."),
-        (found("Stands", reason="It happens."), "stands", "It happens."),
+        (look_answer("Stands", reason="It happens."), "stands", "It happens."),
         (
-            found("undecided", reason="It depends", missing="the file"),
+            look_answer("undecided", reason="It depends", missing="the file"),
             "undecided",
             "It depends. Missing: the file.",
         ),
-        (found("undecided", reason="It depends", missing=" "), "undecided", "It depends"),
-        (found("stands", reason="So.", missing="nothing"), "stands", "So."),
+        (look_answer("undecided", reason="It depends", missing=" "), "undecided", "It depends"),
+        (look_answer("stands", reason="So.", missing="nothing"), "stands", "So."),
         (REFUTED, "refuted", "main leaves first."),
-        (found("refuted"), "undecided", 'Answered "refuted", but no evidence was given: main leaves first.'),
+        (look_answer("refuted"), "undecided", 'Answered "refuted", but no evidence was given: main leaves first.'),
     ],
 )
 def test_what_an_answer_says_is_what_it_counts_for_but_for_a_bare_refutation(looking, end, outcome, reason) -> None:
@@ -364,17 +364,17 @@ def test_what_an_answer_says_is_what_it_counts_for_but_for_a_bare_refutation(loo
 
 
 def test_only_a_refutation_has_evidence(looking: Looking) -> None:
-    assert looking.look(found("stands", PREVENTS)).evidence == ()
+    assert looking.look(look_answer("stands", PREVENTS)).evidence == ()
 
 
 def test_an_answer_that_does_not_fit_is_no_look(looking: Looking) -> None:
-    look = looking.look(found(f"perhaps {TOKEN}"))
+    look = looking.look(look_answer(f"perhaps {TOKEN}"))
     assert (look.outcome, look.said, look.turn) == ("undecided", None, "nodes/judge-quality/turn-001")
     assert look.reason.startswith("The model's answer does not fit its form.")
 
 
 def test_no_word_of_a_look_has_a_secret(looking: Looking) -> None:
-    look = looking.look(found("stands", reason=f"{'so ' * 85}{TOKEN}"))
+    look = looking.look(look_answer("stands", reason=f"{'so ' * 85}{TOKEN}"))
     assert TOKEN[:12] not in look.reason
 
 
@@ -396,17 +396,17 @@ def test_no_word_of_a_look_has_a_secret(looking: Looking) -> None:
     ],
 )  # fmt: skip
 def test_a_quoted_line_is_looked_up_in_the_tree_that_it_names(looking, quoted, place) -> None:
-    (line,) = looking.look(found("refuted", PREVENTS | quoted)).evidence
+    (line,) = looking.look(look_answer("refuted", PREVENTS | quoted)).evidence
     assert (line.path, line.line, line.standing, line.side) == place
 
 
 def test_one_invented_line_voids_a_refutation(looking: Looking) -> None:
-    look = looking.look(found("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"}))
+    look = looking.look(look_answer("refuted", PREVENTS, PREVENTS | {"quote": "    if path is None:"}))
     assert (look.outcome, look.said) == ("undecided", "refuted")
     assert [line.standing for line in look.evidence] == ["holds", "void"]
 
 
-def quoted(path: str = "a.py", quote: str = "if path is None:", side: str = "after", standing: str = "holds"):
+def quoted_line(path: str = "a.py", quote: str = "if path is None:", side: str = "after", standing: str = "holds"):
     why = "the quoted text is not in the file" if standing == "void" else ""
     return CheckedEvidence(path=path, line=1, end_line=1, quote=quote, standing=standing, side=side, why=why)
 
@@ -414,16 +414,16 @@ def quoted(path: str = "a.py", quote: str = "if path is None:", side: str = "aft
 @pytest.mark.parametrize(
     ("evidence", "why"),
     [
-        ((quoted(),), ""),
-        ((quoted(), quoted("README.md")), ""),
-        ((quoted(), quoted(side="before")), ""),
-        ((quoted(), quoted(quote="}")), ""),
+        ((quoted_line(),), ""),
+        ((quoted_line(), quoted_line("README.md")), ""),
+        ((quoted_line(), quoted_line(side="before")), ""),
+        ((quoted_line(), quoted_line(quote="}")), ""),
         ((), "no evidence was given"),
-        ((quoted(standing="void"),), "the quoted text is not in the file"),
-        ((quoted(), quoted(standing="void")), "the quoted text is not in the file"),
-        ((quoted(quote="  }  "), quoted(quote="else:")), "the quotes are too short to prevent anything"),
-        ((quoted(side="before"), quoted(side="before")), "no quoted line stands after the change"),
-        *[((quoted(path), quoted("docs/a.md")), "documentation and the gate's own files prevent nothing")
+        ((quoted_line(standing="void"),), "the quoted text is not in the file"),
+        ((quoted_line(), quoted_line(standing="void")), "the quoted text is not in the file"),
+        ((quoted_line(quote="  }  "), quoted_line(quote="else:")), "the quotes are too short to prevent anything"),
+        ((quoted_line(side="before"), quoted_line(side="before")), "no quoted line stands after the change"),
+        *[((quoted_line(path), quoted_line("docs/a.md")), "documentation and the gate's own files prevent nothing")
           for path in ("README.md", "a/b.rst", "c.txt", "d.adoc", ".vibe-gate/gate.toml")],
     ],
 )  # fmt: skip
