@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from msgspec import UNSET, Struct
@@ -13,7 +13,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CriterionResult, RubricResult, RunOutcome
 from vibe_gate.judging.vote_counting import is_proven
 
-_RUN_ORDER: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
+WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
 
 
 Effect = Literal["stops", "lowers", "advises", "raises", "doubts", "leaves open", "breaks", "undecided", "none"]
@@ -184,9 +184,15 @@ def summarize_tally(rubric: Rubric, tally: RubricTally) -> RubricResult:
 
 
 def run_outcome(rubrics: Sequence[RubricResult]) -> RunOutcome:
-    """The first of fail, error, inconclusive, pass that any rubric has; without rubrics, pass."""
-    outcomes = {rubric.outcome for rubric in rubrics}
-    return next((outcome for outcome in _RUN_ORDER if outcome in outcomes), "pass")
+    """The worst that any rubric has; without rubrics, pass."""
+    return worst_outcome(rubric.outcome for rubric in rubrics)
+
+
+def worst_outcome(outcomes: Iterable[str]) -> RunOutcome:
+    """The first of fail, error, inconclusive, pass among these; without any, pass. Others, as of skipped stages, do not
+    count."""
+    present = set(outcomes)
+    return next((outcome for outcome in WORST_FIRST if outcome in present), "pass")
 
 
 def exit_code(outcome: RunOutcome, *, needs_approval: bool, intact: bool) -> int:

@@ -2,56 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain.change import Change
-from vibe_gate.domain.summary import CacheUse, Summary
+from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import RunOutcome
 from vibe_gate.errors import GateError
 from vibe_gate.gate.policy import steering
 from vibe_gate.judging.repeats import without_repeats
-from vibe_gate.judging.rubric_tally import exit_code
+from vibe_gate.judging.rubric_tally import WORST_FIRST, exit_code, worst_outcome
 from vibe_gate.judging.verdict import RunVerdict, changed_note
 from vibe_gate.receipts.issue import ReceiptIssuer
 from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review, changed_since
+from vibe_gate.run.sharing import told, unshared
 from vibe_gate.run.stages import Stages
-from vibe_gate.run.summary import capture_note, notes_on, summary_before_answers, summary_of
-
-_WORST_FIRST: tuple[RunOutcome, ...] = ("fail", "error", "inconclusive", "pass")
+from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):
-    """The outcome. `review` as of a review; `made` is the patch of what the run's agents changed, `patch` its file.
-
-    `bundle` is where it is recorded. `unmatched`: requests that a cassette had no answer to, with the difference.
-    `said`: the last messages of agents that no stage comes after, each with its node, without secrets and without what
-    they repeat of prompts of captured sessions. `names`: the files that the agents changed, without secrets.
-    """
+    """How a workflow's run came out."""
 
     review: Review
+    """As of a review."""
+
     results: tuple[StageResult, ...]
+
     bundle: Path
+    """Where it is recorded."""
+
     unmatched: tuple[str, ...] = ()
+    """Requests that a cassette had no answer to, with the difference."""
+
     change: Change | None = None
+    """What the run's agents changed; None if they changed nothing."""
+
     names: tuple[str, ...] = ()
+    """The files that the agents changed, without secrets."""
+
     made: bytes = b""
+    """The patch of what they changed."""
+
     patch: Path | None = None
+    """The file of the patch."""
+
     said: tuple[tuple[str, str], ...] = ()
+    """The last messages of agents that no stage comes after, each with its node, without secrets and without what they
+    repeat of prompts of captured sessions."""
+
     steers: tuple[str, ...] = ()
     """Of what the agents changed, the files that decide about a gate or steer agents, diffs or tests; as shown."""
+
     applied: bool = False
     """Whether the patch was put into the working tree."""
+
     staged: bool = False
     """Whether it was, and the change is that of the index, which has not got it."""
+
     unapplied: GateError | None = None
     """Why it was not, although that was asked for: the working tree is another one, or git refuses."""
+
     problem: str = ""
     """What went wrong outside of every stage, without secrets: the deadline, or an error of a Python workflow."""
 
@@ -69,60 +84,91 @@ class WorkflowRun(Struct, frozen=True, kw_only=True):
         return self.review.passed
 
 
-def concluded(
-    id: str, stages: Stages, problem: tuple[RunOutcome, str] | None, *, reviewing: bool = False
+def conclude_run(
+    workflow: str,
+    stages: Stages,
+    problem: tuple[RunOutcome, str] | None,
+    *,
+    reviewing: bool = False,
+    unshared_note: str = "",
 ) -> WorkflowRun:
-    """Seal the run. `problem`: what went wrong outside of every stage; `reviewing` as of RunRequest."""
-    run, tree, results = stages.run, stages.trees.own, tuple(stages.graph.results)
-    change, made = tree.change if reviewing else tree.current, tree.made if tree.written else None
-    patch = tree.repository.patch(made) if made else b""
+    """Seal the run.
+
+    Args:
+        workflow: Its id.
+        stages: Those that ran.
+        problem: What went wrong outside of every stage, and the outcome of that.
+        reviewing: As of RunRequest.
+        unshared_note: Why no store is shared, as a sentence, or "".
+    """
+    run, tree = stages.run, stages.trees.own
+    change = tree.change if reviewing else tree.current
+    agents_change = tree.made if tree.written else None
+    patch = tree.repository.patch(agents_change) if agents_change else b""
     keep_contents(tree.repository, change, run)
     if patch:
         run.record.made(patch)
-    verdicts = [result.verdict for result in results if result.verdict]
-    stale: list[RunVerdict] = []
-    if reviewing:
-        about = [one for one in verdicts if one.facts.change is change]
-    else:  # those about the files as they are in the end: none of them takes a fail of another back
-        about = [one for one in verdicts if one.facts.change.after in stages.trees.now()]
-        stale = _not_judged_again(verdicts, about)
-    gates = [*stale, *about]
-    since = changed_since(tree.repository, change)  # () of what only the workspace holds
-    intact = all(one.intact for one in gates) and not since
-    outcome = problem[0] if problem else _outcome(stages.graph, about, stale, reviewing=reviewing)
-    summary = _summary(id, stages, change, gates, outcome if intact else "error", intact=intact)
-    issuer = _issuer(stages, change, gates, summary) if intact else None
-    waivers = tuple(dict.fromkeys(waiver for one in gates for waiver in one.waivers))
-    summary = seal(summary, waivers, issuer, run)
-    said = [
+    verdicts = [result.verdict for result in stages.graph.results if result.verdict]
+    current_verdicts = _current_verdicts(verdicts, stages, reviewing=reviewing)
+    stale_verdicts = [] if reviewing else _not_judged_again(verdicts, current_verdicts)
+    counting_verdicts = [*stale_verdicts, *current_verdicts]
+    changed_paths = changed_since(tree.repository, change)  # () of what only the workspace holds
+    intact = not changed_paths and all(verdict.intact for verdict in counting_verdicts)
+    if not intact:
+        outcome: RunOutcome = "error"
+    elif problem:
+        outcome = problem[0]
+    else:
+        outcome = _outcome_of(stages.graph, current_verdicts, stale_verdicts, reviewing=reviewing)
+    decided = _summary(workflow, stages, change, counting_verdicts, outcome, intact=intact)
+    issuer = _issuer(stages, change, counting_verdicts, decided) if intact else None
+    waivers = dict.fromkeys(waiver for verdict in counting_verdicts for waiver in verdict.waivers)
+    summary = seal(decided, tuple(waivers), issuer, run)
+    notes = [
         problem[1] if problem else "",
-        *changed_note(since),
-        *_notes(stages, gates),
-        *_unsettled(stale, unasked=reviewing and not gates),
+        *changed_note(changed_paths),
+        *_notes(stages, counting_verdicts),
+        *_unsettled_notes(stale_verdicts, is_unasked=reviewing and not counting_verdicts),
         *stages.model.notes(),
         *(issuer.notes if issuer else ()),
+        unshared_note,
+        *told(run),
     ]
-    notes = tuple(dict.fromkeys(run.redactor.text(note) for note in said if note))
-    changed = made.files if made else ()
+    changed_files = agents_change.files if agents_change else ()
+    steering_files = steering(stages.facts.gate, changed_files)
+    redact = run.redactor.text
     return WorkflowRun(
-        said=tuple(_last_messages(stages, patch)),
         review=Review(
             summary,
-            notes,
+            tuple(dict.fromkeys(redact(note) for note in notes if note)),
             stages.facts.gate,
             root=tree.repository.root,
+            unshared=unshared(summary, tree.repository, run),
             store_root=tree.repository.store_root,
         ),
-        results=results,
+        results=tuple(stages.graph.results),
         bundle=run.record.directory,
         unmatched=stages.model.unmatched,
-        change=made,
-        names=tuple(run.redactor.text(file.shown_path) for file in changed),
-        steers=tuple(run.redactor.text(file.shown_path) for file in steering(stages.facts.gate, changed)),
+        change=agents_change,
+        names=tuple(redact(file.shown_path) for file in changed_files),
         made=patch,
         patch=_patch_file(stages, patch) if patch else None,
-        problem=run.redactor.text(problem[1]) if problem else "",
+        said=tuple(_last_messages(stages, patch)),
+        steers=tuple(redact(file.shown_path) for file in steering_files),
+        problem=redact(problem[1]) if problem else "",
     )
+
+
+def _current_verdicts(verdicts: Sequence[RunVerdict], stages: Stages, *, reviewing: bool) -> list[RunVerdict]:
+    """Those that count: about the change as it was given, or else about the files as they are in the end.
+
+    None of the latter takes a fail of another back.
+    """
+    if reviewing:
+        given_change = stages.trees.own.change
+        return [verdict for verdict in verdicts if verdict.facts.change is given_change]
+    current_trees = stages.trees.now()
+    return [verdict for verdict in verdicts if verdict.facts.change.after in current_trees]
 
 
 def _patch_file(stages: Stages, patch: bytes) -> Path | None:
@@ -134,86 +180,109 @@ def _patch_file(stages: Stages, patch: bytes) -> Path | None:
     return repository.keep_patch(run.record.run_id, run.redactor.data(patch))
 
 
-def _last_messages(stages: Stages, made: bytes) -> Iterator[tuple[str, str]]:
+def _last_messages(stages: Stages, patch: bytes) -> Iterator[tuple[str, str]]:
     """What agents said last that no stage comes after; the screen that shows it may be the log of a job."""
-    tree = stages.trees.own
 
-    def own_words() -> Iterator[str]:
-        yield from (patch.decode("utf-8", "replace") for patch in (tree.repository.patch(stages.facts.change), made))
+    def change_texts() -> Iterator[str]:
+        yield stages.trees.own.repository.patch(stages.facts.change).decode("utf-8", "replace")
+        yield patch.decode("utf-8", "replace")
 
-    prompts = [prompt for one in stages.turns.background for prompt in one.prompts]
+    prompts = [prompt for material in stages.turns.background for prompt in material.prompts]
     for result in stages.graph.results:
-        if result.message and result.node in stages.graph.latest():
-            message = stages.run.redactor.text(result.message)
-            yield result.node, without_repeats(message, prompts, own_words) if prompts else message
+        if not result.message or result.node not in stages.graph.latest():
+            continue
+        message = stages.run.redactor.text(result.message)
+        yield result.node, without_repeats(message, prompts, change_texts) if prompts else message
 
 
-def _outcome(graph: StageGraph, about: list[RunVerdict], stale: list[RunVerdict], *, reviewing: bool) -> RunOutcome:
+def _outcome_of(
+    graph: StageGraph,
+    current_verdicts: Sequence[RunVerdict],
+    stale_verdicts: Sequence[RunVerdict],
+    *,
+    reviewing: bool,
+) -> RunOutcome:
     """The worst of the verdicts that count and, but for a review, of the stages that no other that ran comes after."""
-    leaves = () if reviewing else graph.latest()
-    found = {result.outcome for result in graph.results if result.node in leaves}
-    found |= {one.outcome for one in about}
-    if stale or (reviewing and not about):
-        found.add("inconclusive")
-    return next((one for one in _WORST_FIRST if one in found), "pass")
+    outcomes: list[str] = [verdict.outcome for verdict in current_verdicts]
+    if not reviewing:
+        latest_nodes = graph.latest()
+        outcomes += [result.outcome for result in graph.results if result.node in latest_nodes]
+    if stale_verdicts or (reviewing and not current_verdicts):
+        outcomes.append("inconclusive")
+    return worst_outcome(outcomes)
 
 
-def _not_judged_again(verdicts: list[RunVerdict], about: list[RunVerdict]) -> list[RunVerdict]:
+def _not_judged_again(verdicts: Sequence[RunVerdict], current_verdicts: Sequence[RunVerdict]) -> list[RunVerdict]:
     """Those about other files that did not pass, and of which a rubric was not asked again about later ones."""
-    last = {rubric.id: one.facts.change.after for one in verdicts for rubric in one.facts.rubrics}
-    again = {rubric.id for one in about for rubric in one.facts.rubrics}
-    open_ = {rubric: tree for rubric, tree in last.items() if rubric not in again}
-    return [
-        one
-        for one in verdicts
-        if one.outcome != "pass" and any(open_.get(rubric.id) == one.facts.change.after for rubric in one.facts.rubrics)
-    ]
+    asked_again = {rubric.id for verdict in current_verdicts for rubric in verdict.facts.rubrics}
+    last_trees = {}
+    for verdict in verdicts:
+        for rubric in verdict.facts.rubrics:
+            if rubric.id not in asked_again:
+                last_trees[rubric.id] = verdict.facts.change.after
+    stale_verdicts = []
+    for verdict in verdicts:
+        after = verdict.facts.change.after
+        is_last = any(last_trees.get(rubric.id) == after for rubric in verdict.facts.rubrics)
+        if is_last and verdict.outcome != "pass":
+            stale_verdicts.append(verdict)
+    return stale_verdicts
 
 
 def _summary(
-    id: str, stages: Stages, change: Change, gates: list[RunVerdict], outcome: RunOutcome, *, intact: bool
+    workflow: str,
+    stages: Stages,
+    change: Change,
+    verdicts: Sequence[RunVerdict],
+    outcome: RunOutcome,
+    *,
+    intact: bool,
 ) -> Summary:
     """The run's summary: rubrics and findings of the gates that count, the cost of all its stages."""
-    run, tree = stages.run, stages.trees.own
-    worst_last = sorted(gates, key=lambda one: -_WORST_FIRST.index(one.outcome))  # of a rubric asked twice
-    parts = [summary_of(one, run) for one in worst_last]
-    return replace(
-        summary_before_answers(id, stages.facts, run, change, outcome),
-        exit_code=exit_code(outcome, needs_approval=any(one.needs_approval for one in gates), intact=intact),
-        rubrics=tuple({rubric.id: rubric for part in parts for rubric in part.rubrics}.values()),
-        findings=tuple({one.fingerprint or one: one for part in parts for one in part.findings}.values()),
-        policy_changes=tuple({one.path: one for part in parts for one in part.policy_changes}.values()),
-        unreviewed=tuple(dict.fromkeys(one for part in parts for one in part.unreviewed)),
-        agent_authored=stages.facts.authored if change is tree.change else stages.authored(tree),
-        cache=CacheUse(hits=sum(part.cache.hits for part in parts), misses=sum(part.cache.misses for part in parts)),
+    tree = stages.trees.own
+    # Of a rubric that was asked twice the worse result counts, so it comes last.
+    worst_last = sorted(verdicts, key=lambda verdict: -WORST_FIRST.index(verdict.outcome))
+    needs_approval = any(verdict.needs_approval for verdict in verdicts)
+    return make_summary(
+        workflow,
+        stages.facts,
+        stages.run,
+        change,
+        merge_gate_answers(worst_last),
+        outcome=outcome,
+        exit_code=exit_code(outcome, needs_approval=needs_approval, intact=intact),
+        authored=stages.facts.authored if change is tree.change else stages.authored(tree),
         cost=stages.model.cost,
     )
 
 
-def _issuer(stages: Stages, change: Change, gates: list[RunVerdict], summary: Summary) -> ReceiptIssuer | None:
+def _issuer(stages: Stages, change: Change, verdicts: Sequence[RunVerdict], summary: Summary) -> ReceiptIssuer | None:
     """What makes the receipt: of a run whose one gate that counts is about exactly what the run left."""
-    if len(gates) != 1 or gates[0].outcome != summary.outcome:
+    if len(verdicts) != 1 or verdicts[0].outcome != summary.outcome:
         return None
-    about = gates[0].facts.change
-    if (about.before, about.after) != (change.before, change.after):
+    judged_change = verdicts[0].facts.change
+    if (judged_change.before, judged_change.after) != (change.before, change.after):
         return None
-    return issuer_of(gates[0], summary, stages.trees.own.repository, stages.run)
+    return issuer_of(verdicts[0], summary, stages.trees.own.repository, stages.run)
 
 
-def _notes(stages: Stages, gates: list[RunVerdict]) -> Iterator[str]:
+def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
     yield from stages.trees.own.repository.remarks
-    yield from (f"{result.node}: {result.reason}" for result in stages.graph.results if result.reason)
-    for one in gates:
-        yield from notes_on(one, stages.run)
+    for result in stages.graph.results:
+        if result.reason:
+            yield f"{result.node}: {result.reason}"
+    for verdict in verdicts:
+        yield from notes_on(verdict, stages.run)
     if stages.run.record.lost:
         yield f"Unrecorded: {stages.run.record.lost}"
     yield capture_note(stages.run)
     yield from stages.turns.notes
 
 
-def _unsettled(stale: list[RunVerdict], *, unasked: bool) -> Iterator[str]:
+def _unsettled_notes(stale_verdicts: Sequence[RunVerdict], *, is_unasked: bool) -> Iterator[str]:
     """What no verdict says about the files as they are."""
-    for one in stale:
-        yield f"{one.facts.stage}: {one.outcome}, and what changed since was not judged by its rubrics."
-    if unasked:
+    for verdict in stale_verdicts:
+        stage = verdict.facts.stage
+        yield f"{stage}: {verdict.outcome}, and what changed since was not judged by its rubrics."
+    if is_unasked:
         yield "No rubrics were asked about the change as it is, so there is no verdict about it."

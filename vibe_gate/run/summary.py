@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from vibe_gate.checks import conduct
@@ -19,17 +19,20 @@ from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import (
+    AgentAuthored,
+    CacheUse,
     ChangedFile,
     ChangeSummary,
+    Cost,
+    PolicyChange,
     Summary,
     Trusted,
     Unreviewed,
     whole_file_unreviewed,
 )
-from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
-from vibe_gate.judging.rubric_tally import exit_code
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.version import __version__
 
@@ -61,13 +64,67 @@ def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
 
 def answered_questions(verdict: RunVerdict) -> dict[str, str]:
     """The text of each question that has votes, by `<rubric>/<criterion>`: of this run, or of an earlier one."""
-    texts = {
-        (rubric.id, asked.id): asked.question or ""
-        for rubric in verdict.facts.rubrics
-        for asked in rubric.judge_criteria
-    }
-    answered = ((rubric.id, one.id) for rubric in verdict.rubrics for one in rubric.criteria if one.votes)
-    return {"/".join(name): texts[name] for name in answered if name in texts}
+    texts = {}
+    for rubric in verdict.facts.rubrics:
+        for criterion in rubric.judge_criteria:
+            texts[rubric.id, criterion.id] = criterion.question or ""
+    questions = {}
+    for rubric_result in verdict.rubrics:
+        for result in rubric_result.criteria:
+            name = (rubric_result.id, result.id)
+            if result.votes and name in texts:
+                questions["/".join(name)] = texts[name]
+    return questions
+
+
+class GateAnswers(Struct, frozen=True, kw_only=True):
+    """What the gates of a run answered, as its summary says it."""
+
+    rubrics: tuple[RubricResult, ...] = ()
+
+    findings: tuple[Finding, ...] = ()
+
+    policy_changes: tuple[PolicyChange, ...] = ()
+
+    unreviewed: tuple[Unreviewed, ...] = ()
+
+    cache: CacheUse = CacheUse()
+
+
+def gate_answers(verdict: RunVerdict) -> GateAnswers:
+    """What one gate answered."""
+    return GateAnswers(
+        rubrics=verdict.rubrics,
+        findings=verdict.findings,
+        policy_changes=verdict.impact.changes,
+        unreviewed=unreviewed(verdict.facts.change, verdict.facts.rubrics, verdict.answers),
+        cache=verdict.answers.cache,
+    )
+
+
+def merge_gate_answers(verdicts: Iterable[RunVerdict]) -> GateAnswers:
+    """What several gates answered; of a rubric, a finding or a file that several have, the last one's."""
+    rubrics: dict[str, RubricResult] = {}
+    findings: dict[str | Finding, Finding] = {}
+    policy_changes: dict[str, PolicyChange] = {}
+    missed: dict[Unreviewed, None] = {}
+    hits = 0
+    misses = 0
+    for verdict in verdicts:
+        answers = gate_answers(verdict)
+        rubrics |= {rubric.id: rubric for rubric in answers.rubrics}
+        findings |= {finding.fingerprint or finding: finding for finding in answers.findings}
+        policy_changes |= {change.path: change for change in answers.policy_changes}
+        missed |= dict.fromkeys(answers.unreviewed)
+        hits += answers.cache.hits
+        misses += answers.cache.misses
+    return GateAnswers(
+        rubrics=tuple(rubrics.values()),
+        findings=tuple(findings.values()),
+        policy_changes=tuple(policy_changes.values()),
+        unreviewed=tuple(missed),
+        cache=CacheUse(hits=hits, misses=misses),
+    )
 
 
 def nothing(change: Change) -> Summary:
@@ -86,31 +143,51 @@ def nothing(change: Change) -> Summary:
 
 def summary_of(verdict: RunVerdict, run: RunContext) -> Summary:
     """The summary of a review, as it is sealed."""
-    facts = verdict.facts
-    begun = summary_before_answers(WORKFLOW, facts, run, facts.change, verdict.outcome)
-    return replace(
-        begun,
+    return make_summary(
+        WORKFLOW,
+        verdict.facts,
+        run,
+        verdict.facts.change,
+        gate_answers(verdict),
+        outcome=verdict.outcome,
         exit_code=verdict.exit_code,
-        rubrics=verdict.rubrics,
-        findings=verdict.findings,
-        policy_changes=verdict.impact.changes,
-        unreviewed=unreviewed(facts.change, facts.rubrics, verdict.answers),
+        authored=verdict.facts.authored,
         cost=verdict.answers.cost,
-        cache=verdict.answers.cache,
     )
 
 
-def summary_before_answers(
-    workflow: str, facts: Facts, run: RunContext, change: Change, outcome: RunOutcome
+def make_summary(
+    workflow: str,
+    facts: Facts,
+    run: RunContext,
+    change: Change,
+    answers: GateAnswers,
+    *,
+    outcome: RunOutcome,
+    exit_code: int,
+    authored: AgentAuthored,
+    cost: Cost,
 ) -> Summary:
-    """The summary of a run before what its gates answered and cost is added."""
+    """The summary of a run.
+
+    Args:
+        workflow: Its id.
+        facts: Those that the run began with.
+        run: Where it is written down.
+        change: What the summary is about.
+        answers: What the gates that count answered.
+        outcome: The run's.
+        exit_code: The run's.
+        authored: Who wrote the change.
+        cost: Of all that was asked.
+    """
     gate = facts.gate
     return Summary(
         run_id=run.record.run_id,
         key=facts.key,
         workflow=workflow,
         outcome=outcome,
-        exit_code=exit_code(outcome, needs_approval=False, intact=True),
+        exit_code=exit_code,
         bundle=run.record.relative,
         trusted=Trusted(
             revision=gate.revision,
@@ -119,7 +196,13 @@ def summary_before_answers(
             absence=gate.absence or UNSET,
         ),
         change=of_change(change),
-        agent_authored=facts.authored,
+        rubrics=answers.rubrics,
+        findings=answers.findings,
+        policy_changes=answers.policy_changes,
+        unreviewed=answers.unreviewed,
+        agent_authored=authored,
+        cost=cost,
+        cache=answers.cache,
         duration_ms=round(run.deadline.elapsed() * 1000),
         labels=run.state.labels.from_forge() or UNSET,
     )
@@ -128,27 +211,33 @@ def summary_before_answers(
 def unreviewed(change: Change, rubrics: Sequence[Rubric], answers: Answers) -> tuple[Unreviewed, ...]:
     """Everything that judges were not shown, with the reason: silence about it would look like approval."""
     criteria = [criterion for rubric in rubrics for criterion in rubric.judge_criteria]
-    concerned: list[FileDiff] = []
-    unconcerned: list[FileDiff] = []
+    concerned_files: list[FileDiff] = []
+    other_files: list[FileDiff] = []
     for file in change.files:
         is_concerned = any(criterion.concerns(file) for criterion in criteria)
-        (concerned if is_concerned else unconcerned).append(file)
-    if answers.silence and not concerned:
-        return _whole(change.files, answers.silence)
+        (concerned_files if is_concerned else other_files).append(file)
+    if answers.silence and not concerned_files:
+        return _whole_files(change.files, answers.silence)
     if answers.silence:
-        return (*_whole(concerned, answers.silence), *_whole(unconcerned, Unconcerned()))
-    missed: dict[Unreviewed, list[str]] = {}
-    for rubric, votes in answers.by_rubric.items():
-        for item in dict.fromkeys(item for one in votes for item in one.unreviewed):
-            missed.setdefault(item, []).append(rubric)
-    unanswered = (
-        item if len(names) == len(answers.by_rubric) else replace(item, rubrics=tuple(names))
-        for item, names in missed.items()
-    )
-    return (*unanswered, *_whole(unconcerned, Unconcerned()))
+        return (*_whole_files(concerned_files, answers.silence), *_whole_files(other_files, Unconcerned()))
+    return (*_missed_lines(answers), *_whole_files(other_files, Unconcerned()))
 
 
-def _whole(files: Iterable[FileDiff], cause: Cause) -> tuple[Unreviewed, ...]:
+def _missed_lines(answers: Answers) -> list[Unreviewed]:
+    """What judges of the rubrics that were asked did not see; with their ids if others did."""
+    rubric_ids: dict[Unreviewed, list[str]] = {}
+    for rubric_id, question_votes in answers.by_rubric.items():
+        missed = dict.fromkeys(item for votes in question_votes for item in votes.unreviewed)
+        for item in missed:
+            rubric_ids.setdefault(item, []).append(rubric_id)
+    lines = []
+    for item, ids in rubric_ids.items():
+        is_missed_by_all = len(ids) == len(answers.by_rubric)
+        lines.append(item if is_missed_by_all else replace(item, rubrics=tuple(ids)))
+    return lines
+
+
+def _whole_files(files: Iterable[FileDiff], cause: Cause) -> tuple[Unreviewed, ...]:
     return tuple(whole_file_unreviewed(file, cause) for file in files)
 
 

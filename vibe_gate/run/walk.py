@@ -39,14 +39,14 @@ from vibe_gate.gateway import NO_CREDENTIALS, find_upstream, wire_from
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.run.agent_turns import held_in
 from vibe_gate.run.approval import Approve, nobody
-from vibe_gate.run.conclusion import WorkflowRun, concluded
+from vibe_gate.run.conclusion import WorkflowRun, conclude_run
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.fix import Repair, how_it_was_made, patch_of, repair_of
 from vibe_gate.run.record import keep_contents, open_run, recording, world_around
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
-from vibe_gate.run.sharing import open_shared, told, unshared
+from vibe_gate.run.sharing import open_shared
 from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.tree import RunTree
@@ -133,9 +133,8 @@ async def run_workflow(
             if repair is not None and problem is None and _examined_nothing(stages):
                 problem = "inconclusive", f"No rubric of run {request.fix} applies to your files as they are now."
             progress("seal", "writing the verdict")
-            done = concluded(plan.id, stages, problem, reviewing=request.reviewing)
+            done = conclude_run(plan.id, stages, problem, reviewing=request.reviewing, unshared_note=apart)
             writes = [*_writes(stages)] if request.apply and done.patch else []
-        done = _shareable(done, repository, run, apart)
         repository.remove_old_workspaces(clock() - timedelta(days=WORKSPACE_DAYS))
         done = _applied(done, repository, stages.trees.own) if request.apply else done
         if done.applied:
@@ -187,13 +186,6 @@ def _set_background(request: RunRequest, repair: Repair | None, stages: Stages) 
         text = "\n".join(found_by(found.rubrics, found.findings))
         shown.insert(0, Material(f"What run {request.fix} found", text))
     stages.turns.background = tuple(shown)
-
-
-def _shareable(done: WorkflowRun, repository: Repository, run: RunContext, apart: str) -> WorkflowRun:
-    """The run as it goes to the shared store, with what is to be said of that; `apart`: why there is none to use."""
-    review, notes = done.review, tuple(filter(None, (apart, *told(run))))
-    shared = unshared(review.summary, repository, run)
-    return replace(done, review=replace(review, notes=(*review.notes, *notes), unshared=shared))
 
 
 def _writes(stages: Stages) -> Iterator[captured.AppliedWrite]:
