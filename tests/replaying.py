@@ -97,7 +97,6 @@ class History:
                         ReplayTask(self.path, run_id, key, asked, tried),
                         repository,
                         gates,
-                        environ=self.environ,
                         clock=lambda: datetime.now(UTC),
                     )
                 )

@@ -212,7 +212,7 @@ def test_a_checkout_that_knows_no_branch_but_the_change_has_no_store(team: Team,
 
     def store_url() -> str:
         with open_repository(job.path, team.environ) as repository:
-            return standing_store(repository, team.environ, lambda: datetime.now(UTC)).url
+            return standing_store(repository, lambda: datetime.now(UTC)).url
 
     job.git("config", "vibe-gate.store", evil.as_uri())  # what a person allowed once, this change does not name
     [note] = [one for one in team.review(job, judge="never").notes if "shared store" in str(one)]
@@ -341,7 +341,7 @@ def test_a_label_counts_in_the_figures_of_other_clones_and_blocks_nothing_there(
 
     told(first, "label", finding, "wrong")
     with open_repository(second.path, team.environ) as repository:
-        [label], problems = counted_labels(repository, team.environ, datetime.now(UTC))
+        [label], problems = counted_labels(repository, datetime.now(UTC))
     assert (label.finding, label.right, label.by, problems) == (finding, False, "Ann <ann@example.org>", ())
     assert len(team.objects("labels")) == 1
     with open_state(second.path / ".git") as state:

@@ -9,6 +9,7 @@ from domain.changes import added, change, deleted, file_change, read
 from msgspec.structs import replace
 from text_tree import text_tree
 
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff
 from vibe_gate.domain.gate import Gate
 from vibe_gate.gate.loading import built_in_gate, load_gate
@@ -62,7 +63,7 @@ GATES = {
 
 
 def impact_on(gate: str, *files: FileDiff, **environ: str) -> PolicyImpact:
-    return policy_impact(Contents(), change(*files), GATES[gate], environ)
+    return policy_impact(Contents(), change(*files), GATES[gate], in_ci=in_ci(environ))
 
 
 def link(path: str, before: bytes | None = None, mode: int = SYMLINK_MODE) -> FileDiff:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from text_tree import FileTree, text_tree
 
 from vibe_gate.domain.change import Change, FileDiff
+from vibe_gate.domain.environment import read_environment
 from vibe_gate.domain.gate import Gate
 from vibe_gate.errors import DefinitionError, RevisionError, UsageError
 from vibe_gate.gate.trusted import (
@@ -286,8 +287,9 @@ def store_of(gate_toml: str, environ: dict[str, str], **places: Any) -> str:
     """Why the shared store is not used."""
     trees = {HEAD: text_tree({"gate.toml": gate_toml, "rubrics/quality.toml": QUESTION.format("a")})}
     repository = Revisions(trees, **places)
+    repository.environment = read_environment(environ)
     with pytest.raises(UsageError) as refusal:
-        standing_store(repository, environ, lambda: datetime.now(UTC))
+        standing_store(repository, lambda: datetime.now(UTC))
     return str(refusal.value)
 
 

@@ -13,9 +13,11 @@ from walks import walked
 from vibe_gate.domain.gate import POLICY, Suppression
 from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
-from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, overrides, suppress, take_back
+from vibe_gate.gate.waive import WaiverAsked, add_suppression, override, suppress, take_back
+from vibe_gate.git import open_repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.result import read_bundle
+from vibe_gate.store.state import open_state
 
 NOW = datetime(2099, 3, 1, 22, 30, 15, 250, tzinfo=UTC)
 TODAY = NOW.date()
@@ -39,15 +41,25 @@ class Reviewed(Repo):
 
     def override(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
         ask = WaiverAsked(target, reason, expires)
-        return override(ask, start=self.path, environ=self.environ | environ, now=NOW)
+        with open_repository(self.path, self.environ | environ) as repository:
+            return override(ask, repository, NOW)
 
     def suppress(self, target: str, reason: str = "meant", expires: date | None = None, **environ: str):
         ask = WaiverAsked(target, reason, expires)
-        return suppress(ask, start=self.path, environ=self.environ | environ, now=NOW)
+        with open_repository(self.path, self.environ | environ) as repository:
+            return suppress(ask, repository, NOW)
 
     @property
     def overridden(self) -> list[str]:
-        return [entry.finding for entry in overrides(start=self.path, environ=self.environ)]
+        return [entry.finding for entry in self.overrides()]
+
+    def overrides(self):
+        with open_repository(self.path, self.environ) as repository:
+            return open_state(repository.common_dir).overrides.all()
+
+    def take_back(self, what: str) -> str:
+        with open_repository(self.path, self.environ) as repository:
+            return take_back(what, repository)
 
 
 @pytest.fixture
@@ -64,7 +76,7 @@ def test_an_override_has_who_why_until_when_and_of_which_run(reviewed: Reviewed)
     )  # fmt: skip
     assert entry.expires == date(2099, 3, 31)
     assert entry.run == reviewed.summary.run_id
-    assert overrides(start=reviewed.path, environ=reviewed.environ) == (entry,)
+    assert reviewed.overrides() == (entry,)
 
 
 def test_the_run_carries_a_remark_of_its_override(reviewed: Reviewed) -> None:
@@ -87,10 +99,10 @@ def test_a_change_of_the_gate_is_overridden_by_what_it_changes(reviewed: Reviewe
 def test_an_override_is_taken_back_by_the_beginning_of_its_finding(reviewed: Reviewed) -> None:
     name = reviewed.override(reviewed.finding.fingerprint)[0].finding
     policy = reviewed.override("policy")[0].finding
-    assert take_back(name[:5], start=reviewed.path, environ=reviewed.environ) == name
+    assert reviewed.take_back(name[:5]) == name
     assert reviewed.overridden == [policy]
     with pytest.raises(UsageError, match="no override matches"):
-        take_back(name, start=reviewed.path, environ=reviewed.environ)
+        reviewed.take_back(name)
 
 
 def test_what_cannot_be_let_pass_is_refused_and_nothing_is_written(
@@ -121,10 +133,11 @@ def test_without_a_change_of_the_gate_there_is_no_policy_to_override(tmp_path: P
     repo.commit("First", a="a\n")
     repo.commit("Second", a="b\n")
     walked(repo.path, environ)
-    with pytest.raises(UsageError, match="No run found with a change of the gate itself"):
-        override(WaiverAsked("policy", "meant"), start=repo.path, environ=environ, now=NOW)
-    with pytest.raises(UsageError, match="there is none: run `vibe-gate init`"):
-        suppress(WaiverAsked("no-todo:src/**", "meant"), start=repo.path, environ=environ, now=NOW)
+    with open_repository(repo.path, environ) as repository:
+        with pytest.raises(UsageError, match="No run found with a change of the gate itself"):
+            override(WaiverAsked("policy", "meant"), repository, NOW)
+        with pytest.raises(UsageError, match="there is none: run `vibe-gate init`"):
+            suppress(WaiverAsked("no-todo:src/**", "meant"), repository, NOW)
 
 
 def test_what_is_suppressed_is_a_finding_or_what_a_criterion_finds_at_paths(

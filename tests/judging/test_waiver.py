@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from vibe_gate.domain.gate import Override, Suppression, Waivers
+from vibe_gate.domain.provenance import agents_in
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import MAX_FINDINGS, CriterionResult, NamedFinding, RawFinding, TrustBadge
 from vibe_gate.gate.authorship import agent_behind
@@ -155,5 +156,5 @@ def test_the_gate_itself_is_waived_by_its_fingerprint_only():
     ],
 )
 def test_an_agent_is_known_by_its_environment_or_address(environ, emails, found):
-    said = agent_behind(environ, emails)
+    said = agent_behind(agents_in(environ), emails)
     assert said == found if not found else found in said

@@ -57,8 +57,8 @@ def test_a_commit_is_reviewed_again_if_an_answer_is_missing_that_can_be_had(
     ],
 )
 def test_a_recorded_pass_counts_in_ci_only_if_it_would_be_one_there(found: Summary, in_ci: bool) -> None:
-    assert counts_here(found, {})
-    assert counts_here(found, {"CI": "true"}) == in_ci
+    assert counts_here(found, in_ci=False)
+    assert counts_here(found, in_ci=True) == in_ci
 
 
 def test_of_many_exit_codes_the_worst_is_the_one() -> None:

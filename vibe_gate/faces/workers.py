@@ -40,7 +40,7 @@ def review_commit(task: CommitTask) -> CommitRow:
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))
     bundles = Bundles(repository.store_root, Provenance(_now(), tracked))
-    return progress.run(commit_row(task, repository, state, bundles, environ=os.environ, clock=_now))
+    return progress.run(commit_row(task, repository, state, bundles, clock=_now))
 
 
 def replay_run(task: ReplayTask) -> ReplayRow:
@@ -49,7 +49,7 @@ def replay_run(task: ReplayTask) -> ReplayRow:
         repository, _, _ = _repository(task.root)
     except GateError as error:
         return not_replayed(task, str(error))
-    return progress.run(replay_row(task, repository, _gates, environ=os.environ, clock=_now))
+    return progress.run(replay_row(task, repository, _gates, clock=_now))
 
 
 def run_case(task: CaseTask) -> CaseResult:
@@ -61,7 +61,6 @@ def run_case(task: CaseTask) -> CaseResult:
     walk = cases.run(
         case,
         task.wire,
-        environ=os.environ,
         clock=_now,
         progress=unheard,
         max_cost_usd=task.max_cost_usd,

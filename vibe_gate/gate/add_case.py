@@ -24,7 +24,7 @@ from vibe_gate.gate.cases import PATCH
 from vibe_gate.gate.loading import FOLDER, built_in_gate, load_gate
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.gate.stored import finding_if_any, is_fingerprint, person, sealed_summary
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.state import open_state
 
@@ -76,9 +76,8 @@ class _About(Struct, frozen=True):
 
 def add_case(
     ask: CaseAsked,
+    repository: Repository,
     *,
-    start: Path,
-    environ: Mapping[str, str],
     now: datetime,
     run_named: Callable[[str], RunEntry],
     is_right: Callable[[str], bool | None],
@@ -88,19 +87,18 @@ def add_case(
     UsageError: an agent asks, nothing or several things are meant, it is not known what to expect, or the change is
     not one that git still has.
     """
-    with open_repository(start, environ) as repository:
-        person(repository, environ, "add")
-        about = _meant(repository, ask, now, run_named)
-        labels = open_state(repository.common_dir).labels.all()
-        expected = _given(ask, about) or dict(_by_labels(about, labels, is_right))
-        _require_known(repository, about, expected)
-        name = ask.name or f"{(about.criterion or about.rubric)[:MOST_NAMED]}-{about.finding[:8] or _short(about)}"
-        commits, patch = _change(repository, about, keep_patch=ask.patch)
-        told = _told(about, labels, Redactor(environ))
-        folder = write_case(repository.root, name, told + case_toml(about.rubric, commits, expected), patch)
-        after = repository.patched(repository.tree_of(commits["base"]), patch) if patch else ""
-        said = ", ".join(f"{criterion or 'the rubric'} {outcome}" for criterion, outcome in expected.items())
-        return AddedCase(folder, about.rubric, said, bool(patch) and after != about.summary.change.after)
+    person(repository, "add")
+    about = _meant(repository, ask, now, run_named)
+    labels = open_state(repository.common_dir).labels.all()
+    expected = _given(ask, about) or dict(_by_labels(about, labels, is_right))
+    _require_known(repository, about, expected)
+    name = ask.name or f"{(about.criterion or about.rubric)[:MOST_NAMED]}-{about.finding[:8] or _short(about)}"
+    commits, patch = _change(repository, about, keep_patch=ask.patch)
+    told = _told(about, labels, Redactor(repository.environment.variables))
+    folder = write_case(repository.root, name, told + case_toml(about.rubric, commits, expected), patch)
+    after = repository.patched(repository.tree_of(commits["base"]), patch) if patch else ""
+    said = ", ".join(f"{criterion or 'the rubric'} {outcome}" for criterion, outcome in expected.items())
+    return AddedCase(folder, about.rubric, said, bool(patch) and after != about.summary.change.after)
 
 
 def case_toml(rubric: str, commits: Mapping[str, str], expected: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from itertools import chain
 from vibe_gate.domain.agent_trace import OWN
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import expression
-from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints, agents_in
+from vibe_gate.domain.provenance import AGENT_ADDRESSES, Commit, Record, agent_hints
 from vibe_gate.domain.summary import AgentAuthored
 from vibe_gate.gate.traces import Traces
 from vibe_gate.git import Repository
@@ -84,9 +84,12 @@ class Authorship:
         return tuple(hint for some in found for hint in some)
 
 
-def agent_behind(environ: Mapping[str, str], emails: Iterable[str]) -> str:
-    """The sign of an agent in the environment or among the addresses, for people; "" where there is none."""
-    variables = (f"{name} is set, so {agent} runs this" for name, agent in agents_in(environ).items())
+def agent_behind(agents: Mapping[str, str], emails: Iterable[str]) -> str:
+    """The sign of an agent in the environment or among the addresses, for people; "" where there is none.
+
+    `agents`: the variables that tell of an agent, each with its name.
+    """
+    variables = (f"{name} is set, so {agent} runs this" for name, agent in agents.items())
     addresses = (f"{one} is {agent}" for one in emails for pattern, agent in AGENT_ADDRESSES if pattern.search(one))
     return next(chain(variables, addresses), "")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from vibe_gate.domain.label import Label, LabelSource, Word, newest
 from vibe_gate.errors import UsageError
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, stored_finding
 from vibe_gate.gate.trusted import standing_store
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.state import open_state
 
@@ -31,71 +30,65 @@ class LabelAsked(Struct, frozen=True):
     source: LabelSource = "cli"
 
 
-def label(ask: LabelAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Label, str]:
+def label(ask: LabelAsked, repository: Repository, now: datetime) -> tuple[Label, str]:
     """Record a label; what it is about comes back as a sentence.
 
     UsageError: an agent asks, no or several findings are meant, or no rubric found it.
     """
-    with open_repository(start, environ) as repository:
-        name, email = person(repository, environ, "label")
-        meant = stored_finding(repository, ask.finding, now)
-        reason = Redactor(environ).text(ask.reason)  # it goes into cases and summaries, with the label
-        word = Word(ts=now, right=ask.right, reason=reason, by=f"{name} <{email}>", source=ask.source)
-        made = _put(repository, meant, word)
-        told = _shared(repository, environ, now, lambda store: [store.put_label(one) for one in made])
-        return made[0], " ".join((meant.about, *told))
+    name, email = person(repository, "label")
+    meant = stored_finding(repository, ask.finding, now)
+    # It goes into cases and summaries, with the label.
+    reason = Redactor(repository.environment.variables).text(ask.reason)
+    word = Word(ts=now, right=ask.right, reason=reason, by=f"{name} <{email}>", source=ask.source)
+    new_labels = _put(repository, meant, word)
+
+    def upload(store: SharedStore) -> None:
+        for new_label in new_labels:
+            store.put_label(new_label)
+
+    problems = _in_shared_store(repository, now, upload)
+    return new_labels[0], " ".join((meant.about, *problems))
 
 
 def _put(repository: Repository, meant: StoredFinding, word: Word) -> tuple[Label, ...]:
-    made = word.on(meant.fingerprint, meant.sources)
-    if not made:
+    new_labels = word.on(meant.fingerprint, meant.sources)
+    if not new_labels:
         raise UsageError(
             f"{meant.fingerprint} fails no criterion of a rubric (it is about the gate itself, or refuted); labels are "
             "for findings that do."
         )
-    open_state(repository.common_dir).labels.append(*made)
-    return made
+    open_state(repository.common_dir).labels.append(*new_labels)
+    return new_labels
 
 
-def _shared(
-    repository: Repository, environ: Mapping[str, str], now: datetime, share: Callable[[SharedStore], object]
-) -> tuple[str, ...]:
-    """Do this in the shared store, if the gate names one that can be used here; sentences about what failed."""
+def _in_shared_store(repository: Repository, now: datetime, act: Callable[[SharedStore], object]) -> tuple[str, ...]:
+    """Act on the shared store, if the gate names one that can be used here; sentences about what failed."""
     with suppress(UsageError):
-        store = standing_store(repository, environ, lambda: now)
-        share(store)
+        store = standing_store(repository, lambda: now)
+        act(store)
         return store.told()
     return ()
 
 
-def counted_labels(
-    repository: Repository, environ: Mapping[str, str], now: datetime
-) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+def counted_labels(repository: Repository, now: datetime) -> tuple[tuple[Label, ...], tuple[str, ...]]:
     """The labels of this clone and of the team, the newest of each finding and rubric: what figures count. Then
     sentences about those of the team that could not be had.
 
     What a judge may block counts those of the clone alone: an author must not switch off the judge of a change.
     """
-    found = list(open_state(repository.common_dir).labels.all())
-    told = _shared(repository, environ, now, lambda store: found.extend(store.labels()))
-    return newest(found), told
+    all_labels = list(open_state(repository.common_dir).labels.all())
+    problems = _in_shared_store(repository, now, lambda store: all_labels.extend(store.labels()))
+    return newest(all_labels), problems
 
 
-def labels(*, start: Path, environ: Mapping[str, str]) -> tuple[Label, ...]:
-    """The labels of this clone that count, oldest first."""
-    with open_repository(start, environ) as repository:
-        return open_state(repository.common_dir).labels.all()
-
-
-def take_back_label(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
+def take_back_label(what: str, repository: Repository) -> str:
     """Remove the labels of one finding, named by the beginning of its fingerprint; the whole of it comes back.
 
     UsageError: an agent asks, it has none, or several are meant.
     """
-    with open_repository(start, environ) as repository:
-        person(repository, environ, "label")
-        state = open_state(repository.common_dir).labels
-        name = only_finding(state.all(), what, "labelled finding", "label")
-        state.remove(name)
-        _shared(repository, environ, datetime.now(UTC), lambda store: store.remove_labels(name))
-        return name
+    person(repository, "label")
+    state = open_state(repository.common_dir).labels
+    name = only_finding(state.all(), what, "labelled finding", "label")
+    state.remove(name)
+    _in_shared_store(repository, datetime.now(UTC), lambda store: store.remove_labels(name))
+    return name

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct
 
-from vibe_gate.domain import escape, in_ci, paths
+from vibe_gate.domain import escape, paths
 from vibe_gate.domain.change import SUBMODULE_MODE, SYMLINK_MODE, Change, FileDiff, FileVersion
 from vibe_gate.domain.gate import POLICY_BLOCK, STEERING, Gate
 from vibe_gate.domain.summary import PolicyChange
@@ -59,7 +59,7 @@ class PolicyImpact(Struct, frozen=True):
         )
 
 
-def policy_impact(repository: Repository, change: Change, gate: Gate, environ: Mapping[str, str]) -> PolicyImpact:
+def policy_impact(repository: Repository, change: Change, gate: Gate, *, in_ci: bool) -> PolicyImpact:
     """The files of a change that the gate's policy speaks of, or that move what its paths speak of.
 
     Nobody chose the built-in gate, so nothing is its policy. The first definitions of all (origin "bootstrap"), and
@@ -81,7 +81,7 @@ def policy_impact(repository: Repository, change: Change, gate: Gate, environ: M
             add(file, "block")
         elif is_listed(file, gate.file.policy.warn):
             add(file, "warn")
-    return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci(environ))
+    return PolicyImpact(tuple(found), first_gate=bootstrap and in_ci)
 
 
 def _blocks(file: FileDiff, gate: Gate, read: Callable[[FileVersion], bytes]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from msgspec import UNSET, Struct
@@ -45,14 +45,14 @@ class StoredFinding(Struct, frozen=True):
     finding: Finding | None = None
 
 
-def person(repository: Repository, environ: Mapping[str, str], does: str) -> tuple[str, str]:
+def person(repository: Repository, does: str) -> tuple[str, str]:
     """Name and address of the person who `does` something with a finding.
 
     UsageError if it is an agent, or git config has no name.
     """
     name, email = repository.config("user.name") or "", repository.config("user.email") or ""
-    others = [environ.get("GIT_AUTHOR_EMAIL", ""), environ.get("GIT_COMMITTER_EMAIL", "")]
-    agent = agent_behind(environ, [email, *others])
+    environment = repository.environment
+    agent = agent_behind(environment.agents, [email, *environment.author_addresses])
     if agent:
         raise UsageError(f"Only a person can {does} a finding, and {agent}. Ask a person to run this command.")
     if not name or not email:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -156,7 +156,7 @@ def standing_gate(repository: Repository) -> Gate | None:
     return load_gate(repository.tree(revision), revision=revision, origin="trusted")
 
 
-def standing_store(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> SharedStore:
+def standing_store(repository: Repository, clock: Callable[[], datetime]) -> SharedStore:
     """The shared store that the gate at the trusted revision names.
 
     UsageError: none, there is no key to it here, or HEAD may be a change under review, as in the checkout of a CI job.
@@ -169,9 +169,10 @@ def standing_store(repository: Repository, environ: Mapping[str, str], clock: Ca
         raise UsageError(f"The shared store is not used: {unknown}")
     from vibe_gate.store.shared import SharedStore  # few gates name one
 
-    if why := SharedStore.unusable(url, environ) or unconfirmed_store(repository, url):
+    variables = repository.environment.variables
+    if why := SharedStore.unusable(url, variables) or unconfirmed_store(repository, url):
         raise UsageError(why)
-    return SharedStore(url, environ, clock)
+    return SharedStore(url, variables, clock)
 
 
 def unconfirmed_store(repository: Repository, url: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from vibe_gate.errors import DefinitionError, InfrastructureError, UsageError
 from vibe_gate.gate.loading import FOLDER, SUPPRESSIONS, load_gate
 from vibe_gate.gate.source import Mistake, read_toml, validated
 from vibe_gate.gate.stored import StoredFinding, only_finding, person, sealed_runs, stored_finding
-from vibe_gate.git import Repository, open_repository
+from vibe_gate.git import Repository
 from vibe_gate.secrets import Redactor
 from vibe_gate.store.result import read_bundle
 from vibe_gate.store.state import open_state
@@ -36,74 +35,66 @@ class WaiverAsked(Struct, frozen=True):
     expires: date | None = None
 
 
-def override(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Override, str]:
+def override(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[Override, str]:
     """Record an override; what it is about comes back as a sentence.
 
     UsageError: an agent asks, nothing or several things are meant, or the date is past.
     """
-    with open_repository(start, environ) as repository:
-        name, email = person(repository, environ, "accept")
-        expires = _checked(ask, now)
-        meant = _policy(repository, now) if ask.what == "policy" else stored_finding(repository, ask.what, now)
-        made = Override(
-            ts=now.isoformat(timespec="seconds"),
-            finding=meant.fingerprint,
-            reason=" ".join(ask.reason.split()),
-            by=f"{name} <{email}>",
-            email=email,
-            expires=expires or now.date() + DEFAULT_TIME,
-            run=meant.entry.run_id,
-        )
-        open_state(repository.common_dir).overrides.append(made)
-        remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
-        bundle = read_bundle(repository.store_root / meant.entry.bundle, redact=Redactor(environ), clock=lambda: now)
-        bundle.annotate(remark[:10_000], "override")
-        return made, meant.about
+    name, email = person(repository, "accept")
+    expires = _checked(ask, now)
+    meant = _policy(repository, now) if ask.what == "policy" else stored_finding(repository, ask.what, now)
+    made = Override(
+        ts=now.isoformat(timespec="seconds"),
+        finding=meant.fingerprint,
+        reason=" ".join(ask.reason.split()),
+        by=f"{name} <{email}>",
+        email=email,
+        expires=expires or now.date() + DEFAULT_TIME,
+        run=meant.entry.run_id,
+    )
+    open_state(repository.common_dir).overrides.append(made)
+    remark = f"{made.finding} is overridden by {made.by} until {made.expires}: {made.reason}"
+    redactor = Redactor(repository.environment.variables)
+    bundle = read_bundle(repository.store_root / meant.entry.bundle, redact=redactor, clock=lambda: now)
+    bundle.annotate(remark[:10_000], "override")
+    return made, meant.about
 
 
-def overrides(*, start: Path, environ: Mapping[str, str]) -> tuple[Override, ...]:
-    """The overrides of this clone, oldest first, those that have expired too."""
-    with open_repository(start, environ) as repository:
-        return open_state(repository.common_dir).overrides.all()
-
-
-def take_back(what: str, *, start: Path, environ: Mapping[str, str]) -> str:
+def take_back(what: str, repository: Repository) -> str:
     """Remove the overrides of one finding, named by the beginning of its fingerprint; the whole of it comes back.
 
     UsageError: it has none, or several are meant.
     """
-    with open_repository(start, environ) as repository:
-        state = open_state(repository.common_dir).overrides
-        name = only_finding(state.all(), what, "override", "override")
-        state.remove(name)
-        return name
+    state = open_state(repository.common_dir).overrides
+    name = only_finding(state.all(), what, "override", "override")
+    state.remove(name)
+    return name
 
 
-def suppress(ask: WaiverAsked, *, start: Path, environ: Mapping[str, str], now: datetime) -> tuple[Suppression, str]:
+def suppress(ask: WaiverAsked, repository: Repository, now: datetime) -> tuple[Suppression, str]:
     """Write a suppression into the working tree; its file's path comes back. UsageError as of `override`."""
-    with open_repository(start, environ) as repository:
-        name, email = person(repository, environ, "accept")
-        expires = _checked(ask, now)
-        criterion, colon, glob = ask.what.partition(":")
-        if colon and not glob:
-            raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
-        known = _criteria(repository)
-        if not colon:
-            found = stored_finding(repository, ask.what, now)
-            path = (paths.unquote(found.path),) if found.path else ()
-            aim: dict[str, object] = {"finding": found.fingerprint, "criterion": found.criterion, "paths": path}
-        elif criterion in (*known, "*"):
-            aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
-        else:
-            near = nearest(criterion, known)
-            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
-            raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
-        said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
-        wrong: list[WrongKey] = []
-        rule = read_table(Suppression, said | aim, wrong)
-        if rule is None:
-            raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {wrong[0].what}.")
-        return rule, add_suppression(repository.root, rule)
+    name, email = person(repository, "accept")
+    expires = _checked(ask, now)
+    criterion, colon, glob = ask.what.partition(":")
+    if colon and not glob:
+        raise UsageError(f"{paths.quote(ask.what)} lacks a glob: write CRITERION:GLOB, as in no-secrets:tests/**.")
+    known = _criteria(repository)
+    if not colon:
+        found = stored_finding(repository, ask.what, now)
+        path = (paths.unquote(found.path),) if found.path else ()
+        aim: dict[str, object] = {"finding": found.fingerprint, "criterion": found.criterion, "paths": path}
+    elif criterion in (*known, "*"):
+        aim = {"criterion": None if criterion == "*" else criterion, "paths": (glob,)}
+    else:
+        near = nearest(criterion, known)
+        hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known)}."
+        raise UsageError(f"The gate has no criterion {paths.quote(criterion)!r}; {hint}")
+    said = {"reason": " ".join(ask.reason.split()), "by": f"{name} <{email}>", "expires": expires}
+    wrong: list[WrongKey] = []
+    rule = read_table(Suppression, said | aim, wrong)
+    if rule is None:
+        raise UsageError(f"{paths.quote(ask.what)} cannot be suppressed: {wrong[0].what}.")
+    return rule, add_suppression(repository.root, rule)
 
 
 def _criteria(repository: Repository) -> list[str]:

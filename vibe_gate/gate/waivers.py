@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 
 from msgspec.structs import replace
 
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.gate import POLICY, Gate, Waivers
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.gate.authorship import agent_behind
@@ -19,17 +18,18 @@ def waivers_in_force(
     state: State,
     gate: Gate,
     impact: PolicyImpact,
-    environ: Mapping[str, str],
     today: date,
     accepted: tuple[Waiver, ...] = (),
     approval: Callable[[], Waiver | None] | None = None,
+    *,
+    in_ci: bool,
 ) -> Waivers:
     """What may be let pass: the gate's suppressions, what people `accepted` at the forge, and the overrides recorded
     in this clone, which have no effect in CI.
 
     `approval` gives a person's word for the changes of the gate itself; it is asked only if that is needed.
     """
-    local = () if in_ci(environ) else state.overrides.all()
+    local = () if in_ci else state.overrides.all()
     people = tuple(one for one in local if not agent_behind({}, (one.email,)))
     waivers = Waivers(today, people, gate.suppressions, accepted=accepted)
     named = impact.fingerprint

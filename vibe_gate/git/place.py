@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from vibe_gate.domain import paths
+from vibe_gate.domain.environment import Environment, read_environment
 from vibe_gate.errors import UnsupportedRepository, UsageError
 from vibe_gate.git.program import Finished, Program, configured, finish
 
@@ -85,6 +86,8 @@ class Place(Struct, frozen=True):
     shallow: bool
     settings: Settings
     git: Program
+    environment: Environment
+    """What was found in the environment with which it was looked for."""
 
 
 def find(start: Path, environ: Mapping[str, str]) -> Place:
@@ -113,7 +116,9 @@ def find(start: Path, environ: Mapping[str, str]) -> Place:
         settings = Settings([*settings.lines, Setting("disk", "core.ignorecase", "false")])
     ties = {"GIT_DIR": lines[0], "GIT_WORK_TREE": lines[7], "GIT_INDEX_FILE": lines[3]}
     bound = Program(root, {**environ, **ties, **_overrides(settings, environ)})
-    return Place(root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound)
+    return Place(
+        root, git_dir, common_dir, objects, index_file, lines[5] == "true", settings, bound, read_environment(environ)
+    )
 
 
 def is_true(value: str) -> bool:

@@ -16,6 +16,7 @@ from types import TracebackType
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import BlamedLine, FileAt
 from vibe_gate.domain.bundles import STORE
+from vibe_gate.domain.environment import Environment
 from vibe_gate.errors import InfrastructureError, IntegrityError, StorageError, UsageError
 from vibe_gate.git import export, fetch, origins, place, remote_notes, shipping, workspace, worktrees
 from vibe_gate.git.diff import ChangeQueries
@@ -41,6 +42,7 @@ class Repository(ChangeQueries):
 
     def __init__(self, found: Place) -> None:
         super().__init__(found, Objects(found.git, found.objects))
+        self.environment: Environment = found.environment
         self.root: Path = found.root
         self.git_dir: Path = found.git_dir
         self.common_dir: Path = found.common_dir

@@ -35,7 +35,6 @@ class CommitRecords(Struct, frozen=True):
 
     repository: Repository
     state: State
-    environ: Mapping[str, str]
     now: datetime
     hints: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda text: None
@@ -132,7 +131,11 @@ class CommitRecords(Struct, frozen=True):
         from vibe_gate.gate.authorship import Authorship
 
         by_git = [made.commit for made in commits if made.during]
-        alone = Updates(self.repository.root, self.environ, self.sources).made_by_git(by_git) if by_git else set()
+        alone = (
+            Updates(self.repository.root, self.repository.environment.variables, self.sources).made_by_git(by_git)
+            if by_git
+            else set()
+        )
         authorship = Authorship(self.repository, {}, self.state, self.now)
         changes = self.repository.changes_of([made.commit for made in commits])
         for made in commits:

@@ -6,7 +6,7 @@ What a receipt says of a commit is decided in `receipts.status`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ class AllowedSigners(Struct, frozen=True):
 
 
 def allowed_signers(
-    repository: Repository, change: Change, environ: Mapping[str, str], *, base: str | None, definitions: str | None
+    repository: Repository, change: Change, *, base: str | None, definitions: str | None
 ) -> AllowedSigners:
     """Read the list at the trusted revision, else the one that git's configuration names; never the change's own."""
     revision = trusted_revision(repository, change.base_commit, base=base, definitions=definitions)
@@ -51,7 +51,7 @@ def allowed_signers(
         own = repository.tree(treeish).read(SIGNERS)
         if own is not None:
             return AllowedSigners(own, f"{SIGNERS} at {revision[:12]}")
-    configured = signatures.allowed_signers(signatures.signing_of(repository), environ)
+    configured = signatures.allowed_signers(signatures.signing_of(repository))
     return AllowedSigners(configured, "" if configured is None else "gpg.ssh.allowedSignersFile")
 
 
@@ -74,14 +74,12 @@ class ReceiptFinder:
     def __init__(
         self,
         repository: Repository,
-        environ: Mapping[str, str],
         now: datetime,
         allowed: AllowedSigners,
         *,
         other_worktrees: bool = False,
     ) -> None:
         self._repository = repository
-        self._environ = environ
         self._allowed = allowed
         self._signing = signatures.signing_of(repository)
         self._stores: list[_WorktreeRuns] = []
@@ -164,7 +162,7 @@ class ReceiptFinder:
         if not keep(signed.receipt):
             return None
         data, signature = signed.signed_bytes, signed.signature
-        checked = signatures.check(data, signature, self._allowed.content, self._signing, self._environ)
+        checked = signatures.check(data, signature, self._allowed.content, self._signing)
         if checked.state == "unlisted":
             checked = replace(checked, why=f"{checked.why} ({self._allowed.source})")
         return FoundReceipt(signed.receipt.run_id, place, signed.receipt, checked, ids=ids_of(signed.receipt))

@@ -67,7 +67,7 @@ class ReceiptIssuer(Struct, frozen=True):
         """The signature, empty if no key is configured or it cannot be used."""
         if not self.repository.config("user.signingkey"):
             return b""
-        signed = signatures.sign(encoded, signatures.signing_of(self.repository), self.run.environ)
+        signed = signatures.sign(encoded, signatures.signing_of(self.repository))
         self.notes.append(signed.note)
         return signed.signature
 

@@ -27,12 +27,12 @@ def reused(request: ReviewRequest, facts: Facts, repository: Repository, run: Ru
     change, gate = facts.change, facts.gate
     if not change.head_commit or gate.origin == "bootstrap":
         return None
-    allowed = allowed_signers(repository, change, run.environ, base=request.base, definitions=request.definitions)
+    allowed = allowed_signers(repository, change, base=request.base, definitions=request.definitions)
     if allowed.content is None:
         return None
     model = gate.default_model(run.environ)
     wanted, ids = {rubric.id for rubric in facts.rubrics_with_judge}, {f"{change.before}..{change.after}"}
-    finder = ReceiptFinder(repository, run.environ, run.clock(), allowed)
+    finder = ReceiptFinder(repository, run.clock(), allowed)
     candidates = finder.bundled(ids) + finder.noted(ids, lambda receipt: _answers(receipt, facts, model))
     identity = identity_of(change, repository.commits(change))
     # No criterion may have advised there: the receipt has no finding of it that could be shown.

@@ -53,13 +53,26 @@ class SignatureCheck(Struct, frozen=True):
 
 
 class Signing(Struct, frozen=True):
-    """git's configuration of SSH signatures; "" for what is not set. Relative paths start at `root`."""
+    """git's configuration of SSH signatures; "" for what is not set."""
 
     key: str
+    """A file, or a literal public key."""
     program: str
+    """ssh-keygen, or what takes its place."""
     allowed: str
+    """The file of the list of signers."""
     revoked: str
+    """The file of revoked keys."""
     root: Path
+    """Where relative paths start."""
+    environ: Mapping[str, str]
+    """The environment in which the program is started; HOME is what `~/` means."""
+
+    def path(self, value: str) -> str:
+        """An absolute path from one in git's configuration."""
+        if value.startswith("~/"):
+            value = f"{self.environ.get('HOME', '')}/{value[2:]}"
+        return str(self.root / value)
 
 
 def signing_of(repository: Repository) -> Signing:
@@ -71,7 +84,14 @@ def signing_of(repository: Repository) -> Signing:
         allowed=repository.trusted_config("gpg.ssh.allowedsignersfile") or "",
         revoked=repository.trusted_config("gpg.ssh.revocationfile") or "",
         root=repository.root,
+        environ=ssh_environment(repository.environment.variables),
     )
+
+
+def ssh_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """What ssh-keygen is started with."""
+    environ = {name: variables[name] for name in _KEPT if name in variables}
+    return environ | {"LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 
 
 class Signed(Struct, frozen=True):
@@ -81,21 +101,19 @@ class Signed(Struct, frozen=True):
     note: str = ""
 
 
-def sign(data: bytes, signing: Signing, environ: Mapping[str, str]) -> Signed:
+def sign(data: bytes, signing: Signing) -> Signed:
     """Sign `data` with the configured key; without one the result is empty."""
     if not signing.key:
         return Signed()
     with tempfile.TemporaryDirectory(prefix="vibe-gate-sign-") as folder:
-        tool = _SshKeygen(signing.program, environ, Path(folder))
-        done = tool.run("-Y", "sign", "-f", _key_file(signing, environ, Path(folder)), "-n", NAMESPACE, stdin=data)
+        tool = _SshKeygen(signing, Path(folder))
+        done = tool.run("-Y", "sign", "-f", _key_file(signing, Path(folder)), "-n", NAMESPACE, stdin=data)
     if done.code or not done.out.startswith(b"-----BEGIN SSH SIGNATURE-----"):
         return Signed(note=f"The receipt is unsigned: {_reason(done.err)}")
     return Signed(done.out)
 
 
-def check(
-    data: bytes, signature: bytes, allowed: bytes | None, signing: Signing, environ: Mapping[str, str]
-) -> SignatureCheck:
+def check(data: bytes, signature: bytes, allowed: bytes | None, signing: Signing) -> SignatureCheck:
     """Check a signature over `data`, offline. `allowed` is a list of signers in ssh-keygen's format.
 
     Without a list a correct signature is only `valid`. Entries must be valid today: the time in a receipt is its
@@ -104,21 +122,21 @@ def check(
     if not signature:
         return SignatureCheck("unsigned", why="unsigned")
     with tempfile.TemporaryDirectory(prefix="vibe-gate-verify-") as folder:
-        tool = _SshKeygen(signing.program, environ, Path(folder))
+        tool = _SshKeygen(signing, Path(folder))
         found = tool.valid(data, signature)
         if found.state != "valid" or allowed is None:
             return found
         (tool.folder / "allowed").write_bytes(allowed)
-        revoked = ("-r", _path(signing.revoked, signing, environ)) if signing.revoked else ()
+        revoked = ("-r", signing.path(signing.revoked)) if signing.revoked else ()
         return _listed(tool, data, found, revoked)
 
 
-def allowed_signers(signing: Signing, environ: Mapping[str, str]) -> bytes | None:
+def allowed_signers(signing: Signing) -> bytes | None:
     """The list that the user's git configuration names; None if it names none that can be read."""
     if not signing.allowed:
         return None
     try:
-        return Path(_path(signing.allowed, signing, environ)).read_bytes()
+        return Path(signing.path(signing.allowed)).read_bytes()
     except OSError:
         return None
 
@@ -184,11 +202,10 @@ class _Result(Struct, frozen=True):
 class _SshKeygen:
     """ssh-keygen in a temporary folder, without a terminal."""
 
-    def __init__(self, program: str, environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, signing: Signing, folder: Path) -> None:
         self.folder = folder
-        self._program = program
-        self._environ = {name: environ[name] for name in _KEPT if name in environ}
-        self._environ |= {"LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
+        self._program = signing.program
+        self._environ = signing.environ
 
     def run(self, *arguments: str, stdin: bytes = b"") -> _Result:
         """Run it, for at most TIMEOUT_S seconds."""
@@ -221,20 +238,13 @@ class _SshKeygen:
         return SignatureCheck("valid", key[1])
 
 
-def _key_file(signing: Signing, environ: Mapping[str, str], folder: Path) -> str:
+def _key_file(signing: Signing, folder: Path) -> str:
     """The file of the key; a literal public key, whose private key is in an ssh-agent, is written to one."""
     if _LITERAL.match(signing.key):
         file = folder / "key.pub"
         file.write_bytes(signing.key.removeprefix("key::").encode("utf-8", "surrogateescape") + b"\n")
         return str(file)
-    return _path(signing.key, signing, environ)
-
-
-def _path(value: str, signing: Signing, environ: Mapping[str, str]) -> str:
-    """An absolute path from one in git's configuration."""
-    if value.startswith("~/"):
-        value = f"{environ.get('HOME', '')}/{value[2:]}"
-    return str(signing.root / value)
+    return signing.path(signing.key)
 
 
 def _reason(err: str) -> str:

@@ -19,7 +19,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Record
@@ -99,12 +98,12 @@ def verify(request: VerifyRequest, *, start: Path, environ: Mapping[str, str], n
     """Verify every commit of the range. GateError if the range or the repository cannot be read."""
     with open_repository(start, environ) as repository:
         with suppress(StorageError):  # without their records commits are missing, and not bypassed
-            CommitRecords(repository, open_state(repository.common_dir), environ, now).settle_marks()
+            CommitRecords(repository, open_state(repository.common_dir), now).settle_marks()
         span = _span(repository, request.range)
         if len(span.commits) > COMMITS_AT_ONCE:
             more = " or more" if len(span.commits) == MAX_COMMITS else ""
             raise UsageError(f"{len(span.commits):,} commits{more}; verify at most {COMMITS_AT_ONCE:,} at once.")
-        verifier = _Verifier(repository, environ, now, request, span)
+        verifier = _Verifier(repository, now, request, span)
         commits = verifier.verified()
         remark = " ".join(filter(None, (verifier.finder.remark, *repository.remarks)))
         gate, signers = verifier.gate, verifier.signers
@@ -221,7 +220,6 @@ class _Verifier:
     def __init__(
         self,
         repository: Repository,
-        environ: Mapping[str, str],
         now: datetime,
         request: VerifyRequest,
         span: _CommitSpan,
@@ -229,19 +227,20 @@ class _Verifier:
         self._repository = repository
         self._request = request
         self._today = now.date()
-        self._redact = Redactor(environ).text
+        environment = repository.environment
+        self._redact = Redactor(environment.variables).text
         # Git is asked once for each earlier form, not for each commit: a thousand may have one author, date and title.
         self._is_in_history = cache(lambda old: repository.is_ancestor(old, span.head))
         self._whole = repository.change(Selection("range", left=span.base or EMPTY_TREE, right=span.head))
-        self.strict = request.strict or in_ci(environ)
+        self.strict = request.strict or environment.in_ci
         named = {"base": request.base, "definitions": request.definitions}
         self.gate = gate_for(repository, self._whole, **named)
-        self.signers = allowed_signers(repository, self._whole, environ, **named)
-        self.finder = ReceiptFinder(repository, environ, now, self.signers, other_worktrees=True)
+        self.signers = allowed_signers(repository, self._whole, **named)
+        self.finder = ReceiptFinder(repository, now, self.signers, other_worktrees=True)
         # Whoever runs this says nothing about who wrote what is committed: no environment.
         state = open_state(repository.common_dir)
         self._authorship = Authorship(repository, {}, state, now)
-        known = badges(self.gate, state.labels.all(), self.gate.default_model(environ))
+        known = badges(self.gate, state.labels.all(), self.gate.default_model(environment.variables))
         self._advising = frozenset(name for name, badge in known.items() if not badge.blocks)
         oldest_first = tuple(reversed(span.commits))
         self._history = History({name: repository.parents(name) for name in oldest_first}, span.base)

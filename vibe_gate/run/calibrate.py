@@ -122,7 +122,6 @@ class Calibration(Struct, frozen=True):
         *,
         jobs: int,
         max_cost_usd: float | None,
-        environ: Mapping[str, str],
         clock: Callable[[], datetime],
         tell: Callable[[Asking], object],
     ) -> None:
@@ -139,7 +138,7 @@ class Calibration(Struct, frozen=True):
         async def ask_all(askings: Iterable[Asking], state: State) -> None:
             async with places:
                 for asking in askings:
-                    await self._ask(asking, budget, state, environ, clock)
+                    await self._ask(asking, budget, state, clock)
                     tell(asking)
 
         with open_state(self.cases.repository.common_dir) as state:
@@ -180,7 +179,6 @@ class Calibration(Struct, frozen=True):
         asking: Asking,
         budget: _WaitingLimit,
         state: State,
-        environ: Mapping[str, str],
         clock: Callable[[], datetime],
     ) -> None:
         limit = await budget.reserve(self.cases.max_cost_usd)
@@ -192,7 +190,6 @@ class Calibration(Struct, frozen=True):
             result = await self.cases.run(
                 asking.case,
                 self.wire,
-                environ=environ,
                 clock=clock,
                 progress=unheard,
                 max_cost_usd=limit,
@@ -245,12 +242,12 @@ class Calibration(Struct, frozen=True):
         return RubricMeasure(rubric, baseline, measures, len({each.case.name for each in askings}), undecided)
 
 
-def planned(cases: CaseSet, wire: Mode, repeats: int | None, environ: Mapping[str, str], now: datetime) -> Calibration:
+def planned(cases: CaseSet, wire: Mode, repeats: int | None, now: datetime) -> Calibration:
     """What is to be asked of the cases, `repeats` times each, with the answers that are kept already.
 
     None: as often as for the baseline that is there, so that no better measurement is replaced by the way; or once.
     """
-    askings, answers, model = [], {}, cases.gate.default_model(environ)
+    askings, answers, model = [], {}, cases.gate.default_model(cases.repository.environment.variables)
     rubrics = {rubric.id: rubric for rubric in cases.gate.rubrics}
     with open_state(cases.repository.common_dir) as state:
         for case in cases.cases:

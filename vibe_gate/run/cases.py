@@ -113,7 +113,6 @@ class CaseSet(Struct, frozen=True):
         case: Case,
         wire: Mode,
         *,
-        environ: Mapping[str, str],
         clock: Callable[[], datetime],
         progress: Progress,
         max_cost_usd: float | None = None,
@@ -147,7 +146,14 @@ class CaseSet(Struct, frozen=True):
                 open_state(stand_in.common_dir) as state,
             ):
                 state.spending = own.spending  # a case counts on the project's day
-                walk = review_in(stand_in, request, environ=environ, clock=clock, progress=progress, state=state)
+                walk = review_in(
+                    stand_in,
+                    request,
+                    environ=self.repository.environment.variables,
+                    clock=clock,
+                    progress=progress,
+                    state=state,
+                )
                 try:
                     summary = (await walk).summary
                 except GatewayError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from vibe_gate.context.listeners import unheard
 from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
-from vibe_gate.domain import in_ci, paths
+from vibe_gate.domain import paths
 from vibe_gate.domain.cause import NoKey
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.commit_row import CommitRow
+from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import BatchRun
@@ -94,7 +95,7 @@ def reversed_range(repository: Repository, selection: Selection) -> str:
     return f"{first}..{last} has no commits; did you mean {last}..{first}?"
 
 
-def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[str, str]) -> str:
+def batch_of(repository: Repository, request: ReviewRequest) -> str:
     """What was asked, as a sha-256: what bears on a verdict besides the commit itself.
 
     Definitions count by their content. Those at a commit's own parent, or its own, are its.
@@ -104,7 +105,7 @@ def batch_of(repository: Repository, request: ReviewRequest, environ: Mapping[st
         "rubrics": request.rubrics,
         "judge": request.judge != "never",
         "wire": request.wire or "live",
-        "model": environ.get("ANTHROPIC_MODEL", ""),
+        "model": repository.environment.model,
         "definitions": _definitions(repository, request),
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -134,13 +135,14 @@ def planned(
     commits: Sequence[str],
     request: ReviewRequest,
     batch: Batch,
-    environ: Mapping[str, str],
 ) -> EachPlan:
     """What is to be done about these commits, in the working tree of the repository."""
+    environment = repository.environment
     known, tasks = [], []
     for commit in commits:
         task = CommitTask(repository.root, commit, title_of(repository, commit), request, batch)
-        row = settled_row(task, run_of(task, bundles, environ), environ) or _unchanged(repository, commit, task.title)
+        run = run_of(task, bundles, in_ci=environment.in_ci)
+        row = settled_row(task, run, environment) or _unchanged(repository, commit, task.title)
         if row:
             known.append(row)
         else:
@@ -148,40 +150,38 @@ def planned(
     return EachPlan(tuple(known), tuple(tasks))
 
 
-def settled_row(task: CommitTask, run: BatchRun, environ: Mapping[str, str]) -> CommitRow | None:
+def settled_row(task: CommitTask, run: BatchRun, environment: Environment) -> CommitRow | None:
     """The row of a commit that is done, by its newest run that counts."""
-    has_key = task.request.wire == "replay" or find_upstream(environ) is not None
+    has_key = task.request.wire == "replay" or find_upstream(environment.variables) is not None
     settled = run.summary is not None and is_settled(run.summary, has_key=has_key)
     return _recorded(task.commit, task.title, run.summary) if run.summary and settled else None
 
 
-def run_of(task: CommitTask, bundles: Bundles, environ: Mapping[str, str]) -> BatchRun:
+def run_of(task: CommitTask, bundles: Bundles, *, in_ci: bool) -> BatchRun:
     """As `newest_run`. With `force` nothing counts that is recorded."""
     if task.request.force:
         return BatchRun()
-    return newest_run(bundles, task.commit, task.batch.digest, environ)
+    return newest_run(bundles, task.commit, task.batch.digest, in_ci=in_ci)
 
 
-def newest_run(bundles: Bundles, commit: str, batch: str, environ: Mapping[str, str]) -> BatchRun:
+def newest_run(bundles: Bundles, commit: str, batch: str, *, in_ci: bool) -> BatchRun:
     """The newest run of the commit in this batch that counts here, or why there is none.
 
     One that is not what was sealed is no reason to count an older one.
     """
     none = BatchRun()
     for run in bundles.in_batch(commit, batch):
-        if run.summary is None or counts_here(run.summary, environ):
+        if run.summary is None or counts_here(run.summary, in_ci=in_ci):
             return run
         none = BatchRun(fault=_OUTSIDE_CI)
     return none
 
 
-def recorded(
-    repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str, environ: Mapping[str, str]
-) -> Iterator[CommitRow]:
+def recorded(repository: Repository, bundles: Bundles, commits: Sequence[str], batch: str) -> Iterator[CommitRow]:
     """A row for each of these commits of what the batch has recorded by now, the newest run of each that counts."""
     for commit in commits:
         title = title_of(repository, commit)
-        run = newest_run(bundles, commit, batch, environ)
+        run = newest_run(bundles, commit, batch, in_ci=repository.environment.in_ci)
         yield (
             _recorded(commit, title, run.summary)
             if run.summary
@@ -189,13 +189,13 @@ def recorded(
         )
 
 
-def counts_here(summary: Summary, environ: Mapping[str, str]) -> bool:
+def counts_here(summary: Summary, *, in_ci: bool) -> bool:
     """Whether the same request would come out so here.
 
     In CI no question is left out for want of a key, no override of a clone counts, and a gate that is not merged yet
     needs approval.
     """
-    if summary.exit_code != PASS or not in_ci(environ):
+    if summary.exit_code != PASS or not in_ci:
         return True
     keyless = [criterion for criterion in summary.criteria if queries.has_cause(criterion, NoKey)]
     left_out = any(criterion.outcome == "not_applicable" for criterion in keyless)
@@ -250,13 +250,13 @@ async def commit_row(
     state: State,
     bundles: Bundles,
     *,
-    environ: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> CommitRow:
     """Review one commit, unless another command has done so by now; one that is at it is waited for.
 
     Whatever is wrong with a commit is its row's, so that the others go on.
     """
+    environment = repository.environment
     limit = task.request.max_cost_usd
     if limit is not None and limit < SOON_USED_UP:
         return not_reviewed(task, INCONCLUSIVE, "The budget of the command is used up.")
@@ -264,10 +264,17 @@ async def commit_row(
     request = replace(task.request, selection=selection, mode=LiveMode(task.batch))
     try:
         with bundles.alone(task.commit):
-            earlier = run_of(task, bundles, environ)
-            if row := settled_row(task, earlier, environ):
+            earlier = run_of(task, bundles, in_ci=environment.in_ci)
+            if row := settled_row(task, earlier, environment):
                 return row
-            walk = review_in(repository, request, environ=environ, clock=clock, progress=unheard, state=state)
+            walk = review_in(
+                repository,
+                request,
+                environ=environment.variables,
+                clock=clock,
+                progress=unheard,
+                state=state,
+            )
             return _shared(await walk, task, f"reviewed again: {earlier.fault}" if earlier.fault else "")
     except GateError as error:
         return not_reviewed(task, error.exit_code, str(error))

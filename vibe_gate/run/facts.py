@@ -111,5 +111,5 @@ def catch_up(repository: Repository, world: World) -> str:
         from vibe_gate.receipts.committed import CommitRecords  # few reviews find a mark
 
         with suppress(GateError):
-            CommitRecords(repository, world.state, world.environ, world.clock()).settle_marks()
+            CommitRecords(repository, world.state, world.clock()).settle_marks()
     return unread

@@ -86,9 +86,9 @@ class ReplayPlan(Struct, frozen=True):
 # Which runs, and what is recorded
 
 
-def replay_batch(repository: Repository, request: ReviewRequest, judge_model: str, environ: Mapping[str, str]) -> str:
+def replay_batch(repository: Repository, request: ReviewRequest, judge_model: str) -> str:
     """What a replay is asked, as a sha-256: as of reviews of many commits, and the model."""
-    review_digest = batch_of(repository, request, environ)
+    review_digest = batch_of(repository, request)
     return hashlib.sha256(f"replay {review_digest} {judge_model}".encode()).hexdigest()
 
 
@@ -156,7 +156,6 @@ async def replay_row(
     repository: Repository,
     gates: dict[str, Gate],
     *,
-    environ: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> ReplayRow:
     """Judge one run again. Why that cannot be is its row's, so that the others go on.
@@ -180,7 +179,7 @@ async def replay_row(
             walk = review_in(
                 repository,
                 replace(task.request, mode=ReplayMode(task.run_id, task.trial)),
-                environ=environ,
+                environ=repository.environment.variables,
                 clock=clock,
                 progress=unheard,
                 state=state,

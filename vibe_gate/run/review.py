@@ -26,6 +26,7 @@ from vibe_gate.context.listeners import Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
+from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
@@ -209,9 +210,16 @@ async def reach_verdict(
     job = request.forge or ForgeJob()
     tell = partial(progress, "judge")
     with run.deadline.interrupting():
-        impact = policy_impact(repository, change, gate, run.environ)
+        is_in_ci = in_ci(run.environ)
+        impact = policy_impact(repository, change, gate, in_ci=is_in_ci)
         waivers = waivers_in_force(
-            run.state, gate, impact, run.environ, run.clock().date(), job.accepted, job.find_approval
+            run.state,
+            gate,
+            impact,
+            run.clock().date(),
+            job.accepted,
+            job.find_approval,
+            in_ci=is_in_ci,
         )
         checked = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
         progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -85,9 +85,9 @@ def records_of(repository: Repository, roots: Iterable[Path], commits: Sequence[
             yield _record(commit, files, [one for found in own.values() for one in found])
 
 
-def up_to_date(repository: Repository, environ: Mapping[str, str], clock: Callable[[], datetime]) -> tuple[Path, ...]:
+def up_to_date(repository: Repository, clock: Callable[[], datetime]) -> tuple[Path, ...]:
     """Fold what sessions did until now into the store; the working trees whose stores may keep sessions."""
-    catch_up(repository, world_around(repository, environ, clock))
+    catch_up(repository, world_around(repository, repository.environment.variables, clock))
     return repository.capture_roots()
 
 

@@ -76,7 +76,7 @@ def replay_history(
             rubrics=inputs.rubrics,
             definitions=summary.change.head_commit,
         )
-        batch = Batch(replay_batch(repository, asked, "", environ))
+        batch = Batch(replay_batch(repository, asked, ""))
         trial = ReplayTrial(batch, runs_commands=False)  # nobody has approved what the change brings to be run
         _fetch(repository, runs, credentials)
         budget_usd = inputs.replay_max_cost_usd
@@ -101,7 +101,7 @@ def _rows(
         if left_s <= 0:
             yield not_replayed(task, f"the {LONGEST_S / 60:.0f} minutes for replays are over")
             continue
-        row = progress.run(replay_row(task, repository, gates, environ=environ, clock=clock))
+        row = progress.run(replay_row(task, repository, gates, clock=clock))
         left_usd -= row.usd
         yield row
 

@@ -84,7 +84,7 @@ def _run(arguments: CalibrateArguments | HistoryArguments) -> int:
         return label_history(arguments)
     shard = arguments.workers.shard
     with read_case_set(Path.cwd(), os.environ, arguments.rubrics, shard=shard) as cases:
-        calibration = planned(cases, arguments.wire, arguments.repeats, os.environ, now())
+        calibration = planned(cases, arguments.wire, arguments.repeats, now())
         if not cases.is_labelled:
             raise UsageError(
                 "no labelled case says how a judge's criterion must come out; make some with `vibe-gate cases add` or "
@@ -136,7 +136,6 @@ def _ask(arguments: CalibrateArguments, calibration: Calibration) -> None:
                 walk = calibration.run(
                     jobs=options.jobs or JOBS,
                     max_cost_usd=limit,
-                    environ=os.environ,
                     clock=now,
                     tell=tell,
                 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from pathlib import Path
 
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument, group
-from vibe_gate.faces.cli.output import emit_lines, now
+from vibe_gate.faces.cli.output import emit_lines, now, open_repository_here
 from vibe_gate.faces.cli.runs import StoredRuns
 from vibe_gate.gate.add_case import CaseAsked, add_case
 
@@ -21,14 +19,14 @@ def _parse_add(args: argparse.Namespace) -> CaseAsked:
 
 
 def _add(ask: CaseAsked) -> int:
-    case = add_case(
-        ask,
-        start=Path.cwd(),
-        environ=os.environ,
-        now=now(),
-        run_named=lambda name: StoredRuns().own(name).entry,
-        is_right=_is_right,
-    )
+    with open_repository_here() as repository:
+        case = add_case(
+            ask,
+            repository,
+            now=now(),
+            run_named=lambda name: StoredRuns().own(name).entry,
+            is_right=_is_right,
+        )
     emit_lines(
         f"{case.folder}: rubric {case.rubric}, expected: {case.expected}",
         *(["Secrets of the change are replaced in its patch."] if case.redacted else []),

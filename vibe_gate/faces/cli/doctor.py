@@ -341,7 +341,7 @@ def _shared_store(repository: Repository) -> Iterator[Point]:
         return
     advice = "Without it reviews are made as if there were none: see docs/guides/shared-store.md."
     try:
-        store = standing_store(repository, os.environ, now)
+        store = standing_store(repository, now)
     except UsageError as error:
         yield Point("shared store", "warning", str(error), advice)
         return

@@ -63,17 +63,17 @@ def review_each_commit(
             complain(hint)
         request = _resolved(request, repository)
         options = arguments.workers
-        batch = Batch(batch_of(repository, request, os.environ), options.has_open_ports)
+        batch = Batch(batch_of(repository, request), options.has_open_ports)
         commits_of_shard = [name for name in commits if options.shard.has(name)]
         bundles = Bundles(repository.store_root, Provenance(now(), repository.tracked_in_store()))
         if arguments.store:
             _bring(repository, bundles, commits_of_shard, batch.digest)
         screen = _Screen(commits_of_shard, as_json=as_json)
         if arguments.table:
-            for row in recorded(repository, bundles, commits_of_shard, batch.digest, os.environ):
+            for row in recorded(repository, bundles, commits_of_shard, batch.digest):
                 screen.show(row)
         else:
-            plan = planned(repository, bundles, commits_of_shard, request, batch, os.environ)
+            plan = planned(repository, bundles, commits_of_shard, request, batch)
             needs_key = options.cluster is not None
             bounds = _bounds_of_gate(repository, request, batch, commits, needs_key=needs_key)
             _review(options, repository, request, plan, bounds, screen)
@@ -93,7 +93,8 @@ def _bring(repository: Repository, bundles: Bundles, commits: Sequence[str], bat
 
     Their names do not say to which batch they belong.
     """
-    lacking = {name for name in commits if newest_run(bundles, name, batch, os.environ).summary is None}
+    in_ci = repository.environment.in_ci
+    lacking = {name for name in commits if newest_run(bundles, name, batch, in_ci=in_ci).summary is None}
     shared = TeamRuns(repository.store_root).bundles
     shared.fetch([run for run in shared.find() if run.state == "sealed" and run.key in lacking])
 

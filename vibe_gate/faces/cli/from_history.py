@@ -55,7 +55,7 @@ def label_history(arguments: HistoryArguments) -> int:
         question = None
         if not arguments.as_json and _has_person():
             question = _question(cases.gate, arguments.rubrics, arguments.criterion)
-        signer = person(cases.repository, os.environ, "label") if question else ("", "")
+        signer = person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
         with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
             found = proposals(cases.repository, base, head, lambda text: display.show("change", text))

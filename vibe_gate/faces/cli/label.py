@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -13,9 +11,10 @@ from vibe_gate.domain.escape import safe
 from vibe_gate.domain.label import Label
 from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli.command import Command, argument, did_you_mean
-from vibe_gate.faces.cli.output import complain, emit_lines, now
-from vibe_gate.gate.labels import LabelAsked, counted_labels, label, labels, take_back_label
+from vibe_gate.faces.cli.output import complain, emit_lines, now, open_repository_here
+from vibe_gate.gate.labels import LabelAsked, counted_labels, label, take_back_label
 from vibe_gate.git import Repository
+from vibe_gate.store.state import open_state
 
 WORDS = ("right", "wrong")
 
@@ -44,10 +43,10 @@ def add_waived_label(parser: argparse.ArgumentParser) -> None:
 
 def known_labels(repository: Repository) -> tuple[Label, ...]:
     """The labels that figures count, those of the team among them; what could not be had is said on stderr."""
-    found, told = counted_labels(repository, os.environ, now())
-    for sentence in told:
+    labels, problems = counted_labels(repository, now())
+    for sentence in problems:
         complain(f"vibe-gate: {safe(sentence)}")
-    return found
+    return labels
 
 
 def parse_waived_label(args: argparse.Namespace) -> WaivedLabel:
@@ -64,7 +63,8 @@ def label_waived(options: WaivedLabel, finding: str, reason: str) -> None:
     if right is None:
         return
     ask = LabelAsked(finding, right, reason, "override")
-    new_label, _ = label(ask, start=Path.cwd(), environ=os.environ, now=now())
+    with open_repository_here() as repository:
+        new_label, _ = label(ask, repository, now())
     emit_lines(f"{new_label.finding} is labelled {word_of(new_label)}: `vibe-gate stats` and `calibrate` count it.")
 
 
@@ -120,7 +120,8 @@ def _run(arguments: LabelArguments) -> int:
         case ListLabels():
             _list_labels()
         case RemoveLabel():
-            finding = take_back_label(arguments.finding, start=Path.cwd(), environ=os.environ)
+            with open_repository_here() as repository:
+                finding = take_back_label(arguments.finding, repository)
             emit_lines(f"{finding} is not labelled any more.")
         case _:
             _add_label(arguments)
@@ -128,8 +129,10 @@ def _run(arguments: LabelArguments) -> int:
 
 
 def _add_label(ask: LabelAsked) -> None:
-    old_words = {old.finding: word_of(old) for old in labels(start=Path.cwd(), environ=os.environ)}
-    new_label, about = label(ask, start=Path.cwd(), environ=os.environ, now=now())
+    with open_repository_here() as repository:
+        recorded = open_state(repository.common_dir).labels.all()
+        old_words = {old.finding: word_of(old) for old in recorded}
+        new_label, about = label(ask, repository, now())
     word = word_of(new_label)
     old_word = old_words.get(new_label.finding, word)
     before = f" (was {old_word})" if old_word != word else ""
@@ -142,7 +145,8 @@ def _add_label(ask: LabelAsked) -> None:
 
 
 def _list_labels() -> None:
-    recorded = labels(start=Path.cwd(), environ=os.environ)
+    with open_repository_here() as repository:
+        recorded = open_state(repository.common_dir).labels.all()
     for entry in recorded:
         reason = f": {entry.reason}" if entry.reason else ""
         question = f"{entry.rubric}/{entry.criterion}"

@@ -108,7 +108,7 @@ def _run(arguments: ReplayArguments) -> int:
         if repository is None:
             raise UsageError("A replay needs the repository: the bundles alone do not have its files.")
         request = _request(arguments, repository)
-        digest = replay_batch(repository, request, arguments.judge, os.environ)
+        digest = replay_batch(repository, request, arguments.judge)
         batch = Batch(digest, arguments.workers.has_open_ports)
         trial = ReplayTrial(batch, arguments.judge)
         gate = _checked_gate(repository, request, trial)

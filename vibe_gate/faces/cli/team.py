@@ -45,7 +45,7 @@ class TeamRuns(StoredRuns):
             assert repository is not None
             from vibe_gate.gate.trusted import standing_store  # most lists are of this clone
 
-            return standing_store(repository, os.environ, now).runs(self.root, Provenance(now()))
+            return standing_store(repository, now).runs(self.root, Provenance(now()))
 
     def begun_first(self, found: Sequence[RunEntry]) -> list[RunEntry]:
         """The runs as they are: where each began makes no difference to a team."""
@@ -95,7 +95,7 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
             raise UsageError("There is no repository here, and so no gate that names a shared store.")
         from vibe_gate.gate.trusted import standing_store
 
-        store = standing_store(repository, os.environ, now)
+        store = standing_store(repository, now)
         shared = store.runs(runs.root, runs.bundles.provenance)
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
         done, wrong, staying = list[RunEntry](), list[str](), list[str]()

@@ -75,7 +75,7 @@ def _exit_code(counts: Counter[Status]) -> int:
 def _one_by_one(arguments: TestArguments, cases: CaseSet) -> Iterator[CaseResult]:
     for case in cases.cases:
         with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
-            walk = cases.run(case, arguments.wire, environ=os.environ, clock=now, progress=display.show)
+            walk = cases.run(case, arguments.wire, clock=now, progress=display.show)
             result = progress.run(walk)
         yield result
 

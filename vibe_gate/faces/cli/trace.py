@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -38,7 +37,7 @@ def _run(arguments: TraceArguments) -> int:
         check("output", output)
     with open_repository_here() as repository:
         commits = _commits(repository, arguments.revision)
-        roots = up_to_date(repository, os.environ, now)
+        roots = up_to_date(repository, now)
         records = [*records_of(repository, roots, commits)]
     text = "".join(record.to_line().decode() for record in records)
     if output == STDOUT:

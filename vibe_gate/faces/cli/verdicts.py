@@ -18,10 +18,11 @@ from vibe_gate.faces.cli.label import (
     label_waived,
     parse_waived_label,
 )
-from vibe_gate.faces.cli.output import emit_lines, emit_result, now
-from vibe_gate.gate.waive import WaiverAsked, override, overrides, suppress, take_back
+from vibe_gate.faces.cli.output import emit_lines, emit_result, now, open_repository_here
+from vibe_gate.gate.waive import WaiverAsked, override, suppress, take_back
 from vibe_gate.receipts.verify import VerifyRequest, verify
 from vibe_gate.report import verified
+from vibe_gate.store.state import open_state
 
 
 class VerifyArguments(Struct, frozen=True):
@@ -138,7 +139,8 @@ def _override(arguments: OverrideArguments) -> int:
         case ListOverrides():
             _list_overrides()
         case RemoveOverride():
-            finding = take_back(arguments.finding, start=Path.cwd(), environ=os.environ)
+            with open_repository_here() as repository:
+                finding = take_back(arguments.finding, repository)
             emit_lines(
                 f"{finding} is not overridden any more.",
                 "Review again to see the verdict without it.",
@@ -150,7 +152,8 @@ def _override(arguments: OverrideArguments) -> int:
 
 def _add_override(arguments: AddWaiver) -> None:
     ask = arguments.ask
-    new_override, about = override(ask, start=Path.cwd(), environ=os.environ, now=now())
+    with open_repository_here() as repository:
+        new_override, about = override(ask, repository, now())
     terms = f"by {new_override.by} until {new_override.expires}: {new_override.reason}"
     emit_lines(
         f"{new_override.finding} is overridden {terms}",
@@ -163,7 +166,8 @@ def _add_override(arguments: AddWaiver) -> None:
 
 def _list_overrides() -> None:
     today = now().date()
-    recorded = overrides(start=Path.cwd(), environ=os.environ)
+    with open_repository_here() as repository:
+        recorded = open_state(repository.common_dir).overrides.all()
     for entry in recorded:
         is_over = entry.expires < today
         until = f"{'expired' if is_over else 'until'} {entry.expires}"
@@ -180,7 +184,8 @@ def _parse_suppress(args: argparse.Namespace) -> AddWaiver:
 
 def _suppress(arguments: AddWaiver) -> int:
     ask = arguments.ask
-    rule, path = suppress(ask, start=Path.cwd(), environ=os.environ, now=now())
+    with open_repository_here() as repository:
+        rule, path = suppress(ask, repository, now())
     emit_lines(
         f"{path} now suppresses {rule.name}: {rule.reason}",
         "It takes effect once it is merged, and the change of the file needs approval.",

@@ -45,7 +45,7 @@ vibe-gate: Or review it with `vibe-gate review --commit {commit}` and repeat the
 def commit_records(hook: Hook, repository: Repository) -> CommitRecords:
     """The records of the repository's commits, as this call by git adds to them."""
     state = hook.state(repository.common_dir)
-    return CommitRecords(repository, state, hook.environ, hook.clock(), hook.hints, hook.say)
+    return CommitRecords(repository, state, hook.clock(), hook.hints, hook.say)
 
 
 def settle_marks(hook: Hook, repository: Repository) -> None:
@@ -122,7 +122,7 @@ def _keep_traces(hook: Hook, repository: Repository, pairs: Sequence[tuple[str, 
         commits = [repository.resolve(one) for one in dict.fromkeys(made)]
         if len(commits) > MAX_TRACED:
             hook.say(f"vibe-gate: Agent Trace records of the last {MAX_TRACED} of {len(commits)} commits are kept.")
-        roots = trace.up_to_date(repository, hook.environ, hook.clock) if commits else ()
+        roots = trace.up_to_date(repository, hook.clock) if commits else ()
         for record in trace.records_of(repository, roots, commits[-MAX_TRACED:]):
             trace.keep(repository, record)
     except Exception as error:  # noqa: BLE001  the commit is made, and its review has nothing to do with this

@@ -50,7 +50,6 @@ class CaseItem(pytest.Item):
             walk = self._cases.run(
                 self.vibe_case,
                 wire.mode,
-                environ=own_environ(),
                 clock=now,
                 progress=unheard,
                 max_cost_usd=spending.limit_usd,
