@@ -466,7 +466,7 @@ def test_the_bundle_says_everything_and_is_sealed(walk, tmp_path, environ):
     stored = json.loads((bundle / "summary.json").read_text())
     assert set(stored["digests"]) >= {"events.ndjson", "run.json", "graph.json", "change.patch"}
     about = json.loads((bundle / "run.json").read_text())
-    programs = program_versions(environ, tmp_path)
+    programs = program_versions(environ["PATH"], tmp_path)
     assert about["versions"] == {"vibe-gate": __version__, **programs} and len(programs) == 2
     assert set(about["questions"]) == {"quality/errors-not-swallowed", "quality/names-are-clear"}
     stored.pop("digests")

@@ -24,9 +24,10 @@ def refusal(
 ) -> str | None:
     """Why this call must not run, or None if it may.
 
-    Paths are followed through symlinks, as the tool would; a call whose input is not understood is refused. `protected`
-    are names at the root of `cwd` that no call may reach. What a command of Bash or an MCP server does cannot be told
-    from its input: a listed one runs, and only the isolation of its process holds it.
+    Paths are followed through symlinks, as the tool would; a call whose input is not understood is
+    refused. `protected` are names at the root of `cwd` that no call may reach. What a command of
+    Bash or an MCP server does cannot be told from its input: a listed one runs, and only the
+    isolation of its process holds it.
     """
     if name == ANSWER_TOOL:
         return None

@@ -53,14 +53,15 @@ os.execve(PROGRAM[0], [*PROGRAM, *sys.argv[1:]], ENVIRON)
 """
 
 Wall = Callable[[Path, Path], Sequence[str]]
-"""Given the agent's home and its program, the beginning of a command line that runs the program behind a wall."""
+"""Given the agent's home and program, the beginning of a command line that walls it in."""
 
 
 class CliProcess:
     """One process of the agent's program: its launcher on disk, and the way to end it."""
 
     def __init__(self, home: Path, cli: Path, variables: Mapping[str, str], wall: Wall | None) -> None:
-        """Write the launcher into `home`, an empty private folder; `variables` are the program's whole environment.
+        """Write the launcher into `home`, an empty private folder; `variables` are the program's
+        whole environment.
 
         OSError: `home` cannot be written.
         """
@@ -82,7 +83,7 @@ class CliProcess:
 
     @staticmethod
     def blanked() -> dict[str, str]:
-        """Our variables, emptied: the launcher needs none, and an agent of the same user could read its environment."""
+        """Our variables, emptied: the launcher needs none, and an agent could read its environment."""
         return dict.fromkeys(os.environ.keys() - {"LD_LIBRARY_PATH", *_FROM_SDK}, "")
 
     def signal(self, number: int) -> bool:

@@ -41,7 +41,8 @@ from vibe_gate.domain.verdict import ANSWER_TOOL
 from vibe_gate.domain.wire import FINAL_STOPS
 from vibe_gate.errors import AgentError
 
-# What the SDK logs of a process that we ended ourselves is no news; how the session ended is an ObservedSession.
+# What the SDK logs of a process that we ended ourselves is no news; how the session ended is an
+# ObservedSession.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 logging.getLogger("claude_agent_sdk").propagate = False
 
@@ -76,9 +77,9 @@ async def observe_session(
 ) -> ObservedSession:
     """Hold the session of a turn from start to end. AgentError: an MCP server did not start.
 
-    `redact` takes secrets out of what servers said. `metered`: a gateway minds the turn's ceiling. `clock` gives
-    seconds since 1970. Whatever the model, the wire or the agent's process does is observed, not raised. Cancelling it
-    leaves no process behind.
+    `redact` takes secrets out of what servers said. `metered`: a gateway minds the turn's ceiling.
+    `clock` gives seconds since 1970. Whatever the model, the wire or the agent's process does is
+    observed, not raised. Cancelling it leaves no process behind.
     """
     started = time.monotonic()
     session = _Session(turn, process, record, redact, clock)
@@ -107,13 +108,14 @@ async def observe_session(
 def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
     """The read-only form, and that of a working agent.
 
-    `dontAsk` without `allowed_tools`: naming a tool there opens the whole file system
-    to it. A working agent's calls are allowed one by one by the guard, which answers both of the CLI's questions: below
-    a folder named .git or .claude, where a workspace may lie, it asks twice, and `dontAsk` refuses everything. What
-    nobody answers is refused in both forms. No setting sources, strict MCP, restricted: else the reviewed repository's
-    hooks, servers and key helpers run. Verbatim prompts: else `@/path` in a diff reads
-    that file and a leading `/` runs a command. The system prompt and the MCP servers go through files:
-    arguments end at 128 KB and everybody on the machine can read them.
+    `dontAsk` without `allowed_tools`: naming a tool there opens the whole file system to it. A
+    working agent's calls are allowed one by one by the guard, which answers both of the CLI's
+    questions: below a folder named .git or .claude, where a workspace may lie, it asks twice, and
+    `dontAsk` refuses everything. What nobody answers is refused in both forms. No setting sources,
+    strict MCP, restricted: else the reviewed repository's hooks, servers and key helpers run.
+    Verbatim prompts: else `@/path` in a diff reads that file and a leading `/` runs a command. The
+    system prompt and the MCP servers go through files: arguments end at 128 KB and everybody on the
+    machine can read them.
     """
     turn, observed, home = session.turn, session.observed, session.process.home
     system_prompt = home / "system-prompt.txt"
@@ -161,7 +163,8 @@ def cli_options(session: _Session, *, metered: bool) -> ClaudeAgentOptions:
 async def _restore_session(session: StoredSession, folder: Path, home: Path) -> None:
     """Put the session that goes on where the CLI looks for its own.
 
-    The SDK would do this in a folder of its own in our TMPDIR, which a sudden death leaves there and a wall closes.
+    The SDK would do this in a folder of its own in our TMPDIR, which a sudden death leaves there
+    and a wall closes.
     """
     if not session.resume:
         return
@@ -178,15 +181,16 @@ async def _restore_session(session: StoredSession, folder: Path, home: Path) -> 
 def _leading_to(last: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries that the CLI needs to go on after the message `last` ("": after the newest).
 
-    The CLI finds its way from the leaf that the newest "last-prompt" names. As the program ends, that is at times a
-    note about hooks beside `last`, from which no later turn is found. Without such entries it begins at the newest.
+    The CLI finds its way from the leaf that the newest "last-prompt" names. As the program ends,
+    that is at times a note about hooks beside `last`, from which no later turn is found. Without
+    such entries it begins at the newest.
     """
     end = next((number for number, entry in enumerate(entries, 1) if entry.get("uuid") == last), len(entries))
     return [entry for entry in entries[:end] if entry.get("type") != "last-prompt"]
 
 
 def _session_arguments(session: StoredSession) -> dict[str, str | None]:
-    """The CLI's arguments for a session that is kept. Not the SDK's options: `resume` there is `_restore_session`."""
+    """The CLI's arguments for a session that is kept; the SDK's `resume` would be another way."""
     ids = {"session-id": session.session_id, "resume": session.resume, "resume-session-at": session.resume_at}
     return {name: str(uuid.UUID(value)) for name, value in ids.items() if value}
 
@@ -260,7 +264,8 @@ class _Session:
             await asyncio.gather(stopping, return_exceptions=True)
 
     async def _servers_started(self, client: ClaudeSDKClient) -> None:
-        """Wait until every MCP server has started: without one, the agent would do its work without those tools.
+        """Wait until every MCP server has started: without one, the agent would do its work without
+        those tools.
 
         AgentError: one did not start.
         """
@@ -281,7 +286,7 @@ class _Session:
             await asyncio.sleep(mcp_servers.POLL_S)
 
     async def _interrupt(self, client: ClaudeSDKClient, timeout: asyncio.Timeout) -> None:
-        """When the turn is stopped: interrupt the CLI, and give it a little time to say what the session cost."""
+        """When the turn is stopped: interrupt the CLI, and let it say what the session cost."""
         await self.turn.stop.wanted()
         limit = asyncio.get_running_loop().time() + STOPPING_S
         timeout.reschedule(min(limit, timeout.when() or limit))
@@ -304,13 +309,13 @@ class _Session:
                 await self.tell("tool.ended", **self._running.pop(block.tool_use_id), ok=False)
 
     def _end_with(self, result: transcript.Item) -> None:
-        """Of the calls that our guard refused, an interrupted CLI tells only those whose answer it awaited."""
+        """An interrupted CLI names only those refused calls whose answer it awaited: add the others."""
         denials = {str(denial.get("tool_use_id")): denial for denial in result.get("permission_denials") or ()}
         self.observed.result = result | {"permission_denials": list((denials | self._denied).values())}
         self.note({"type": "result", **self.observed.result})
 
     async def _hear_part(self, message: StreamEvent) -> None:
-        """A judge's first cut answer or refusal decides; a working agent goes on, and its last answer decides."""
+        """A judge's first cut answer or refusal decides; of a working agent, the last answer."""
         stop_reason = str((message.event.get("delta") or {}).get("stop_reason") or "")
         if stop_reason and self.turn.working:
             self.observed.stop_reason = stop_reason
@@ -328,7 +333,9 @@ class _Session:
         return refusal(str(call.get("tool_name")), tool_input, self._tools, self.turn.folder, protected)
 
     def objection(self, call: dict[str, Any]) -> str | None:
-        """What is wrong with an answer that is about to be given; None of the second one, which stands as it is."""
+        """What is wrong with an answer that is about to be given; None of the second one, which
+        stands as it is.
+        """
         if self.turn.objection is None or self._objected or call.get("tool_name") != ANSWER_TOOL:
             return None
         objection = self.turn.objection(call.get("tool_input") or {})

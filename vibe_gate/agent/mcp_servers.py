@@ -1,6 +1,8 @@
-"""The MCP servers of one session: what they leave when they end, and what is said of one that did not start.
+"""The MCP servers of one session: what they leave when they end, and what is said of one that did
+not start.
 
-Claude Code tells of a server that ends only "Connection closed". So each is started by a shell that keeps how it ended.
+Claude Code tells of a server that ends only "Connection closed". So each is started by a shell that
+keeps how it ended.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from vibe_gate.agent.session_end import one_line
 from vibe_gate.domain.cause import DETAILS
 
 START_S = 60.0
-"""How long a server may take to start: twice what Claude Code allows by itself, for one that is first downloaded."""
+"""How long a server may take to start: twice what Claude Code allows by itself, for one that is
+first downloaded.
+"""
 
 REPORTED_AFTER_S = 1.0
 """A start that takes no longer is not worth a line."""
 
 ENDED_S = 2.0
-"""How long a server may still be starting after its program ended: a process that it left can hold its pipes open."""
+"""How long a server may still be starting after its program ended: a process that it left can hold
+its pipes open.
+"""
 
 POLL_S = 0.05
 
@@ -33,7 +39,8 @@ _KEPT_LINES = 3
 _KEEP = f"""\
 place=$1; shift; exec 3>&1
 {{ "$@" 2>&1 1>&3 3>&-; echo "$?" >"$place.exit"; }} | tail -c {_KEPT_BYTES} >"$place.stderr" 3>&-"""
-"""Run "$@" with stdin and stdout as they are; keep its exit code, and the end of its stderr when it has ended.
+"""Run "$@" with stdin and stdout as they are; keep its exit code, and the end of its stderr when it
+has ended.
 
 The CLI sees the end of stdout last, when both are written.
 """
@@ -57,7 +64,7 @@ class ServerStates(Struct, frozen=True):
 
 
 def watched_servers(servers: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
-    """The servers by name, in the CLI's own form, started so that how each program ends is kept in `folder`."""
+    """The servers, in the CLI's own form, so started that `folder` keeps how each program ends."""
     return {name: _watched(name, dict(server), folder) for name, server in servers.items()}
 
 
@@ -71,7 +78,9 @@ def _watched(name: str, server: dict[str, Any], folder: Path) -> dict[str, Any]:
 def server_states(
     names: Iterable[str], reported: Iterable[Mapping[str, Any]], folder: Path, redact: Callable[[str], str]
 ) -> ServerStates:
-    """The states of the named servers, from what the CLI reports (`mcpServers` of its status) and `folder` keeps."""
+    """The states of the named servers, from what the CLI reports (`mcpServers` of its status) and
+    `folder` keeps.
+    """
     reports = {str(report.get("name")): report for report in reported}
     starting: list[str] = []
     failed: list[FailedServer] = []
@@ -113,7 +122,9 @@ def _failed(
 
 
 def _last_lines(text: str, redact: Callable[[str], str]) -> str:
-    """Whole lines only, and redacted first: what is left of a secret that was cut or joined is not known as one."""
+    """Whole lines only, and redacted first: what is left of a secret that was cut or joined is not
+    known as one.
+    """
     is_cut = len(text.encode("utf-8", "replace")) >= _KEPT_BYTES
     whole_lines = text.partition("\n")[2] if is_cut else text
     lines = [line for line in map(one_line, redact(whole_lines).splitlines()) if line]

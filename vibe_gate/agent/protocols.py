@@ -14,7 +14,7 @@ class SessionRecord(Protocol):
     """Where a session writes what it sees, as it sees it; values are safe for JSON."""
 
     def event(self, data: dict[str, Any]) -> object:
-        """One item of the conversation: {type: message | usage | todo | system | result | ..., ts, ...}."""
+        """One item of the conversation: its `type` (message, usage, todo, result ...), `ts` and more."""
 
     def hook(self, data: dict[str, Any]) -> object:
         """One hook event, raw, with `seq` (from 0, its line), `ts` (ms) and `tool_use_id`."""
@@ -30,7 +30,7 @@ class TurnRecord(SessionRecord, Protocol):
         """Keep one side of a file that the agent changed; None if the turn is not recorded."""
 
     def seal(self, result: TurnResult) -> None:
-        """Write the turn's summary, and the patch of what the agent changed; nothing is written afterwards."""
+        """Write the patch of what the agent changed, and last the turn's summary."""
 
 
 class RunRecord(Protocol):
@@ -53,9 +53,11 @@ class ModelGateway(Protocol):
     def url(self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float) -> str:
         """The address of the model for one session; "" if agents reach their cloud themselves.
 
-        The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an overloaded API. A
-        `working` agent may go on after a cut answer.
+        The session may spend `ceiling_usd` of the run's budget, and waits `timeout_s` for an
+        overloaded API. A `working` agent may go on after a cut answer.
         """
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
-        """What the session at `url` cost, given what the agent's program counted. The run's one answer to that."""
+        """What the session at `url` cost, given what the agent's program counted. The run's one
+        answer to that.
+        """

@@ -24,7 +24,9 @@ MOST_CHARACTERS = 64
 
 
 def find_cli(search_path: str) -> Path:
-    """The CLI that ships with the SDK, else `claude` on the search path. AgentError if there is neither, or no SDK."""
+    """The CLI that ships with the SDK, else `claude` on the search path. AgentError if there is
+    neither, or no SDK.
+    """
     spec = importlib.util.find_spec("claude_agent_sdk")
     if spec is None:
         raise AgentError(NO_SDK)
@@ -42,7 +44,8 @@ def find_cli(search_path: str) -> Path:
 
 
 def program_versions(search_path: str, home: Path) -> dict[str, str]:
-    """Of claude-agent-sdk and of Claude Code, as far as they say; `home` is where the program may write.
+    """Of claude-agent-sdk and of Claude Code, as far as they say; `home` is where the program may
+    write.
 
     Started only to tell its version: a `claude` on PATH is not the one that the SDK names.
     """

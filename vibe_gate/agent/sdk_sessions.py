@@ -1,4 +1,5 @@
-"""Sessions that are kept: read, forked and renamed by the SDK's own functions, on any SessionStore of the SDK.
+"""Sessions that are kept: read, forked and renamed by the SDK's own functions, on any SessionStore
+of the SDK.
 
 The SDK takes a second to load, and is loaded by the first of these.
 """
@@ -36,7 +37,7 @@ async def rename_stored_session(store: Any, session_id: str, title: str) -> None
 
 
 async def fork_stored_session(store: Any, session_id: str, up_to: str = "") -> tuple[str, dict[str, str]]:  # noqa: ANN401
-    """Copy the session up to the message `up_to`; the copy's id, and the copy's uuid of each message. AgentError."""
+    """Copy the session up to a message; the copy's id, and its uuid of each message. AgentError."""
     from claude_agent_sdk import fork_session_via_store, project_key_for_directory
 
     try:

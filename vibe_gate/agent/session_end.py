@@ -1,6 +1,7 @@
 """What a session's end means: pure, from what was observed to a status, a sentence and a cost.
 
-The CLI's own `subtype` says "success" for a refusal, a 401 and a cut stream alike, so nothing here trusts it for that.
+The CLI's own `subtype` says "success" for a refusal, a 401 and a cut stream alike, so nothing here
+trusts it for that.
 """
 
 from __future__ import annotations

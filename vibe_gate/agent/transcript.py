@@ -130,5 +130,5 @@ def raw(value: object) -> Item:
 
 
 def json_safe(value: Any) -> Any:  # noqa: ANN401 any JSON
-    """The value as JSON would give it back; what JSON cannot say becomes its repr, lone surrogates `?`."""
+    """The value as JSON gives it back; what JSON lacks becomes its repr, lone surrogates `?`."""
     return json.loads(json.dumps(value, default=repr, ensure_ascii=False).encode("utf-8", "replace"))

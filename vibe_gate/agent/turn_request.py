@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from vibe_gate.domain.agent import READ_ONLY_TOOLS
 
 if TYPE_CHECKING:
+    from vibe_gate.agent.cli_process import Wall
     from vibe_gate.agent.protocols import TurnRecord
     from vibe_gate.domain.turn import TurnChange
 
@@ -32,7 +33,7 @@ class Image(Struct, frozen=True):
 
 
 class StoredSession(Struct, frozen=True, kw_only=True):
-    """A session that is kept and can go on: the SDK mirrors its transcript into a store as it is written."""
+    """A session that can go on: the SDK mirrors its transcript into a store as it is written."""
 
     store: Any
     """A SessionStore of the SDK."""
@@ -69,7 +70,9 @@ class TurnProgress(Struct, frozen=True, kw_only=True):
 
 
 Watch = Callable[[TurnProgress], object]
-"""Hears of each step before the agent goes on; what it raises stops the agent. It may be a coroutine."""
+"""Hears of each step before the agent goes on; what it raises stops the agent. It may be a
+coroutine.
+"""
 
 
 class Stop:
@@ -102,7 +105,7 @@ class Stop:
 
 
 class TurnRequest(Struct, frozen=True, kw_only=True):
-    """What one agent is asked in one turn, complete: nothing is added on its way to the agent's program."""
+    """What one agent is asked in one turn, complete: nothing is added on the way to its program."""
 
     node: str
     """The node of the run's graph that the turn and its cost are recorded at."""
@@ -114,35 +117,41 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     homes: Path
     """A private folder in which the agent's home is made, and deleted after the turn."""
     schema: Mapping[str, Any] | None = None
-    """The JSON schema of the answer; None for free text. The CLI rejects a `$schema` key of draft 2020-12."""
+    """The JSON schema of the answer, without `$schema`, which the CLI rejects; None for free text."""
     images: tuple[Image, ...] = ()
     tools: tuple[str, ...] = READ_ONLY_TOOLS
     disallowed_tools: tuple[str, ...] = ()
     """Tools and uses of them that are refused though listed: `Bash(git push *)`."""
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By name, in the CLI's own form. All tools of a server may be used, unless `tools` names some of them."""
+    """By name, in the CLI's own form; all of a server's tools are listed, unless `tools` names some."""
     working: bool = False
-    """Whether the agent may change `folder` with its tools. It then goes on after an answer that was cut."""
-    wall: Callable[[Path, Path], Sequence[str]] | None = None
-    """Given the agent's home and its program, the beginning of a command line that runs the program behind a wall."""
+    """Whether the agent may change `folder`. It then goes on after an answer that was cut."""
+    wall: Wall | None = None
+    """What the agent's program is run behind."""
     session: StoredSession | None = None
     """None: the conversation is not kept."""
     max_turns: int = 20
     """Requests to the model."""
     max_cost_usd: float | None = None
-    """The turn's own ceiling: of a working agent at the gateway, of a judge in the CLI if no gateway is in between."""
+    """The turn's own ceiling: of a working agent at the gateway, of a judge in the CLI if no
+    gateway is in between.
+    """
     timeout_s: float = 300.0
     """Wall clock of the whole turn."""
     patience_s: float = math.inf
     """How long an overloaded API is waited for."""
     objection: Callable[[Mapping[str, Any]], str] | None = None
-    """What is wrong with an answer that fits the schema, or "". The model is told once, and answers once more."""
+    """What is wrong with an answer that fits the schema, or "". The model is told once, and answers
+    once more.
+    """
     watch: Watch | None = None
     stop: Stop = field(default_factory=Stop)
     change: Callable[[TurnRecord], TurnChange] | None = None
-    """When the session has ended: what it changed, whose contents are kept in the turn's record. None: nothing.
+    """When the session has ended: what it changed, whose contents are kept in the turn's record.
+    None: nothing.
 
-    UsageError: files that the agent left cannot be read."""
+    UsageError: files that the agent left cannot be read.
+    """
 
     def __repr__(self) -> str:  # without servers, which may hold credentials
         return f"<TurnRequest {self.node or self.model}>"

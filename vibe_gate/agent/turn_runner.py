@@ -1,7 +1,7 @@
 """Run one turn of an agent: the only way in which any agent, judges included, gets to speak.
 
-`run_turn` opens the turn's record, takes an address for the model, makes a home, keeps the time limit, settles what the
-session cost and seals the record.
+`run_turn` opens the turn's record, takes an address for the model, makes a home, keeps the time
+limit, settles what the session cost and seals the record.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ async def run_turn(
 ) -> TurnResult:
     """Run one turn to its end.
 
-    Whatever goes wrong with the model, the wire or the agent's program is a TurnResult, and so are files that
-    `turn.change` cannot read; what else that raises is raised, behind the turn's seal.
+    Whatever goes wrong with the model, the wire or the agent's program is a TurnResult, and so are
+    files that `turn.change` cannot read; what else that raises is raised, behind the turn's seal.
     """
     if turn.stop.reason:
         return TurnResult("aborted", None, turn.stop.reason, error=turn.stop.error)
@@ -83,7 +83,9 @@ async def _observed(
     *,
     metered: bool,
 ) -> ObservedSession:
-    """What was observed of the turn's session, in a home of its own. `model`: variables that lead to the model."""
+    """What was observed of the turn's session, in a home of its own. `model`: variables that lead
+    to the model.
+    """
     with tempfile.TemporaryDirectory(dir=turn.homes, ignore_cleanup_errors=True) as name:
         home = Path(name)
         try:

@@ -1,6 +1,8 @@
-"""The way to the language model for all that one run asks: one gateway, one limit in USD, one folder.
+"""The way to the language model for all that one run asks: one gateway, one limit in USD, one
+folder.
 
-Votes, second looks and the agents of all stages share it. It is opened when the first of them wants it.
+Votes, second looks and the agents of all stages share it. It is opened when the first of them wants
+it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ CONVERSATIONS_AT_ONCE = 4
 class ModelAccess:
     """The way to the language model of one run. `open` opens it once, `close` ends it.
 
-    Until it is open it tells only whether and how a model can be asked, and what the run has cost before.
+    Until it is open it tells only whether and how a model can be asked, and what the run has cost
+    before.
     """
 
     gateway: Gateway
@@ -48,7 +51,7 @@ class ModelAccess:
     limit_usd: float
     """Once open: what the run may cost, its own limit and what is left of the day's."""
     placeholders: dict[str, str]
-    """Once open: names for literals that differ from run to run, on which a cassette must not depend."""
+    """Once open: names for literals of this run, on which a cassette must not depend."""
     slots: asyncio.Semaphore
     """Once open: one for each conversation that may run at the same time."""
 
@@ -154,11 +157,11 @@ class ModelAccess:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """Requests that a cassette had no answer to, each with the difference to the nearest recorded one."""
+        """Requests that a cassette lacks, each with the difference to the nearest recorded one."""
         return tuple(self.gateway.unmatched) if self.is_open else ()
 
     def notes(self) -> Iterator[str]:
-        """Sentences for people: requests that the cassette lacks, models replaced, spending that is not counted."""
+        """Sentences for people: what the cassette lacks, models replaced, spending not counted."""
         if not self.is_open:
             return
         yield from self.gateway.unmatched

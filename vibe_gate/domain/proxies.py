@@ -11,7 +11,8 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def proxies_for(url: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Scheme -> proxy for requests to `url`: `HTTPS_PROXY`, `HTTP_PROXY`, else `ALL_PROXY`, but for `NO_PROXY`.
+    """Scheme -> proxy for requests to `url`: `HTTPS_PROXY`, `HTTP_PROXY`, else `ALL_PROXY`, but for
+    `NO_PROXY`.
 
     Large or small letters are the same, and an empty value is none.
     """

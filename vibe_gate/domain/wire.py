@@ -1,7 +1,9 @@
-"""What the gateway and an agent's session tell each other: marks in refusals, what a session cost, what came of a turn.
+"""What the gateway and an agent's session tell each other: marks in refusals, what a session cost,
+what came of a turn.
 
-The gateway answers a request that it will not forward with HTTP 403, which the agent's program never retries, and puts
-one of these marks into the message; the session reads it back from its result. Neither door knows the other.
+The gateway answers a request that it will not forward with HTTP 403, which the agent's program
+never retries, and puts one of these marks into the message; the session reads it back from its
+result. Neither door knows the other.
 """
 
 from __future__ import annotations
@@ -19,10 +21,14 @@ FINAL_STOPS = ("refusal", "max_tokens")
 """After these the agent's program would ask again by itself, and pay again; for us they decide."""
 
 REFUSED_STATUS = 403
-"""Agents retry 400 (with other headers), 429 and 5xx; 401 sends people to their key. 403 ends the session."""
+"""Agents retry 400 (with other headers), 429 and 5xx; 401 sends people to their key. 403 ends the
+session.
+"""
 
 MAX_TOKENS = 10_000_000
-"""Of one kind in one answer: more than any model reads or writes; a higher count is an endpoint's mistake."""
+"""Of one kind in one answer: more than any model reads or writes; a higher count is an endpoint's
+mistake.
+"""
 
 MAX_USD = 1_000_000.0
 """Of one session, as the agent's program counted it."""
@@ -87,7 +93,9 @@ Status = Literal[
 
 
 EndKind = Literal["finished", "stopped", "limit", "unanswered", "broken"]
-"""Finished; stopped by who watches; out of budget or time; without an answer that counts; broken by what it runs on."""
+"""Finished; stopped by who watches; out of budget or time; without an answer that counts; broken by
+what it runs on.
+"""
 
 _KINDS: Mapping[str, EndKind] = {
     "answered": "finished", "done": "finished", "aborted": "stopped", "budget": "limit", "timeout": "limit",

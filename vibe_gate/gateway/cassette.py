@@ -74,7 +74,9 @@ class Cassette:
         self._numbers: dict[str, int] = {}
         self._exchanges: dict[str, list[RecordedExchange]] = {}
         self.notes: list[str] = []
-        """Where a command, a page or a server said something else than in the recording, which is no reason to fail."""
+        """Where a command, a page or a server said something else than in the recording, which is
+        no reason to fail.
+        """
 
     def load(self) -> None:
         """Read every exchange. GatewayError if the directory or a file cannot be used."""
@@ -181,7 +183,9 @@ def _read(path: Path) -> RecordedExchange:
 
 
 def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> RecordedResponse:
-    """The response with literals in place of what stands for them; inside JSON text, as JSON escapes them."""
+    """The response with literals in place of what stands for them; inside JSON text, as JSON
+    escapes them.
+    """
     fill = filled({name: literal for literal, name in placeholders.items()})
     escaped = filled({name: json.dumps(literal)[1:-1] for literal, name in placeholders.items()})
 
@@ -194,7 +198,9 @@ def _restored(response: RecordedResponse, placeholders: Mapping[str, str]) -> Re
 
 
 def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:
-    """Redaction of every string, short ones with the name that makes them secret; JSON in a string stays JSON."""
+    """Redaction of every string, short ones with the name that makes them secret; JSON in a string
+    stays JSON.
+    """
 
     def change(value: str, field: str) -> str:
         if field == "partial_json":
@@ -211,7 +217,9 @@ def _redacted(redact: Callable[[str], str]) -> Callable[[str, str], str]:
 
 
 def _with_own_ids(response: Json, key: str, number: int) -> Json:
-    """Ids that follow from the request, so that recording again changes nothing that did not change."""
+    """Ids that follow from the request, so that recording again changes nothing that did not
+    change.
+    """
     ids: dict[str, str] = {}
 
     def rename(value: str, field: str) -> str:

@@ -53,7 +53,9 @@ USEFUL_TOKENS = 1024
 """An answer with less room than this is cut before it says anything; better not to ask."""
 
 USED_UP = 0.95
-"""An answer that took this share of a lowered limit was cut by us; one shorter was cut by the model's own limit."""
+"""An answer that took this share of a lowered limit was cut by us; one shorter was cut by the
+model's own limit.
+"""
 
 WAITS_S = (0.5, 30.0)
 """The first wait for an API that is overloaded, which doubles from try to try, and the longest."""
@@ -74,7 +76,9 @@ _UNFINISHED = frozenset({"ping", "message_start", "content_block_start", "conten
 
 
 class Relay:
-    """What all exchanges of one run share: where answers come from, which sessions may ask, and what went wrong."""
+    """What all exchanges of one run share: where answers come from, which sessions may ask, and
+    what went wrong.
+    """
 
     def __init__(self, ledger: Ledger, cassette: Cassette | None, placeholders: Mapping[str, str]) -> None:
         self.ledger = ledger
@@ -238,7 +242,9 @@ class Exchange:
         self._handler.send_whole(status, headers, content)
 
     def _require_stop_reason(self) -> None:
-        """Raises Cut: an answer that ends without one is not the model's whole answer, whatever it says until then."""
+        """Raises Cut: an answer that ends without one is not the model's whole answer, whatever it
+        says until then.
+        """
         if not self._meter.failed and not (self._meter.complete and self._meter.stop_reason):
             raise Cut
 
@@ -252,9 +258,11 @@ class Exchange:
         return bytes(content)
 
     def _metered(self, chunks: Iterator[bytes], host: str | None) -> Iterator[bytes]:
-        """The chunks of a stream, held back until its first block is whole. Raises Unavailable if it breaks off before.
+        """The chunks of a stream, held back until its first block is whole. Raises Unavailable if
+        it breaks off before.
 
-        An overload later than that is the agent's program's to get over: it goes on from the blocks that it has.
+        An overload later than that is the agent's program's to get over: it goes on from the blocks
+        that it has.
         """
         held_back, has_block = bytearray(), False
         for chunk in chunks:
@@ -303,7 +311,9 @@ class Exchange:
             self._account.learn(len(self._raw), used)
 
     def _after(self) -> None:
-        """After a last word, the session's further requests are refused; if we cut it short, as a matter of budget."""
+        """After a last word, the session's further requests are refused; if we cut it short, as a
+        matter of budget.
+        """
         if self._meter.stop_reason not in wire.FINAL_STOPS:
             return
         cut = self._meter.stop_reason == "max_tokens"
@@ -319,7 +329,9 @@ class Exchange:
 
 
 def useful_tokens(body: Mapping[str, Any]) -> int:
-    """The fewest output tokens with which this request makes sense: thinking must fit in besides the answer."""
+    """The fewest output tokens with which this request makes sense: thinking must fit in besides
+    the answer.
+    """
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     return USEFUL_TOKENS + (budget if isinstance(budget, int) else 0)
@@ -396,7 +408,9 @@ class Handler(BaseHTTPRequestHandler):
             Exchange(self, account, body, raw).run()
 
     def send_whole(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        """An answer in one piece. An error is the last word: what another try may cure was tried again here."""
+        """An answer in one piece. An error is the last word: what another try may cure was tried
+        again here.
+        """
         headers = {"content-type": "application/json", **headers, "content-length": str(len(body))}
         if status >= 400:
             headers["x-should-retry"] = "false"

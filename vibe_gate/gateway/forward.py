@@ -86,7 +86,9 @@ class Client:
 
     @staticmethod
     def chunks(response: requests.Response) -> Iterator[bytes]:
-        """The body as it comes, unpacked. Raises Cut when it does not come to its end, Oversized for one without."""
+        """The body as it comes, unpacked. Raises Cut when it does not come to its end, Oversized
+        for one without.
+        """
         size = 0
         try:
             for piece in _unpacked(response):

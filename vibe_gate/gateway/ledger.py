@@ -21,7 +21,7 @@ from vibe_gate.gateway.prices import cost, price_of
 from vibe_gate.gateway.usage import CHARACTERS_PER_TOKEN, Usage
 
 FAIR_TOKENS = 16_000
-"""Beyond this a request takes at most half of what is left, so that sessions at the same time get their turn."""
+"""Beyond this a request takes at most half of what is left, so that other sessions get a turn."""
 
 OVERHEAD_TOKENS = 500
 """What the API itself adds to a request with tools, beyond its bytes: about 350 tokens."""
@@ -44,12 +44,12 @@ class Reservation(Struct, frozen=True, eq=False):
 
 
 class Account:
-    """One session of the node `node_id`: what it has cost until now, and what its next request may cost."""
+    """One session of a node: what it has cost until now, and what its next request may cost."""
 
     def __init__(
         self, node_id: str, ceiling_usd: float | None = None, working: bool = False, until: float = math.inf
     ) -> None:
-        """A `working` agent's session goes on after a cut answer. `until` is on the clock `time.monotonic`."""
+        """`working`: the session goes on after a cut answer. `until`: on `time.monotonic`."""
         self.node_id = node_id
         self.ceiling_usd = ceiling_usd
         """All that it may cost; None for the run's budget."""
@@ -61,7 +61,7 @@ class Account:
         self.cache_read_tokens = 0
         self.by_model: dict[str, ModelCost] = {}
         self.waits: list[tuple[int, int]] = []
-        """While its requests waited for the API, from and to, in milliseconds since 1970, in any order."""
+        """While its requests waited for the API, from and to, in milliseconds since 1970."""
         self.ended = ""
         """The mark that its further requests are refused with; "" while it goes on."""
         self.ended_because = "This session is over."
@@ -104,7 +104,9 @@ class Account:
         self.cache_read_tokens += used.cache_read
 
     def take_prices(self, counted: SessionCost) -> dict[str, float]:
-        """Replace prices that are not known by those of `counted` that are; how they compare to what was assumed."""
+        """Replace prices that are not known by those of `counted` that are; how they compare to
+        what was assumed.
+        """
         rates: dict[str, float] = {}
         for model, assumed in self.cost.by_model.items():
             listed = counted.by_model.get(model, assumed)
@@ -135,10 +137,12 @@ class Account:
 
 
 class Ledger:
-    """Thread-safe. Requests that only wait for other requests' change wait; what never fits is refused.
+    """Thread-safe. Requests that only wait for other requests' change wait; what never fits is
+    refused.
 
-    `on_settled(usd, node_id, tokens)` hears of every answer that was paid for, and of every correction (less than 0).
-    `earlier` is what the run had cost before it was resumed; it counts on the budget, too.
+    `on_settled(usd, node_id, tokens)` hears of every answer that was paid for, and of every
+    correction (less than 0). `earlier` is what the run had cost before it was resumed; it counts on
+    the budget, too.
     """
 
     def __init__(
@@ -170,9 +174,9 @@ class Ledger:
     ) -> Reservation | None:
         """Set aside what this request may cost, or None when budget or ceiling cannot pay for it.
 
-        `expected` is the input; of `max_tokens` of output as many are granted as are
-        paid for, and `useful` is the fewest that make sense. The run's budget is reached, and said to be, only where it
-        is less than what the session's ceiling leaves.
+        `expected` is the input; of `max_tokens` of output as many are granted as are paid for, and
+        `useful` is the fewest that make sense. The run's budget is reached, and said to be, only
+        where it is less than what the session's ceiling leaves.
         """
         with self._changed:
             while not self._closed:
@@ -205,7 +209,7 @@ class Ledger:
             self._on_settled(usd, account.node_id, used.all_input + used.output)
 
     def count_replayed(self, account: Account, model: str, used: Usage) -> None:
-        """Count a recorded answer for its session, whose account is not one of the run's: nothing is paid."""
+        """Count a recorded answer, for which nothing is paid: its account is none of the run's."""
         with self._changed:
             account.add(model, *self._cost(model, used), used)
 
@@ -226,7 +230,7 @@ class Ledger:
         return account.cost
 
     def add(self, node_id: str, counted: SessionCost) -> SessionCost:
-        """Count what an agent used past the gateway (Bedrock, Vertex), as its own program counted it."""
+        """Count what an agent used past the gateway (Bedrock, Vertex), by its own program's count."""
         account = self.account(node_id)
         with self._changed:
             account.by_model.update(counted.by_model)
@@ -261,7 +265,7 @@ class Ledger:
             )
 
     def close(self, patience_s: float) -> None:
-        """No request waits any longer; for those under way to be settled, this waits so many seconds at most."""
+        """Let no request wait any longer; wait until those under way are settled, at most so long."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

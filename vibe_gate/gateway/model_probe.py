@@ -1,4 +1,5 @@
-"""One small request to the model's API, to learn whether it answers this key: what `doctor --ask` sends.
+"""One small request to the model's API, to learn whether it answers this key: what `doctor --ask`
+sends.
 
 Loaded only for that: it imports `requests`.
 """

@@ -1,14 +1,14 @@
 """The normal form of a request: what it means, without what changes from run to run.
 
-Left out: everything that the agent's program adds by itself and that its version, the
-machine, the clock or the session decide (its reminders about system and date, its
-identity and billing lines, the texts of its tool descriptions and of its error messages,
-its line numbers before what it read, cache marks, limits, thinking). Kept: the model's
-name, our system prompt, the names of the tools, the form of the answer, and the
-conversation. Ids of tool calls become their number; results of parallel calls stand in
-the order of the calls, lists of found files in alphabetical order: both come in the
-order of completion. What Bash, WebFetch, WebSearch and MCP tools gave is another thing every time (a time, a count, a
-commit's id): it is kept as `said`, and whether they failed is all that is compared.
+Left out: everything that the agent's program adds by itself and that its version, the machine, the
+clock or the session decide (its reminders about system and date, its identity and billing lines,
+the texts of its tool descriptions and of its error messages, its line numbers before what it read,
+cache marks, limits, thinking). Kept: the model's name, our system prompt, the names of the tools,
+the form of the answer, and the conversation. Ids of tool calls become their number; results of
+parallel calls stand in the order of the calls, lists of found files in alphabetical order: both
+come in the order of completion. What Bash, WebFetch, WebSearch and MCP tools gave is another thing
+every time (a time, a count, a commit's id): it is kept as `said`, and whether they failed is all
+that is compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ Json = dict[str, Any]
 
 
 def normal_request(body: Mapping[str, Any], placeholders: Mapping[str, str]) -> Json:
-    """The normal form of a Messages API request; `placeholders` maps literals to what stands for them."""
+    """The normal form of a Messages API request; `placeholders` maps literals to what stands for
+    them.
+    """
     calls: dict[str, tuple[int, str]] = {}
     spoken = [message for message in _dicts(body.get("messages")) if message.get("role") != "system"]
     messages = [_message(message, calls) for message in spoken]
@@ -87,7 +89,9 @@ def filled(literals: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def mapped(value: Any, change: Callable[[str, str], str], field: str = "") -> Any:  # noqa: ANN401 any JSON
-    """`value` with `change(text, name of its member)` in place of every string in it; a name has no name itself."""
+    """`value` with `change(text, name of its member)` in place of every string in it; a name has no
+    name itself.
+    """
     if isinstance(value, str):
         return change(value, field)
     if isinstance(value, dict):

@@ -58,7 +58,9 @@ _DATED = re.compile(r"-(20\d{6}|latest)$")
 
 
 def price_of(model: str) -> tuple[Price, CostBasis]:
-    """The price of a model by its name, dated or not; of an unknown one that of the dearest, and "unknown"."""
+    """The price of a model by its name, dated or not; of an unknown one that of the dearest, and
+    "unknown".
+    """
     name = _DATED.sub("", model.removesuffix("[1m]"))
     price = PRICES.get(name)
     return (price, "known") if price else (DEAREST, "unknown")

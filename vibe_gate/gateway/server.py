@@ -38,12 +38,14 @@ class Gateway(Relay):
         on_settled: OnSettled = lambda usd, node_id, tokens: None,
         earlier: Cost | None = None,
     ) -> None:
-        """`upstream`: the model's API, which replay does without. Raises GatewayError for a wire that cannot work.
+        """`upstream`: the model's API, which replay does without. Raises GatewayError for a wire
+        that cannot work.
 
-        `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps. `placeholders` maps literals
-        that change from run to run (a nonce, a temporary directory) to names for them: requests are matched with the
-        names, answers are replayed with the literals. `on_settled(usd, node_id, tokens)` hears, in threads of the
-        gateway, of every answer that was paid for. `earlier`: what the run had cost before it was resumed.
+        `budget_usd` is for everything that passes. `redact` cleans what a cassette keeps.
+        `placeholders` maps literals that change from run to run (a nonce, a temporary directory) to
+        names for them: requests are matched with the names, answers are replayed with the literals.
+        `on_settled(usd, node_id, tokens)` hears, in threads of the gateway, of every answer that
+        was paid for. `earlier`: what the run had cost before it was resumed.
         """
         super().__init__(Ledger(budget_usd, on_settled, earlier), _cassette(wire, redact), placeholders or {})
         self.cloud: Mapping[str, str] = {}
@@ -56,11 +58,13 @@ class Gateway(Relay):
     def url(
         self, node_id: str, *, ceiling_usd: float | None = None, working: bool = False, timeout_s: float = math.inf
     ) -> str:
-        """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud themselves.
+        """ANTHROPIC_BASE_URL for one session of that node; "" where agents talk to their cloud
+        themselves.
 
-        The address is a secret: whoever knows it can spend the budget, at most `ceiling_usd` of it. Each call is
-        a session of its own; that of a `working` agent goes on after an answer that was cut at its token limit.
-        For an API that is overloaded the session waits while its `timeout_s` lasts.
+        The address is a secret: whoever knows it can spend the budget, at most `ceiling_usd` of it.
+        Each call is a session of its own; that of a `working` agent goes on after an answer that
+        was cut at its token limit. For an API that is overloaded the session waits while its
+        `timeout_s` lasts.
         """
         if self.cloud:
             return ""
@@ -84,7 +88,8 @@ class Gateway(Relay):
         return self.ledger.spent()
 
     def settle(self, node_id: str, url: str, counted: SessionCost) -> SessionCost:
-        """What the session at `url` cost: the run's one answer to that, given what the agent's program counted.
+        """What the session at `url` cost: the run's one answer to that, given what the agent's
+        program counted.
 
         In replay: what it cost when it was recorded, by today's prices.
         """

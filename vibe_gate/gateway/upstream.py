@@ -1,4 +1,6 @@
-"""How requests reach the model, where it is, and with what credentials: found in the environment, never shown."""
+"""How requests reach the model, where it is, and with what credentials: found in the environment,
+never shown.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ NO_CREDENTIALS = "No credentials for a model were found; `vibe-gate doctor` says
 
 
 def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Path | None = None) -> Wire:
-    """What was asked for, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live. UsageError if that is no whole."""
+    """What was asked for, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live. UsageError if that
+    is no whole.
+    """
     chosen = mode or environ.get("VIBE_GATE_WIRE") or "live"
     if chosen not in get_args(Mode):
         raise UsageError(f"The wire is one of live, record and replay, not {chosen!r}.")
@@ -58,10 +62,11 @@ def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Pat
 
 
 class Unavailable(Exception):
-    """The upstream gave no answer that counts, and may give one later; `str()` is a clause that names its host.
+    """The upstream gave no answer that counts, and may give one later; `str()` is a clause that
+    names its host.
 
-    `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in all, more is no use.
-    `is_reached`: whether it was connected to.
+    `after_s` is what it asked to wait, None if it did not say. After `patience_s` of waiting in
+    all, more is no use. `is_reached`: whether it was connected to.
     """
 
     def __init__(
@@ -77,7 +82,9 @@ _PASSING = (408, 409, 429)
 """Statuses below 500 after which the same request may be answered."""
 
 _LASTING = (501, 505)
-"""Statuses from 500 that stay: the server does not know the method or HTTP's version, so it is no model's API."""
+"""Statuses from 500 that stay: the server does not know the method or HTTP's version, so it is no
+model's API.
+"""
 
 
 def _may_pass(status: int, should_retry: str) -> bool:
@@ -89,7 +96,9 @@ def _may_pass(status: int, should_retry: str) -> bool:
 def overload(
     host: str | None, status: int, headers: Mapping[str, str], message: Callable[[], str] = str
 ) -> Unavailable | None:
-    """What a status means that may be another one soon, by the API's own word if it gives one; None for any other."""
+    """What a status means that may be another one soon, by the API's own word if it gives one; None
+    for any other.
+    """
     if not _may_pass(status, headers.get("x-should-retry", "")):
         return None
     clause = {429: "limits the rate of this key", 529: "is overloaded"}.get(status, "failed")
@@ -113,11 +122,15 @@ class Upstream(Struct, frozen=True):
     base_url: str
     """"" of a cloud, which agents reach themselves."""
     source: str
-    """What was found, for people: "ANTHROPIC_API_KEY", "Bedrock", "Vertex" ...; "ANTHROPIC_BASE_URL" needs no key."""
+    """What was found, for people: "ANTHROPIC_API_KEY", "Bedrock", "Vertex" ...;
+    "ANTHROPIC_BASE_URL" needs no key.
+    """
     credentials: Mapping[str, str] = MappingProxyType({})
     """HTTP headers."""
     cloud: Mapping[str, str] = MappingProxyType({})
-    """Variables with which an agent reaches Bedrock or Vertex by itself, past the gateway; {} otherwise."""
+    """Variables with which an agent reaches Bedrock or Vertex by itself, past the gateway; {}
+    otherwise.
+    """
     proxies: Mapping[str, str] = MappingProxyType({})
     """By scheme, the proxy on the way to `base_url`."""
     certificates: str | bool = True
@@ -153,7 +166,9 @@ def find_upstream(environ: Mapping[str, str]) -> Upstream | None:
 
 
 def _credentials(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """What is set, as (names, headers), chosen as the CLI does: a subscription only if there is nothing else."""
+    """What is set, as (names, headers), chosen as the CLI does: a subscription only if there is
+    nothing else.
+    """
     values = {name: environ.get(name, "").strip() for name in (_TOKEN, _KEY, _SUBSCRIPTION)}
     headers = _custom_headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     if values[_TOKEN]:
@@ -178,7 +193,8 @@ def _cloud(kind: str, environ: Mapping[str, str]) -> Upstream:
     variables = {name: value for name, value in environ.items() if name.startswith(_CLOUD_PREFIXES)}
     variables |= {name: value for name, value in environ.items() if name.upper().endswith("_PROXY")}
     for name, file in _HOME_FILES[kind].items():
-        # The agent has a home of its own: the files that its cloud SDK would look for are named to it.
+        # The agent has a home of its own: the files that its cloud SDK would look for are named to
+        # it.
         if name not in variables and "HOME" in environ and (Path(environ["HOME"]) / file).is_file():
             variables[name] = str(Path(environ["HOME"]) / file)
     return Upstream("", kind, cloud=variables)

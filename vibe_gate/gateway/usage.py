@@ -20,7 +20,9 @@ MAX_EVENT_BYTES = 8 << 20
 
 
 class Usage(Struct, frozen=True):
-    """Tokens by the kinds that are priced; `input` is what was neither read from nor written to the cache."""
+    """Tokens by the kinds that are priced; `input` is what was neither read from nor written to the
+    cache.
+    """
 
     input: int = 0
     output: int = 0
@@ -37,8 +39,8 @@ class Usage(Struct, frozen=True):
 class Meter:
     """Reads the usage, the stop reason and the events of one response out of its bytes.
 
-    `complete` says that the answer came to its end. An answer that was cut counts
-    with the input the API announced and with the output that passed. The events are kept if `keeps_events`.
+    `complete` says that the answer came to its end. An answer that was cut counts with the input
+    the API announced and with the output that passed. The events are kept if `keeps_events`.
     """
 
     def __init__(self, *, keeps_events: bool = False) -> None:
@@ -53,7 +55,9 @@ class Meter:
         self._tail = b""
 
     def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Read more bytes of a stream of server-sent events; the events that they end. Raises Oversized."""
+        """Read more bytes of a stream of server-sent events; the events that they end. Raises
+        Oversized.
+        """
         *blocks, self._tail = (self._tail + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
         if len(self._tail) > MAX_EVENT_BYTES:
             raise Oversized(f"sent an event of more than {MAX_EVENT_BYTES:,} bytes")

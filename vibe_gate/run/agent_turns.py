@@ -71,7 +71,8 @@ class AgentTurns:
     ) -> None:
         """`root`: the repository's, which kept sessions name.
 
-        `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every step.
+        `progress` hears what a turn waits for before it begins, `tick`, if it is given, of every
+        step.
         """
         self.notes: list[str] = []
         """Sentences for people about turns that have ended."""
@@ -93,7 +94,8 @@ class AgentTurns:
     ) -> StageResult:
         """One turn, in the workspace if the agent writes. UsageError, StorageError.
 
-        `earlier`: the session that it goes on with. `began` is told the tree before it, once that is free.
+        `earlier`: the session that it goes on with. `began` is told the tree before it, once that
+        is free.
         """
         self._model.open()
         hide_process()
@@ -244,19 +246,25 @@ class AgentTurns:
 
 
 def at_work(answers: int, tool: str) -> str:
-    """What the line of a running agent says: how often its model has answered in this turn, and the tool in use."""
+    """What the line of a running agent says: how often its model has answered in this turn, and the
+    tool in use.
+    """
     return " · ".join(filter(None, (counted(answers, "answer") if answers else "begun", tool)))
 
 
 def prompt_digest(request: StageRequest, redact: Callable[[str], str]) -> str:
-    """Of what is asked, without what differs from run to run; what a run that is resumed hands over was redacted."""
+    """Of what is asked, without what differs from run to run; what a run that is resumed hands over
+    was redacted.
+    """
     prompts = (request.prompt, request.prompt_file, request.prompt_command, request.images)
     parts = [str(prompts), *handed_over(request.context, "nonce")]
     return hashlib.sha256(redact("\0".join(parts)).encode("utf-8", "replace")).hexdigest()
 
 
 def held_in(agent: Agent, gate: Gate) -> Isolation:
-    """The isolation that the agent runs in: a clone, if the system lacks the wall and the gate allows that."""
+    """The isolation that the agent runs in: a clone, if the system lacks the wall and the gate
+    allows that.
+    """
     if agent.level == "sandbox" and gate.file.agent.allow_unwalled and wall_lack():
         return "clone"
     return agent.level

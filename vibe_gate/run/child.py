@@ -1,8 +1,9 @@
 """A process of its own for the tasks of a thread, in a worker that is not ours.
 
-A review must be in the main thread of its process, because a signal interrupts it at its deadline. Tasks and results go
-through pipes as pickles, one at a time. A process whose worker was killed ends its task before it ends: what the task
-was answered is kept then, and whoever does it again asks no more.
+A review must be in the main thread of its process, because a signal interrupts it at its deadline.
+Tasks and results go through pipes as pickles, one at a time. A process whose worker was killed ends
+its task before it ends: what the task was answered is kept then, and whoever does it again asks no
+more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def carry_out(self, do: Callable[[T], R], task: T) -> R:
-        """The result of `do(task)`, or what it raised. BrokenExecutor: the process died, or was ended."""
+        """The result of `do(task)`, or what it raised. BrokenExecutor: the process died, or was
+        ended.
+        """
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -72,7 +75,8 @@ class Child:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            # A session of its own: Ctrl-C at the terminal reaches whoever began this, who then ends it.
+            # A session of its own: Ctrl-C at the terminal reaches whoever began this, who then ends
+            # it.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, *([self._locked] if self._locked else [])],
                 stdin=subprocess.PIPE,
@@ -109,7 +113,9 @@ def _receive(pipe: IO[bytes]) -> bytes:
 
 
 def _serve(*locked: str) -> None:
-    """Carry out the tasks of standard input. Programs that a task starts read nothing of it, and write to stderr."""
+    """Carry out the tasks of standard input. Programs that a task starts read nothing of it, and
+    write to stderr.
+    """
     with os.fdopen(os.dup(0), "rb") as tasks, os.fdopen(os.dup(1), "wb") as results:
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), 0)

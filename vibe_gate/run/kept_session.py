@@ -118,8 +118,9 @@ class KeptSession:
 def go_on(sessions: Sessions, meta: SessionMeta, tree: RunTree, resumed_run: str = "") -> str:
     """Begin with the files that the session left; why that cannot be, as a note for people, or "".
 
-    They come from the workspace of the run that left them, or of `resumed_run`, the run that goes on. In another clone,
-    where that is not, they are made anew by the patches that the session keeps.
+    They come from the workspace of the run that left them, or of `resumed_run`, the run that goes
+    on. In another clone, where that is not, they are made anew by the patches that the session
+    keeps.
     """
     if not meta.turns or not meta.turns[-1].after:
         return ""

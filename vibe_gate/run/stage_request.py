@@ -19,7 +19,9 @@ from vibe_gate.run.result import StageResult
 from vibe_gate.store.result import RunResult
 
 MAX_PATCH = 60_000
-"""Characters of a patch that are handed over: a third of the usual context window; the agent can read the rest."""
+"""Characters of a patch that are handed over: a third of the usual context window; the agent can
+read the rest.
+"""
 
 MAX_FINDINGS = 50
 """Of a verdict that is handed over."""
@@ -37,7 +39,9 @@ Context = StageResult | RunResult | Sequence[StageResult | RunResult]
 
 
 class StageRequest(Struct, frozen=True, kw_only=True):
-    """What one run of an agent's stage is asked. None takes the agent's own setting, then the gate's."""
+    """What one run of an agent's stage is asked. None takes the agent's own setting, then the
+    gate's.
+    """
 
     id: str
     agent: Agent
@@ -98,7 +102,9 @@ class Material(Struct, frozen=True):
     title: str
     text: str
     prompts: tuple[str, ...] = ()
-    """What of it people typed in captured sessions, which agents' words may not carry out of the clone."""
+    """What of it people typed in captured sessions, which agents' words may not carry out of the
+    clone.
+    """
 
 
 def handed_over(context: Context, nonce: str) -> Iterator[str]:
@@ -151,7 +157,9 @@ def found_by(rubrics: Sequence[RubricResult], findings: Sequence[Finding]) -> It
 
 
 def _grounds(failed: CriterionResult) -> Iterator[str]:
-    """What the votes that fail a criterion rest on: counterexamples, quoted lines, a test that fails."""
+    """What the votes that fail a criterion rest on: counterexamples, quoted lines, a test that
+    fails.
+    """
     for vote in failed.votes:
         if vote.outcome != "fail" or vote.is_refuted:
             continue

@@ -1,7 +1,9 @@
-"""Commands of a repository's own, run apart: clean environment, own process group, bounded output and time.
+"""Commands of a repository's own, run apart: clean environment, own process group, bounded output
+and time.
 
-What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is left;
-docs/guides/commands.md says it to users. `agent_wall` puts a whole agent's program behind the same wall.
+What runs here is code of the change: hostile. `launcher` holds the wall (Linux) and ends what is
+left; docs/guides/commands.md says it to users. `agent_wall` puts a whole agent's program behind the
+same wall.
 """
 
 from __future__ import annotations
@@ -39,16 +41,22 @@ __all__ = [
 ]  # fmt: skip
 
 KEPT_OUTPUT = 64 * 1024
-"""Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted and dropped."""
+"""Bytes of the output's end that are kept: what a person reads of a failed run; the rest is counted
+and dropped.
+"""
 
 PATIENCE_S = 10.0
-"""Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5 s), and some."""
+"""Seconds for the launcher to end everything: its grace (2 s) and its wait for killed processes (5
+s), and some.
+"""
 
 CANCEL_S = 0.2
 """Seconds between two looks whether the result is still wanted."""
 
 LEAST_ABI = 3
-"""The version of Landlock (Linux 6.2) an agent needs: older ones let it empty files outside of the wall."""
+"""The version of Landlock (Linux 6.2) an agent needs: older ones let it empty files outside of the
+wall.
+"""
 
 _LAUNCHER = str(Path(__file__).with_name("launcher.py"))
 _OF_AN_AGENT = ("home", "config", "tmp")
@@ -74,7 +82,9 @@ class CommandResult(Struct, frozen=True):
 
 
 class CommandLimits(Struct, frozen=True):
-    """What all processes of a command may use together. A command with limits has no network and no socket either."""
+    """What all processes of a command may use together. A command with limits has no network and no
+    socket either.
+    """
 
     memory_mb: int
     disk_mb: int
@@ -100,11 +110,11 @@ def run_command(
 ) -> CommandResult:
     """Run `argv` in `cwd` and wait for its end, at most `timeout_s` seconds.
 
-    A name without a slash is looked up in PATH; one with a slash is a file below
-    `cwd`. Whatever way this returns or raises, no process that the command started is
-    left (on macOS: none of its group). `unix_sockets` leaves those open that the
-    command's user may open, a container daemon's, say. `variables` are added to its environment; the folders of their
-    PATH are readable. Over one of its `limits`, it is ended at once; as soon as it is `cancelled`, too.
+    A name without a slash is looked up in PATH; one with a slash is a file below `cwd`. Whatever
+    way this returns or raises, no process that the command started is left (on macOS: none of its
+    group). `unix_sockets` leaves those open that the command's user may open, a container daemon's,
+    say. `variables` are added to its environment; the folders of their PATH are readable. Over one
+    of its `limits`, it is ended at once; as soon as it is `cancelled`, too.
     """
     started = time.monotonic()
     with scratch.private_folder("command") as folder:
@@ -142,9 +152,10 @@ def agent_wall(
 ) -> Callable[[Path, Path], Sequence[str]]:
     """What puts an agent's program behind the wall: `agent.TurnRequest.wall`.
 
-    It is called with the agent's home and program, and gives the beginning of a command line. The agent then reads the
-    system, programs of PATH, `folder`, `read` and its home; it writes `folder`, and `home`, `config` and `tmp` of its
-    home. The network is open, sockets of other services are not. What it leaves running is ended with it.
+    It is called with the agent's home and program, and gives the beginning of a command line. The
+    agent then reads the system, programs of PATH, `folder`, `read` and its home; it writes
+    `folder`, and `home`, `config` and `tmp` of its home. The network is open, sockets of other
+    services are not. What it leaves running is ended with it.
 
     InfrastructureError if this system has no such wall.
     """
@@ -216,7 +227,9 @@ def _carry_out(
 
 
 def _is_late(process: subprocess.Popen[bytes], timeout_s: float, cancelled: Callable[[], bool]) -> bool:
-    """Wait for the process; whether it is still there, after its time or when nobody wants it any more."""
+    """Wait for the process; whether it is still there, after its time or when nobody wants it any
+    more.
+    """
     until = time.monotonic() + timeout_s
     while not cancelled():
         time_left = until - time.monotonic()
@@ -231,10 +244,11 @@ def _is_late(process: subprocess.Popen[bytes], timeout_s: float, cancelled: Call
 
 
 def hide_process() -> None:
-    """Keep this process's memory and first environment from other processes of the same user, but root (Linux).
+    """Keep this process's memory and first environment from other processes of the same user, but
+    root (Linux).
 
-    What was taken out of `os.environ` is still in /proc/self/environ. Landlock shields both; this is for agents in a
-    clone, for kernels without Landlock, and for the time before a wall stands.
+    What was taken out of `os.environ` is still in /proc/self/environ. Landlock shields both; this
+    is for agents in a clone, for kernels without Landlock, and for the time before a wall stands.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
@@ -261,7 +275,9 @@ class _Tail:
 
 
 def _command_variables(environment: CommandEnvironment, home: Path) -> dict[str, str]:
-    """What the command sees: how to find programs and which language to speak; a home and a TMPDIR of its own."""
+    """What the command sees: how to find programs and which language to speak; a home and a TMPDIR
+    of its own.
+    """
     temporary = home / "tmp"
     temporary.mkdir(parents=True)
     defaults = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
@@ -276,7 +292,10 @@ def _leads_out(name: str, cwd: Path) -> bool:
 
 
 def _program(name: str, cwd: Path, path: str) -> str:
-    """The program's file; "" if there is none. A relative entry of PATH would mean the hostile tree: skipped."""
+    """The program's file; "" if there is none.
+
+    A relative entry of PATH would mean the hostile tree: skipped.
+    """
     if "/" in name:
         file = Path(os.path.normpath(cwd / name))
         return str(file) if file.is_file() else ""
@@ -285,7 +304,9 @@ def _program(name: str, cwd: Path, path: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the launcher to end the remaining processes, then itself. On success it has ended already."""
+    """Ask the launcher to end the remaining processes, then itself. On success it has ended
+    already.
+    """
     try:
         process.terminate()
         process.wait(PATIENCE_S)

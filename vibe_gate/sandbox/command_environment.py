@@ -1,7 +1,8 @@
-"""What commands behind the wall get of this program's environment, and what of the machine they may read and run.
+"""What commands behind the wall get of this program's environment, and what of the machine they may
+read and run.
 
-The system, the programs of PATH and their libraries; not the user's files. Landlock only allows, it takes nothing back:
-a folder that is listed is open with all that lies below.
+The system, the programs of PATH and their libraries; not the user's files. Landlock only allows, it
+takes nothing back: a folder that is listed is open with all that lies below.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ TOOL_HOMES = (
     ".local/share/uv", ".local/share/pipx", ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
     "go/bin", "sdk", "miniconda3", "anaconda3", "miniforge3",
 )  # fmt: skip
-"""Folders of a home that hold programs and no credentials (so not all of ~/.cargo, which has a registry's token)."""
+"""Folders of a home that hold programs and no credentials (so not all of ~/.cargo, which has a
+registry's token).
+"""
 
 BESIDE_PROGRAMS = ("lib", "lib32", "lib64", "libexec", "share", "include", "etc", "pyvenv.cfg", "conda-meta")
 """What programs of PREFIX/bin read below PREFIX."""
@@ -70,7 +73,9 @@ def command_environment_from(environ: Mapping[str, str]) -> CommandEnvironment:
 
 
 def readable_paths(program: str, search_path: str, environment: CommandEnvironment) -> list[str]:
-    """Paths, each with all that lies below, sorted. Some may not be there. `search_path` is the command's own PATH."""
+    """Paths, each with all that lies below, sorted. Some may not be there. `search_path` is the
+    command's own PATH.
+    """
     paths = {*map(Path, SYSTEM), Path("/etc/resolv.conf").resolve(), *environment.tools}
     # A command without an interpreter of its own may be a script for the gate's.
     folders = [Path(program).parent, Path(program).resolve().parent, Path(sys.base_prefix, "bin")]
@@ -84,7 +89,9 @@ def _absolute_paths(path: str) -> list[Path]:
 
 
 def _with_libraries(folder: Path) -> Iterator[Path]:
-    """A folder of programs and what they read; of a virtual environment, that of its interpreter, too."""
+    """A folder of programs and what they read; of a virtual environment, that of its interpreter,
+    too.
+    """
     for programs in {folder, folder.resolve()}:
         yield programs
         if programs.name == ".bin":
