@@ -222,6 +222,8 @@ def test_no_usable_answer_is_inconclusive_never_a_pass_or_a_fail(walk, steps, re
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_cli")
 def test_an_infrastructure_fault_is_an_error_within_the_deadline(walk):
+    import claude_agent_sdk  # noqa: F401  loaded here, it takes nothing of the deadline
+
     summary = judged(walk, *[ApiError(500)] * 12, deadline_s=8)
     assert (summary.outcome, summary.exit_code) == ("error", 3)
     assert "The deadline of" not in summary.unreviewed[0].reason
