@@ -24,7 +24,7 @@ from repos import Repo
 from scripted_messages_api import ApiError, Hang, MessagesRequest, Step, Text, ToolUse, Turn, Usage
 from wire import answering
 
-from vibe_gate.domain.bundles import PRIVATE
+from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.faces.pytest_plugin import pages
 from vibe_gate.faces.pytest_plugin.attempts import named
 

@@ -59,10 +59,6 @@ def began(run_id: str) -> str:
     return f"{i[:4]}-{i[4:6]}-{i[6:8]}T{i[9:11]}:{i[11:13]}:{i[13:15]}.{i[15:18]}Z"
 
 
-PRIVATE = "private"
-"""In `shown` of run.json: a judge or an agent was shown this, and it stays in the clone."""
-
-
 def is_evidence(key: str, cost_basis: str) -> bool:
     """Whether others want a run: not a replay, nor one of checks alone about uncommitted work."""
     is_uncommitted = key.startswith("tree-")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from vibe_gate.domain import paths
 from vibe_gate.domain.blame import LineOrigin
-from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry
+from vibe_gate.domain.bundles import STORE, RunEntry
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.errors import GateError, IntegrityError
 from vibe_gate.faces import progress
 from vibe_gate.gate import traces
@@ -36,11 +37,10 @@ def page_of(
     def may() -> bool:
         return repository is not None and shares_prompts(repository) if prompts is None else prompts
 
-    shown = result.about.get("shown")
-    is_private = isinstance(shown, dict) and PRIVATE in shown.values()
     who_wrote = nobody if repository is None or not result.complete else LineAuthors(repository, result, may)
     try:
-        return progress.run(page(result, who_wrote, conversations=not is_private or may(), earlier=earlier))
+        has_conversations = may_leave(result.about.get("shown")) or may()
+        return progress.run(page(result, who_wrote, conversations=has_conversations, earlier=earlier))
     except ArithmeticError as error:  # a turn's tokens, say; the bundle may be anybody's
         where = paths.quote(str(result.bundle_dir))
         raise IntegrityError(f"{where} is corrupt: it has a figure that is too large to show.") from error

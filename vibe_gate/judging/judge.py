@@ -9,9 +9,9 @@ from vibe_gate.context.facts import Facts
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain import in_ci
-from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.cause import Cause, NoKey
 from vibe_gate.domain.escape import counted
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.errors import UsageError
 from vibe_gate.git import Repository
 from vibe_gate.judging.answers import Answers
@@ -50,7 +50,7 @@ async def judge(
     keep what stays in this clone.
     """
     questions = questions_of(facts, facts.gate.default_model(run.environ))
-    if model.wire.mode == "record" and any(question.is_private for question in questions):
+    if model.wire.mode == "record" and not all(may_leave(question.shown) for question in questions):
         raise UsageError(NO_CASSETTE)
     run.record.describe(shown=_shown_prompts(questions))
     cache = VoteCache(repository, run, model.wire, force=request.force)
@@ -66,7 +66,7 @@ async def judge(
         briefs = briefs_of(open_questions, facts, repository)
     why_nothing_new = request.mode.why_nothing_new
     claimed_briefs = briefs if cache.reads and not why_nothing_new else []
-    private_keys = [brief.key for brief in claimed_briefs if brief.question.is_private]
+    private_keys = [brief.key for brief in claimed_briefs if not may_leave(brief.question.shown)]
     async with claim_questions([brief.key for brief in claimed_briefs], run, tell, private_keys):
         cache.find(open_questions, briefs)  # the questions once more: another review may have been answered meanwhile
         open_briefs = [brief for brief in briefs if cache.answer_to(brief.question) is None]
@@ -87,9 +87,7 @@ def _shown_prompts(questions: Iterable[RubricQuestion]) -> dict[str, str]:
     """What run.json says if a judge is shown what people asked for: whether that stays in this clone."""
     shown: dict[str, str] = {}
     for question in questions:
-        for claim in question.claims:
-            if claim.kind == "prompt":
-                shown[claim.kind] = PRIVATE if claim.is_private else "shared"
+        shown |= question.shown
     return shown
 
 
@@ -161,7 +159,7 @@ def _new_answers(
         if question.key in asked.by_key:
             asked_ids.add(rubric_id)
     # The key of what only this clone knows would confirm a guess at it.
-    shareable_questions = [question for question in questions if not question.is_private]
+    shareable_questions = [question for question in questions if may_leave(question.shown)]
     notes = asked.notes
     if problem:
         lost = f"The answers are kept nowhere, so the same question is paid for again ({problem})."

@@ -16,6 +16,7 @@ from vibe_gate.agent import sdk_version
 from vibe_gate.context.facts import Facts
 from vibe_gate.domain.change import Change
 from vibe_gate.domain.gate import CounterexampleRule
+from vibe_gate.domain.leaving import PRIVATE, SHARED
 from vibe_gate.domain.rubric import Claim, Rubric, Sight
 from vibe_gate.judging.brief import TEMPLATE_VERSION, tests_prompt
 from vibe_gate.version import __version__
@@ -101,9 +102,10 @@ class RubricQuestion(Struct, frozen=True):
     """How a test is run that a fail may bring; None if none may."""
 
     @property
-    def is_private(self) -> bool:
-        """Whether what is asked stays in this clone."""
-        return any(claim.is_private for claim in self.claims)
+    def shown(self) -> dict[str, str]:
+        """Which claims that may have to stay in this clone are shown with it, as `leaving.may_leave` takes them."""
+        prompts = [claim for claim in self.claims if claim.kind == "prompt"]
+        return {claim.kind: PRIVATE if claim.is_private else SHARED for claim in prompts}
 
     @property
     def unshown(self) -> tuple[Sight, ...]:

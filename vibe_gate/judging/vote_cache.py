@@ -9,6 +9,7 @@ from functools import cache
 
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.document import holds_all, plain, read
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.gateway import Wire
 from vibe_gate.git import Repository
 from vibe_gate.judging.cast_vote import CastVote, RubricVotes, settle_question
@@ -108,7 +109,7 @@ class VoteCache:
         problems = []
         for about in abouts:
             key = question.vote_keys(number, about)[vote.model]
-            problems.append(self._run.state.answers.put(key, document, now, private=question.is_private))
+            problems.append(self._run.state.answers.put(key, document, now, question.shown))
         return next(filter(None, problems), "")
 
 
@@ -121,7 +122,7 @@ def _shared_vote_keys(questions: Iterable[RubricQuestion], briefs: Iterable[Rubr
 
 
 def _vote_keys(question: RubricQuestion, about: Sequence[str]) -> Iterator[str]:
-    if question.is_private:
+    if not may_leave(question.shown):
         return
     for number in range(1, question.rubric.votes + 1):
         yield from question.vote_keys(number, about).values()

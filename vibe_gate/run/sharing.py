@@ -68,18 +68,18 @@ def unshared(summary: Summary, repository: Repository, world: World) -> Unshared
     """The run as it is to be uploaded; None if no store is shared, of checks alone about uncommitted work, and of one
     that stays here."""
     shared = world.state.shared
-    if shared is not None and summary.bundle and _stays(summary, repository, world):
-        return None
     if shared is None or not summary.bundle or not is_evidence(summary.key, summary.cost.basis):
+        return None
+    if not _may_leave(summary, repository, world):
         return None
     return UnsharedRun(summary, repository.store_root, repository.tracked_in_store(), shared, world.clock)
 
 
-def _stays(summary: Summary, repository: Repository, world: World) -> bool:
+def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
     from vibe_gate.store.bundles import Bundles  # few gates have a store
 
     bundles = Bundles(repository.store_root, Provenance(world.clock(), repository.tracked_in_store()))
-    return bundles.stays(RunEntry(summary.run_id, summary.key))
+    return bundles.may_leave(RunEntry(summary.run_id, summary.key))
 
 
 def told(world: World) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext
 from vibe_gate.domain.agent import Agent
-from vibe_gate.domain.bundles import PRIVATE
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.event import Earlier
+from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.provenance import hints_of_run
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import AgentAuthored, Summary

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.store.database.answer_table import AnswerRow, AnswerTable
 from vibe_gate.store.database.state_file import FOLDER, StateFile
 from vibe_gate.store.folder import Folder
@@ -75,16 +76,18 @@ class AnswerCache:
             return None
         return answer if isinstance(answer, dict) else None
 
-    def put(self, key: str, answer: Mapping[str, Any], now: datetime, *, private: bool = False) -> str:
-        """Keep an answer, and share it if there is a shared store, unless it is `private`.
+    def put(self, key: str, answer: Mapping[str, Any], now: datetime, shown: Mapping[str, str] | None = None) -> str:
+        """Keep an answer, and share it if there is a shared store and it may leave.
 
-        "", or why it could not be kept.
+        `shown`: what the model was shown, as `leaving.may_leave` takes it. "", or why it could not be kept.
         """
         if key in self._recalled:
             return ""
         problem = self._table.put([(key, now.timestamp(), json.dumps(answer))])
-        if self._shared is not None and not private and not self._shared.put(key, answer, now.timestamp()):
-            self._table.mark_unshared(key)
+        if self._shared is not None and may_leave(shown):
+            is_shared = self._shared.put(key, answer, now.timestamp())
+            if not is_shared:
+                self._table.mark_unshared(key)
         return problem
 
     def push(self, shared: SharedStore) -> tuple[int, int]:

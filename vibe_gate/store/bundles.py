@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vibe_gate.domain.bundles import PRIVATE, STORE, RunEntry, is_run_id
+from vibe_gate.domain.bundles import STORE, RunEntry, is_run_id
+from vibe_gate.domain.leaving import may_leave
 from vibe_gate.domain.upkeep import BatchRun
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store import names
@@ -131,14 +132,14 @@ class Bundles:
         except OSError as error:
             raise unreadable(error) from error
 
-    def stays(self, entry: RunEntry) -> bool:
-        """Whether the run has what people asked an agent for, which may not leave this clone."""
+    def may_leave(self, entry: RunEntry) -> bool:
+        """Whether the run may leave this clone: no model was shown what people asked an agent for here."""
         store = open_store_folder(self.root)
         try:
-            shown = None if store is None else read_object(store.below(entry.place), names.RUN).get("shown")
+            about = {} if store is None else read_object(store.below(entry.place), names.RUN)
         except (OSError, ValueError):  # whoever verifies it says so
-            return False
-        return isinstance(shown, dict) and PRIVATE in shown.values()
+            return True
+        return may_leave(about.get("shown"))
 
     def keep(self, entry: RunEntry, off: bool = False) -> None:
         """Protect one run from cleaning, or with `off` stop to."""

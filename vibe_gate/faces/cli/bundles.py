@@ -21,6 +21,7 @@ from vibe_gate.domain import paths
 from vibe_gate.domain.bundles import OUTCOMES, STATES, STORE, RunEntry, Wanted
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Retention
+from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import WORKSPACE_DAYS, Cleaned, Problem, Repaired, StoreUsage, Verified
 from vibe_gate.errors import (
@@ -510,7 +511,7 @@ def _export(arguments: ExportArguments) -> int:
     with runs_of(in_store=arguments.store) as runs:
         chosen = _exported_entries(arguments, runs)
         if traces is None or traces.contents:
-            chosen = _may_leave(chosen, runs, all_runs=arguments.all)
+            chosen = _without_withheld(chosen, runs, all_runs=arguments.all)
         if traces is not None:
             from vibe_gate.faces.cli.otlp import export_traces
 
@@ -538,15 +539,14 @@ def _exported_entries(arguments: ExportArguments, runs: StoredRuns) -> list[RunE
     return runs.entries(references) or [runs.named(None).entry]
 
 
-def _may_leave(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
+def _without_withheld(chosen: list[RunEntry], runs: StoredRuns, *, all_runs: bool) -> list[RunEntry]:
     """The runs without those that stay in this clone, which are said. UsageError: one of them was named."""
-    staying = [entry for entry in chosen if runs.bundles.stays(entry)]
-    why = "a model was shown what an agent was asked for here, which stays in this clone"
-    if staying and not all_runs:
-        raise UsageError(f"Run {staying[0].run_id} is not exported: {why}.")
-    if staying:
-        complain(f"vibe-gate: {counted(len(staying), 'run')} left out: {why}.")
-    return [entry for entry in chosen if entry not in staying]
+    withheld_runs = [entry for entry in chosen if not runs.bundles.may_leave(entry)]
+    if withheld_runs and not all_runs:
+        raise UsageError(f"Run {withheld_runs[0].run_id} is not exported: {WHY_NOT}.")
+    if withheld_runs:
+        complain(f"vibe-gate: {counted(len(withheld_runs), 'run')} left out: {WHY_NOT}.")
+    return [entry for entry in chosen if entry not in withheld_runs]
 
 
 def _push(arguments: RunsArguments) -> int:

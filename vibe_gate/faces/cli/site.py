@@ -14,6 +14,7 @@ from vibe_gate.domain.bundles import STORE, RunEntry, Wanted
 from vibe_gate.domain.change import EMPTY_TREE
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Gate, Trust
+from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import GateError, IntegrityError, RevisionError, UsageError
 from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_of
 from vibe_gate.faces.cli.label import known_labels
@@ -109,7 +110,7 @@ def _put_pages(
             chosen = list[RunEntry]()
             while looked_at < len(old) and len(chosen) < room:
                 entry, looked_at = old[looked_at], looked_at + 1
-                if not arguments.prompts and stored.bundles.stays(entry):
+                if not arguments.prompts and not stored.bundles.may_leave(entry):
                     staying.add(entry.run_id)
                 else:
                     chosen.append(entry)
@@ -118,10 +119,7 @@ def _put_pages(
                 room -= state == "written"
                 corrupt |= {one.place} if state == "corrupt" else set()
     if staying:
-        complain(
-            f"note: {counted(len(staying), 'run')} without a page: a model was shown what an agent was asked for here, "
-            "which stays in this clone (--prompts writes it)."
-        )
+        complain(f"note: {counted(len(staying), 'run')} without a page: {WHY_NOT} (--prompts writes it).")
     if (left := len(old) - looked_at) > 0:
         most = f"each call writes {arguments.pages:,}, the newest first (--pages N)"
         complain(f"note: {counted(left, 'page')} left; {most}.")

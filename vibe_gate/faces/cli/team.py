@@ -14,6 +14,7 @@ from msgspec import Struct
 from vibe_gate import scratch
 from vibe_gate.domain.bundles import Provenance, RunEntry, is_evidence
 from vibe_gate.domain.label import ON_FORGE
+from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
 from vibe_gate.faces.cli.runs import Named, StoredRuns
@@ -80,9 +81,6 @@ class PushedRuns(Struct, frozen=True):
     is_sound: bool
 
 
-STAYS = "Not uploaded: {}. A model was shown what an agent was asked for here, which stays in this clone."
-
-
 def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
     """Upload these runs, or all that are evidence, and the answers that could not be shared when they were given.
 
@@ -100,7 +98,7 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
         there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
         done, wrong, staying = list[RunEntry](), list[str](), list[str]()
         for run in chosen or filter(_is_evidence, reversed(runs.bundles.find())):
-            if runs.bundles.stays(run):
+            if not runs.bundles.may_leave(run):
                 staying.append(run.run_id)
                 continue
             try:
@@ -113,8 +111,16 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
             answers, left = state.answers.push(store)
             labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
             left += sum(not store.put_label(label) for label in labels)
-    kept = (STAYS.format(", ".join(staying[:3]) + ", ..." * (len(staying) > 3)),) if staying else ()
-    return PushedRuns(store.url, tuple(done), answers, left, (*wrong, *kept, *store.told()), not wrong)
+    problems = [*wrong, *_withheld_remark(staying), *store.told()]
+    return PushedRuns(store.url, tuple(done), answers, left, tuple(problems), not wrong)
+
+
+def _withheld_remark(run_ids: Sequence[str]) -> list[str]:
+    """The sentence about runs that stay in this clone, if there are some."""
+    if not run_ids:
+        return []
+    names = ", ".join(run_ids[:3]) + (", ..." if len(run_ids) > 3 else "")
+    return [f"Not uploaded: {names}. {WHY_NOT[0].upper()}{WHY_NOT[1:]}."]
 
 
 def _is_evidence(run: RunEntry) -> bool:

@@ -1,0 +1,26 @@
+"""What may leave the clone: one question, asked at each exit.
+
+What people asked a coding agent for stays in the clone, and so does what a model made of it that was shown it. `shown`
+of run.json says what the models of a run were shown: by kind, PRIVATE or SHARED. The exits that ask: an archive or
+traces with contents (`bundles export`), the team's store (runs, answers, claims), a page of a report, a cassette.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PRIVATE = "private"
+"""It was captured in this clone, and nobody shared it."""
+
+SHARED = "shared"
+"""It came out of git notes: it has left its clone before."""
+
+WHY_NOT = "a model was shown what an agent was asked for here, which stays in this clone"
+
+
+def may_leave(shown: object) -> bool:
+    """Whether what models made that were shown this may leave the clone.
+
+    `shown`: by kind, PRIVATE or SHARED, as in run.json, which somebody else may have written.
+    """
+    return not (isinstance(shown, Mapping) and PRIVATE in shown.values())
