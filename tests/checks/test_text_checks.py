@@ -347,6 +347,8 @@ def test_invisible_characters_count_unless_language_or_emoji_need_them(content: 
         ("\u845b\U000e0100", []),
         ("\u0627\U000e0100", ["variation selector"]),
         ("a\U000e0100", ["variation selector"]),
+        ("\u2764\ufe00", ["variation selector"]),
+        ("x\ufe0f", ["variation selector"]),
         ("\u1820\u180b", []),
         ("a\u180b", ["zero-width character"]),
         # Flags: whole, each by itself, and no tag outside of one.
@@ -378,6 +380,7 @@ def test_invisible_characters_are_found_in_names_and_behind_a_nul() -> None:
     named = added("a\u202egpj.exe", b"x\n")
     hidden = added("b.py", b"\0\xff\n" + "a\u200bb".encode() + b"\n")
     result = ask("no-invisible-unicode", named, hidden)
+    assert [finding.message.partition(" ")[0] for finding in result.findings] == ["The", "Contains"]
     assert places(result) == [('"a\\342\\200\\256gpj.exe"', 0), ("b.py", 2)]
     assert "U+202E RIGHT-TO-LEFT OVERRIDE" in result.findings[0].message
 
