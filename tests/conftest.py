@@ -53,7 +53,7 @@ def environ(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     # Not mktemp, which lists every folder made so far to number one more: with thousands of tests that is seconds.
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_HOMES))
     home.mkdir(parents=True)
-    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n[maintenance]\n\tauto = false\n")
     values = clean_environ(home)
     for name in list(os.environ):
         if name not in values:

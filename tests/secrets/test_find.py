@@ -89,6 +89,7 @@ SECRET_NAMES = """
     TOKEN API_TOKEN tokenValue apiToken authtoken tokensecret token1 tokenString token_izer dbpassword DBPassword passwd
     passwordText PASSPHRASE passcode sudo_pass dbPass DBPass MYSQLPASS rootpass bypassToken compass_password PASS pass2
     user_pass secretkeybase clientSecret credential keystorepass apikey apiKeyValue SECRET_KEY_BASE OLDPWD
+    widgetPass BarPass
     tokenizer_secret passportSecret"""
 OTHER_NAMES = """
     tokenizer TOKENIZER tokenize tokenized_text tokenomics myTokenizer passport PASSPORT_NO passenger passive bypass
