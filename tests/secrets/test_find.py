@@ -63,6 +63,7 @@ def test_a_secret_is_found_by_its_surroundings_without_them(subtests: pytest.Sub
         with subtests.test(text=sample.text[:60]):
             (match,) = find(sample.text)
             assert (match.kind, sample.text[match.start : match.end]) == (sample.kind, sample.secret)
+            assert match.harmless == ""
             assert sample.secret not in sample.text[: match.start] + sample.text[match.end :]
 
 
