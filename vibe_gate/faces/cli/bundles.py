@@ -71,12 +71,9 @@ class ListArguments(Struct, frozen=True):
 
 
 def _parse_list(args: argparse.Namespace) -> ListArguments:
-    if args.failed and args.outcome:
-        raise UsageError("--failed is --outcome fail; give one of them.")
     conditions = Wanted()
-    outcome = "fail" if args.failed else args.outcome
-    if outcome is not None:
-        conditions["outcome"] = outcome
+    if args.outcome is not None:
+        conditions["outcome"] = args.outcome
     if args.rubric is not None:
         conditions["rubric"] = args.rubric
     if args.author is not None:
@@ -629,7 +626,6 @@ SUBCOMMANDS: dict[str, Command[Any]] = {
                 metavar="WORD",
                 help=f"only runs with this outcome or state: {', '.join((*OUTCOMES, *STATES))}",
             ),
-            argument("--failed", action="store_true", help="only runs that failed, as --outcome fail"),
             argument("--rubric", metavar="ID", help="only runs that used this rubric"),
             argument("--author", choices=("agent", "human"), help="only changes written by one"),
             argument("--path", metavar="GLOB", help="only runs in which a changed path matches"),
@@ -750,7 +746,7 @@ BUNDLES = group(
     """\
 examples:
   vibe-gate bundles list --limit 20    the newest twenty runs
-  vibe-gate bundles list --failed --author agent --since 30d --path 'src/**'
+  vibe-gate bundles list --outcome fail --author agent --path 'src/**'
   vibe-gate bundles show               the newest run
   vibe-gate bundles show HEAD~1        the run of that commit or its change
   vibe-gate bundles clean --dry-run    what a cleaning would delete

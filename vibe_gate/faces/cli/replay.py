@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -20,7 +19,7 @@ from vibe_gate.domain.change import Selection
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.replayed import NOT_YET, ReplayRow
-from vibe_gate.errors import INCONCLUSIVE, PASS, StorageError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress, workers
 from vibe_gate.faces.cli.command import JSON, Command, argument, whole_number
 from vibe_gate.faces.cli.output import complain, emit_result
@@ -43,7 +42,6 @@ from vibe_gate.gate.trusted import WORKTREE, gate_for
 from vibe_gate.gateway import find_upstream
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
-from vibe_gate.report.html import replay_page
 from vibe_gate.run.batch import SharedLimit, carried_out
 from vibe_gate.run.each import commits_of, reversed_range
 from vibe_gate.run.replay import NOT_HERE, ReplayPlan, ReplayTask, not_replayed, planned, replay_batch, replayable
@@ -72,8 +70,6 @@ class ReplayArguments(Struct, frozen=True):
     """Whether runs of the shared store are meant."""
     table: bool
     """Print what is recorded, and replay nothing."""
-    html: str | None
-    """The file of the table as a page; None: no page."""
     as_json: bool
     wire: WireOptions
     """How the model is reached."""
@@ -96,7 +92,6 @@ def _parse(args: argparse.Namespace) -> ReplayArguments:
         max_cost_usd=args.max_cost_usd,
         store=args.store,
         table=args.table,
-        html=args.html,
         as_json=args.json,
         wire=parse_wire(args),
     )
@@ -246,14 +241,8 @@ def _stored(task: ReplayTask) -> str:
 
 
 def _present(arguments: ReplayArguments, rows: Sequence[ReplayRow], batch: str) -> int:
-    """Print the table, and write its page; the exit code."""
+    """Print the table; the exit code."""
     code = _exit_code(rows, is_table=arguments.table)
-    if arguments.html:
-        try:
-            Path(arguments.html).write_text(replay_page(rows), encoding="utf-8")
-        except OSError as error:
-            page = paths.quote(arguments.html)
-            raise StorageError(f"{page} was not written: {error.strerror}.") from error
     if not rows:
         complain("No stored run to replay; `vibe-gate bundles list` shows all runs.")
     document = replays.document(rows, batch, code)
@@ -288,7 +277,6 @@ REPLAY = Command(
         SHARD,
         CLUSTER,
         argument("--table", action="store_true", help="replay nothing; print what is recorded for the same question"),
-        argument("--html", metavar="FILE", help="write the table as a page"),
         JSON,
         add_wire,
     ),

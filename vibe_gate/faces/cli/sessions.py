@@ -17,7 +17,7 @@ from vibe_gate.agent import fork_stored_session, read_session_messages, rename_s
 from vibe_gate.domain.bundles import STORE
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.escape import counted
-from vibe_gate.errors import UsageError
+from vibe_gate.errors import PASS, UsageError
 from vibe_gate.faces.cli import captured_sessions, run
 from vibe_gate.faces.cli.captured_sessions import CapturedSessions
 from vibe_gate.faces.cli.command import (
@@ -28,7 +28,7 @@ from vibe_gate.faces.cli.command import (
     parse_json,
     whole_number,
 )
-from vibe_gate.faces.cli.output import complain, emit_result, now
+from vibe_gate.faces.cli.output import complain, emit_lines, emit_result, now
 from vibe_gate.faces.cli.request import ChangeArguments
 from vibe_gate.faces.cli.run import (
     AgentArguments,
@@ -97,7 +97,6 @@ class RenameArguments(Struct, frozen=True):
     id: str
     """A session's id, or its beginning."""
     title: str
-    as_json: bool
 
 
 class MigrateArguments(Struct, frozen=True):
@@ -123,6 +122,11 @@ def _parse_session(args: argparse.Namespace) -> SessionArguments:
     return SessionArguments(args.id, args.json)
 
 
+def _parse_id(args: argparse.Namespace) -> str:
+    """A session's id, or its beginning."""
+    return str(args.id)
+
+
 def _parse_fork(args: argparse.Namespace) -> CopyArguments:
     return CopyArguments(args.id, args.turn, newest=False, as_json=args.json)
 
@@ -132,7 +136,7 @@ def _parse_rewind(args: argparse.Namespace) -> CopyArguments:
 
 
 def _parse_rename(args: argparse.Namespace) -> RenameArguments:
-    return RenameArguments(args.id, args.title, args.json)
+    return RenameArguments(args.id, args.title)
 
 
 def _parse_migrate(args: argparse.Namespace) -> MigrateArguments:
@@ -258,21 +262,22 @@ def _rename(arguments: RenameArguments) -> int:
         with closing(sessions.open(sessions.place(session_id))) as mirror:
             asyncio.run(rename_stored_session(mirror, session_id, arguments.title))
             meta = mirror.hold(session_id)
-    return emit_result(_document(meta), [f"{meta.id}  {meta.title}"], as_json=arguments.as_json)
+    emit_lines(f"{meta.id}  {meta.title}")
+    return PASS
 
 
-def _delete(arguments: SessionArguments) -> int:
-    text = arguments.id
+def _delete(text: str) -> int:
     with _opened() as sessions:
         ids = {meta.id for meta in sessions.all()}
         is_damaged = text in sessions.damaged
         if not is_damaged and (head := _captured(sessions, text)):
             CapturedSessions().delete(head)
-            line = f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days."
-            return emit_result({"deleted": head.id}, [line], as_json=arguments.as_json)
+            emit_lines(f"{head.id} is deleted, with its prompts. That it wrote files is known for 30 days.")
+            return PASS
         name = text if is_damaged and text not in ids else sessions.find(text).id
         sessions.delete(name)
-    return emit_result({"deleted": name}, [f"{name} is deleted."], as_json=arguments.as_json)
+    emit_lines(f"{name} is deleted.")
+    return PASS
 
 
 def _migrate(arguments: MigrateArguments) -> int:
@@ -361,11 +366,11 @@ examples:
         ),
         "rename": Command(
             "give a session another title",
-            (ID, argument("title", metavar="TITLE", help="the new one"), JSON),
+            (ID, argument("title", metavar="TITLE", help="the new one")),
             _parse_rename,
             _rename,
         ),
-        "delete": Command("delete a session for good", (ID, JSON), _parse_session, _delete),
+        "delete": Command("delete a session for good", (ID,), _parse_id, _delete),
         "migrate": Command(
             "take over a session: one of the older form, a JSON file, or one that was copied from another clone",
             (

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,13 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from vibe_gate.domain.document import plain
-from vibe_gate.domain.escape import counted
-from vibe_gate.domain.replayed import CriterionChange, ReplayRow, totals
 from vibe_gate.domain.summary import Summary
-from vibe_gate.report import queries, replays
+from vibe_gate.report import queries
 from vibe_gate.report.html import document
 from vibe_gate.report.html.addresses import finding_id
 from vibe_gate.report.html.authors import Authors, WhoWrote, nobody
 from vibe_gate.report.html.view import EarlierRound, View, shown_findings, verdict_view, view
-from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.markup import Html, joined, tag
 from vibe_gate.store.result import RunResult
 
 _HERE = Path(__file__).parent
@@ -54,25 +51,6 @@ async def page(
 def verdict_page(summary: Summary, earlier: EarlierRound | None = None) -> str:
     """The page of a verdict alone: without contents, conversations and events."""
     return page_of(replace(verdict_view(summary), earlier=earlier))
-
-
-def replay_page(rows: Sequence[ReplayRow]) -> str:
-    """A page of what came out otherwise when stored runs were judged again."""
-    made = [_replay_row(of, one) for of in rows for one in of.shown]
-    shown = (
-        table(replays.HEADS, made, class_="runs") if made else tag("p", "Nothing came out otherwise.", class_="none")
-    )
-    told = [tag("p", sentence) for sentence in replays.sentences(totals(rows))]
-    lost = [tag("li", tag("code", of.run_id), f" {of.why}") for of in rows if of.is_lost]
-    rest = [tag("h2", "Cannot be replayed"), tag("ul", *lost)] if lost else []
-    main = tag("main", tag("h1", f"Replay of {counted(len(rows), 'run')}"), *told, shown, *rest, class_="index")
-    return _html("vibe-gate: replay", main, _file("page.css"))
-
-
-def _replay_row(of: ReplayRow, one: CriterionChange) -> Html:
-    found = joined(tag("div", text) for text in replays.findings(one))
-    criterion = joined([f"{one.rubric}/{one.criterion}", found])
-    return row((of.run_id, criterion, f"{one.before} → {one.after}", document.dollars(of.usd)))
 
 
 def page_of(view: View) -> str:
