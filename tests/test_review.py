@@ -30,6 +30,7 @@ from vibe_gate.domain.summary import Summary
 from vibe_gate.errors import DefinitionError, UsageError
 from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gate.writing import baseline_toml
+from vibe_gate.gateway import Wire
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
@@ -506,12 +507,12 @@ def test_a_store_that_cannot_be_written_costs_the_bundle_but_not_the_verdict(wal
 def test_a_recorded_review_replays_offline_and_what_was_not_recorded_is_an_error_that_shows_the_difference(
     walk, tmp_path
 ):
-    live = judged(walk, FAILS, wire="record", cassette=tmp_path / "cassette")
-    replayed = walk(wire="replay", cassette=tmp_path / "cassette").summary
+    live = judged(walk, FAILS, wire=Wire("record", tmp_path / "cassette"))
+    replayed = walk(wire=Wire("replay", tmp_path / "cassette")).summary
     assert (replayed.rubrics, replayed.findings, replayed.exit_code) == (live.rubrics, live.findings, 1)
     walk.repo.write("src/load.py", SWALLOWS.replace("OSError", "ValueError"))
     walk.repo.git("commit", "-qa", "--amend", "-m", "Other")
-    done = walk(wire="replay", cassette=tmp_path / "cassette")
+    done = walk(wire=Wire("replay", tmp_path / "cassette"))
     assert (done.summary.outcome, done.summary.exit_code) == ("error", 3)
     assert any("ValueError" in note for note in done.notes)
 

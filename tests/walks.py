@@ -17,13 +17,15 @@ LAST = Selection("commit")
 
 
 async def awaited(place: Path, environ: Mapping[str, str], selection: Selection = LAST, **request: Any) -> Review:
-    """A review in the repository at `place`; `request`: fields of a ReviewRequest."""
+    """A review in the repository at `place`; `request`: fields of a ReviewRequest, and a `meter`."""
+    meter = request.pop("meter", None)
     return await review(
         ReviewRequest(selection, **request),
         start=place,
         environ=environ,
         clock=lambda: datetime.now(UTC),
         progress=lambda stage, text: None,
+        meter=meter,
     )
 
 

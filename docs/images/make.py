@@ -23,6 +23,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.calibration import share
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces.cli.demo import DATA, make_demo
+from vibe_gate.gateway import Wire
 from vibe_gate.report import terminal
 from vibe_gate.report.feedback import CriterionFeedback
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn
@@ -37,7 +38,7 @@ def picture() -> str:
     with tempfile.TemporaryDirectory() as folder, resources.as_file(DATA / "cassette") as cassette:
         make_demo(Path(folder) / "ledger")
         walk = review(
-            ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
+            ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=Path(folder) / "ledger",
             environ=os.environ,
             clock=lambda: NOON,

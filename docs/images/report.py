@@ -17,6 +17,7 @@ from playwright.sync_api import sync_playwright
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.faces.cli.demo import DATA, make_demo
+from vibe_gate.gateway import Wire
 from vibe_gate.report.html import page
 from vibe_gate.report.html.authors import Authors, WritingTurn, WrittenLines
 from vibe_gate.run.review import review
@@ -48,7 +49,7 @@ def report(folder: Path) -> Path:
     with resources.as_file(DATA / "cassette") as cassette:
         make_demo(folder / "ledger")
         walk = review(
-            ReviewRequest(Selection("commit"), wire="replay", cassette=cassette, definitions="HEAD~1"),
+            ReviewRequest(Selection("commit"), wire=Wire("replay", cassette), definitions="HEAD~1"),
             start=folder / "ledger",
             environ=os.environ,
             clock=lambda: datetime.now(UTC),

@@ -19,6 +19,7 @@ from vibe_gate.faces.cli import dispatch
 from vibe_gate.faces.cli.command import Command, argument, parser
 from vibe_gate.faces.cli.help import COMMANDS, HELP
 from vibe_gate.faces.cli.review import REVIEW, review_request
+from vibe_gate.gateway import Wire
 from vibe_gate.version import __version__
 
 
@@ -262,12 +263,12 @@ def test_options_arrive_in_the_request():
     )
     assert (asked.rubrics, asked.judge, asked.base, asked.definitions) == (("a", "b", "c"), "never", "main", "worktree")
     assert (asked.max_cost_usd, asked.deadline_s) == (1.5, 20.0)
-    assert (asked.wire, asked.cassette) == ("record", Path("tapes"))
+    assert asked.wire == Wire("record", Path("tapes"))
 
 
 def test_the_wire_may_come_from_the_environment():
     asked = request(VIBE_GATE_WIRE="replay", VIBE_GATE_CASSETTE="tapes")
-    assert (asked.wire, asked.cassette) == ("replay", Path("tapes"))
+    assert asked.wire == Wire("replay", Path("tapes"))
     with pytest.raises(UsageError, match="VIBE_GATE_WIRE is 'fax'"):
         request(VIBE_GATE_WIRE="fax")
 

@@ -146,7 +146,7 @@ def test_a_cloud_is_passed_through_with_its_own_variables(tmp_path):
 def test_the_wire_is_asked_for_or_set(tmp_path):
     assert wire_from({}) == Wire("live", None)
     assert wire_from({"VIBE_GATE_WIRE": "replay", "VIBE_GATE_CASSETTE": "c"}) == Wire("replay", Path("c"))
-    assert wire_from({"VIBE_GATE_WIRE": "replay"}, "record", tmp_path) == Wire("record", tmp_path)
+    assert wire_from({"VIBE_GATE_WIRE": "replay"}, Wire("record", tmp_path)) == Wire("record", tmp_path)
     for wrong in ({"VIBE_GATE_WIRE": "tape"}, {"VIBE_GATE_WIRE": "record"}):
         with pytest.raises(UsageError):
             wire_from(wrong)

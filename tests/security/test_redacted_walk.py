@@ -20,6 +20,7 @@ from walks import walked
 from wire import answer, answering
 
 from vibe_gate.domain.document import to_json
+from vibe_gate.gateway import Wire
 
 pytestmark = pytest.mark.slow
 
@@ -187,7 +188,7 @@ def test_a_secret_below_its_name_is_left_neither_in_the_patch_nor_in_what_a_judg
         repo.write("src/c.json", f'{{\n  "token"\n  :\n  "{behind_colon}"\n}}\n')
         repo.commit("Set keys")
     with answering(*script(), repeat_last=True) as model:
-        told = walked(repo.path, environ | model.environ, wire="record", cassette=tmp_path / "cassette")
+        told = walked(repo.path, environ | model.environ, wire=Wire("record", tmp_path / "cassette"))
     assert "src/a.json" in (repo.path / told.summary.bundle / "change.patch").read_text()
     assert_clean(tmp_path / "cassette")
     kept = [data for folder in (repo.path / ".vibe-artifacts", tmp_path / "cassette") for _, data in written(folder)]

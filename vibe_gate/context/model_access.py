@@ -71,7 +71,7 @@ class ModelAccess:
         """Whether the model is asked, recorded or replayed. UsageError."""
         from vibe_gate.gateway import wire_from  # a review by checks alone needs none of it
 
-        return wire_from(self._run.environ, self._request.wire, self._request.cassette)
+        return wire_from(self._run.environ, self._request.wire)
 
     @cached_property
     def upstream(self) -> Upstream | None:
@@ -173,8 +173,8 @@ class ModelAccess:
 
     def _count(self, usd: float, node_id: str, tokens: int) -> None:
         """Count an answer that was paid for on the day's budget; called in threads of the gateway."""
-        if self._request.meter is not None:
-            self._request.meter(node_id, tokens, usd)
+        if self._run.meter is not None:
+            self._run.meter(node_id, tokens, usd)
         run = self._run
         with self._lock:
             problem = run.state.spending.add(usd, run.record.run_id, run.clock())

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.context.listeners import Meter
 from vibe_gate.context.mode import LiveMode, Mode
 from vibe_gate.domain.cause import Cause, NoJudge
 from vibe_gate.domain.change import Selection
 from vibe_gate.domain.gate import Budget, Gate
 from vibe_gate.domain.receipt import Waiver
 
-WireMode = Literal["live", "record", "replay"]
-"""How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
+if TYPE_CHECKING:
+    from vibe_gate.gateway import Wire  # a review by checks alone loads none of it
 
 JudgeWish = Literal["never", "if checks pass", "always"]
 """When a judge is asked: never; unless a `must` check fails; also then, unless it found a secret."""
@@ -67,14 +65,8 @@ class ReviewRequest(Struct, frozen=True):
     deadline_s: float | None = None
     """Seconds for the whole run; None: the gate's own limit."""
 
-    wire: WireMode | None = None
-    """How the model is reached; None: as `VIBE_GATE_WIRE` says, else live."""
-
-    cassette: Path | None = None
-    """The folder of recorded answers; None: as `VIBE_GATE_CASSETTE` says."""
-
-    meter: Meter | None = None
-    """Hears what it costs while it runs."""
+    wire: Wire | None = None
+    """How the model is reached; None: as the environment says."""
 
     forge: ForgeJob | None = None
     """The job of a forge that asks; None anywhere else."""

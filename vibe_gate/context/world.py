@@ -10,6 +10,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from vibe_gate.context.deadline import Deadline
+    from vibe_gate.context.listeners import Meter
     from vibe_gate.secrets import Redactor
     from vibe_gate.store.recorder import RunRecorder
     from vibe_gate.store.state import State
@@ -44,3 +45,6 @@ class RunContext(World, frozen=True):
     """Where the run is written down."""
 
     deadline: Deadline
+
+    meter: Meter | None = None
+    """Hears what the run costs while it runs."""

@@ -34,31 +34,33 @@ _HOME_FILES = {
 MAX_WAIT_DIGITS = 9
 """Of the seconds that an API asks to wait."""
 
-Mode = Literal["live", "record", "replay"]
+WireMode = Literal["live", "record", "replay"]
+"""How the model is reached: asked, asked and recorded into a cassette, or replayed from one."""
 
 
 class Wire(Struct, frozen=True):
-    """The mode, and the cassette's directory; only `live` needs none."""
+    """How the model is reached."""
 
-    mode: Mode = "live"
+    mode: WireMode = "live"
+
     cassette: Path | None = None
+    """The folder of recorded requests and answers; only `live` needs none."""
 
 
 NO_CREDENTIALS = "No credentials for a model were found; `vibe-gate doctor` says what can be set."
 
 
-def wire_from(environ: Mapping[str, str], mode: str | None = None, cassette: Path | None = None) -> Wire:
-    """What was asked for, else VIBE_GATE_WIRE and VIBE_GATE_CASSETTE, else live. UsageError if that
-    is no whole.
-    """
-    chosen = mode or environ.get("VIBE_GATE_WIRE") or "live"
-    if chosen not in get_args(Mode):
-        raise UsageError(f"The wire is one of live, record and replay, not {chosen!r}.")
-    if cassette is None and environ.get("VIBE_GATE_CASSETTE"):
-        cassette = Path(environ["VIBE_GATE_CASSETTE"])
-    if chosen != "live" and cassette is None:
-        raise UsageError(f"To {chosen}, name the cassette's directory: --cassette DIR or VIBE_GATE_CASSETTE.")
-    return Wire(cast(Mode, chosen), cassette)
+def wire_from(environ: Mapping[str, str], chosen: Wire | None = None) -> Wire:
+    """What was chosen, else what VIBE_GATE_WIRE and VIBE_GATE_CASSETTE say, else live. UsageError."""
+    if chosen is not None:
+        return chosen
+    mode = environ.get("VIBE_GATE_WIRE") or "live"
+    if mode not in get_args(WireMode):
+        raise UsageError(f"VIBE_GATE_WIRE is {mode!r}; use {', '.join(get_args(WireMode))}.")
+    cassette = environ.get("VIBE_GATE_CASSETTE") or ""
+    if mode != "live" and not cassette:
+        raise UsageError(f"VIBE_GATE_WIRE={mode} needs the folder of recorded answers in VIBE_GATE_CASSETTE.")
+    return Wire(cast(WireMode, mode), Path(cassette) if cassette else None)
 
 
 class Unavailable(Exception):

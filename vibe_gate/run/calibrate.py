@@ -25,7 +25,7 @@ from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import Outcome
 from vibe_gate.errors import InfrastructureError
 from vibe_gate.gate.cases import Case
-from vibe_gate.gateway import Mode
+from vibe_gate.gateway import WireMode
 from vibe_gate.judging.brief import TEMPLATE_VERSION
 from vibe_gate.run.batch import SOON_USED_UP, SharedLimit, Workers, carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask
@@ -88,7 +88,7 @@ class Calibration(Struct, frozen=True):
 
     cases: CaseSet
     model: str
-    wire: Mode
+    wire: WireMode
     askings: tuple[Asking, ...]
     answers: dict[Asking, KeptAnswer]
     reasons: dict[Asking, str]
@@ -242,7 +242,7 @@ class Calibration(Struct, frozen=True):
         return RubricMeasure(rubric, baseline, measures, len({each.case.name for each in askings}), undecided)
 
 
-def planned(cases: CaseSet, wire: Mode, repeats: int | None, now: datetime) -> Calibration:
+def planned(cases: CaseSet, wire: WireMode, repeats: int | None, now: datetime) -> Calibration:
     """What is to be asked of the cases, `repeats` times each, with the answers that are kept already.
 
     None: as often as for the baseline that is there, so that no better measurement is replaced by the way; or once.

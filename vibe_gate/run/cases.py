@@ -30,7 +30,7 @@ from vibe_gate.errors import DefinitionError, GatewayError, StorageError, UsageE
 from vibe_gate.gate.cases import PATCH, SIDES, Case, read_cases
 from vibe_gate.gate.loading import built_in_gate, load_gate
 from vibe_gate.gate.source import Mistake
-from vibe_gate.gateway import Mode
+from vibe_gate.gateway import Wire, WireMode
 from vibe_gate.git import Repository, Tree, open_repository
 from vibe_gate.judging.questions import questions_of
 from vibe_gate.judging.rubric_brief import briefs_of
@@ -78,7 +78,7 @@ class CaseTask(Struct, frozen=True):
 
     root: Path
     case: str
-    wire: Mode
+    wire: WireMode
     max_cost_usd: float | None = None
     repeat: int = 0
     judge: JudgeWish = "if checks pass"
@@ -111,7 +111,7 @@ class CaseSet(Struct, frozen=True):
     async def run(
         self,
         case: Case,
-        wire: Mode,
+        wire: WireMode,
         *,
         clock: Callable[[], datetime],
         progress: Progress,
@@ -136,8 +136,7 @@ class CaseSet(Struct, frozen=True):
                 definitions="HEAD~2",
                 max_cost_usd=max_cost_usd,
                 judge=judge,
-                wire=wire,
-                cassette={"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire],
+                wire=Wire(wire, {"live": None, "record": Path(folder, "cassette"), "replay": cassette}[wire]),
                 mode=CalibrationMode(),
             )
             with (

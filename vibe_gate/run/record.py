@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from vibe_gate import scratch
 from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
+from vibe_gate.context.listeners import Meter
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain import paths, unredacted_fields
 from vibe_gate.domain.begun_run import resume_request
@@ -41,11 +42,23 @@ def world_around(
 
 
 def open_run(
-    facts: Facts, world: World, deadline: Deadline, *, more: Mapping[str, Any] = MappingProxyType({}), resume: str = ""
+    facts: Facts,
+    world: World,
+    deadline: Deadline,
+    *,
+    more: Mapping[str, Any] = MappingProxyType({}),
+    resume: str = "",
+    meter: Meter | None = None,
 ) -> RunContext:
-    """Open the bundle of a run about these facts; `more` is what run.json says besides.
+    """Open the bundle of a run.
 
-    `resume`: the id of a run that died, whose bundle is opened again.
+    Args:
+        facts: What it is about.
+        world: Where it happens.
+        deadline: When it must end.
+        more: What run.json says besides.
+        resume: The id of a run that died, whose bundle is opened again.
+        meter: Hears what the run costs.
     """
     key = facts.key
     if resume:
@@ -54,7 +67,7 @@ def open_run(
         place = {"worktree": world.worktree} if world.worktree else {}
         record = world.store.begin(key, world.clock(), about(facts, {**more, **place}))
         world.state.begun.note_run(record.run_id, world.worktree, resume_request(record.about() or {}))
-    return RunContext(**asdict(world), record=record, deadline=deadline)
+    return RunContext(**asdict(world), record=record, deadline=deadline, meter=meter)
 
 
 @contextmanager

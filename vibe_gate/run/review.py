@@ -22,7 +22,7 @@ from vibe_gate.checks import CheckResults, conduct, run_checks
 from vibe_gate.checks.contract import Conduct
 from vibe_gate.context.deadline import Deadline
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress
+from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.model_access import ModelAccess
 from vibe_gate.context.review_request import ForgeJob, ReviewRequest
 from vibe_gate.context.world import RunContext
@@ -126,6 +126,7 @@ async def review(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     progress: Progress,
+    meter: Meter | None = None,
 ) -> Review:
     """Review one change of the repository around `start`.
 
@@ -133,7 +134,7 @@ async def review(
     wrongly. A model that cannot be reached is no error but an outcome.
     """
     with open_repository(start, environ) as repository:
-        return await review_in(repository, request, environ=environ, clock=clock, progress=progress)
+        return await review_in(repository, request, environ=environ, clock=clock, progress=progress, meter=meter)
 
 
 async def review_in(
@@ -143,6 +144,7 @@ async def review_in(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     progress: Progress,
+    meter: Meter | None = None,
     state: State | None = None,
     stored: StoredChange | None = None,
 ) -> Review:
@@ -171,7 +173,7 @@ async def review_in(
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
-        run = open_run(facts, world, deadline, more=mode.about)
+        run = open_run(facts, world, deadline, more=mode.about, meter=meter)
     with recording(run, facts, cleans=mode.batch is None):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)

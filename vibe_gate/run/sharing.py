@@ -49,10 +49,14 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
     if world.state.shared is not None:  # by an earlier review of this process
         world.state.shared.begin()
         return ""
-    url, wire = gate.store_url, request.wire or world.environ.get("VIBE_GATE_WIRE") or "live"
-    if not url or not request.mode.counts or wire != "live":
+    url = gate.store_url
+    if not url or not request.mode.counts:
         return ""
+    from vibe_gate.gateway import wire_from
     from vibe_gate.store.shared import SharedStore  # few gates have a store
+
+    if wire_from(world.environ, request.wire).mode != "live":
+        return ""
 
     if why := SharedStore.unusable(url, world.environ):
         return why if in_ci(world.environ) else ""

@@ -23,7 +23,7 @@ from msgspec.structs import asdict, replace
 
 from vibe_gate.context.deadline import GRACE_S, Deadline
 from vibe_gate.context.facts import Facts
-from vibe_gate.context.listeners import Progress
+from vibe_gate.context.listeners import Meter, Progress
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.context.world import RunContext, World
 from vibe_gate.domain.agent import Agent, Isolation
@@ -86,14 +86,16 @@ async def run_workflow(
     environ: Mapping[str, str],
     clock: Callable[[], datetime],
     progress: Progress,
+    meter: Meter | None = None,
     tick: Progress | None = None,
     approve: Approve | None = None,
     began: Callable[[str], object] | None = None,
 ) -> WorkflowRun:
     """Run a workflow about a change of the repository around `start`.
 
-    `tick` hears of every step of an agent; `approve` asks a person; `began` is told the run's id. Raises GateError:
-    UsageError and its kinds for what cannot be understood, GatewayError without a way to the model, ApprovalNeeded.
+    `meter` hears what it costs; `tick` hears of every step of an agent; `approve` asks a person; `began` is told the
+    run's id. Raises GateError: UsageError and its kinds for what cannot be understood, GatewayError without a way to
+    the model, ApprovalNeeded.
     """
     began_at = time.monotonic()
     with open_repository(start, environ) as repository:
@@ -118,7 +120,7 @@ async def run_workflow(
             facts = facts_of(change, gate, gate.rubrics, request.review, repository, world, unread)
             facts = replace(facts, rubrics=())
             seconds = request.review.deadline_s or plan.timeout_s or gate.file.budget.deadline_s
-            run = _opened(request, plan, facts, world, Deadline(began_at, seconds))
+            run = _opened(request, plan, facts, world, Deadline(began_at, seconds), meter)
         if began is not None:
             began(run.record.run_id)
         await asyncio.sleep(0)  # from here on an event loop is needed (faces.progress)
@@ -149,7 +151,7 @@ def _require_model(request: RunRequest, plan: Plan, environ: Mapping[str, str]) 
     """
     if not plan.asks_agents or request.interactive:
         return
-    wire = wire_from(environ, request.review.wire, request.review.cassette)
+    wire = wire_from(environ, request.review.wire)
     if wire.mode != "replay" and find_upstream(environ) is None:
         raise GatewayError(NO_CREDENTIALS)
 
@@ -219,13 +221,15 @@ def _applied(done: WorkflowRun, repository: Repository, tree: RunTree) -> Workfl
     return replace(done, applied=True, staged=tree.change.kind == "staged")
 
 
-def _opened(request: RunRequest, plan: Plan, facts: Facts, world: World, deadline: Deadline) -> RunContext:
+def _opened(
+    request: RunRequest, plan: Plan, facts: Facts, world: World, deadline: Deadline, meter: Meter | None
+) -> RunContext:
     """The run, with a new bundle, or with that of the run that is gone on with."""
     mode, resumed = "interactive" if request.interactive else "auto", request.resumed
     about: dict[str, Any] = {"workflow": plan.id, "mode": mode, "prompt": plan.prompt, "isolation": plan.isolation}
     if request.plan is None:  # else an agent of a script, which nobody could give again
         about["request"] = _kept(request)
-    run = open_run(facts, world, deadline, more=about, resume=resumed.run_id if resumed else "")
+    run = open_run(facts, world, deadline, more=about, resume=resumed.run_id if resumed else "", meter=meter)
     if resumed is not None and resumed.mode != mode:
         run.record.event("run.mode_changed", mode=mode)
     return run

@@ -11,7 +11,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.context.review_request import WireMode
 from vibe_gate.domain.calibration import (
     MAX_REPEATS,
     Baseline,
@@ -41,7 +40,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.gate.writing import write_baseline
-from vibe_gate.gateway import find_upstream
+from vibe_gate.gateway import WireMode, find_upstream
 from vibe_gate.run.calibrate import Asking, Calibration, CriterionMeasure, RubricMeasure, planned
 from vibe_gate.run.cases import CaseSet, read_case_set
 from vibe_gate.run.shard import WHOLE, Shard

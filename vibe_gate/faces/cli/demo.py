@@ -19,12 +19,13 @@ from vibe_gate.faces import progress
 from vibe_gate.faces.cli.command import Command, parse_nothing
 from vibe_gate.faces.cli.output import emit, now
 from vibe_gate.faces.cli.screen import present
+from vibe_gate.gateway import Wire
 from vibe_gate.git import Draft, make_repository
 from vibe_gate.run.review import Review, review
 
 DATA = resources.files("vibe_gate.faces.cli") / "demo_data"
 
-REQUEST = ReviewRequest(Selection("commit"), wire="replay", definitions="HEAD~1")
+REQUEST = ReviewRequest(Selection("commit"), definitions="HEAD~1")
 
 _START = 1_767_322_800  # 2026-01-02 03:00 UTC: any fixed time, so that the demo's commits always have the same ids
 
@@ -51,7 +52,7 @@ def _run(arguments: None) -> int:
 async def demo(folder: Path, progress: Progress) -> Review:
     """Review the last commit of the demo's repository in `folder` with the recorded conversation."""
     with resources.as_file(DATA / "cassette") as cassette:
-        request = replace(REQUEST, cassette=cassette)
+        request = replace(REQUEST, wire=Wire("replay", cassette))
         return await review(request, start=folder, environ=os.environ, clock=now, progress=progress)
 
 

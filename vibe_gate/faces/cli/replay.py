@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from vibe_gate.context.mode import Batch, ReplayTrial
 from vibe_gate.context.review_request import ReviewRequest
@@ -39,7 +40,7 @@ from vibe_gate.faces.cli.shared_options import (
 from vibe_gate.faces.cli.team import TeamRuns
 from vibe_gate.gate.chosen import refuse_code, rubrics_for
 from vibe_gate.gate.trusted import WORKTREE, gate_for
-from vibe_gate.gateway import find_upstream
+from vibe_gate.gateway import find_upstream, wire_from
 from vibe_gate.git import Repository
 from vibe_gate.report import replays
 from vibe_gate.run.batch import SharedLimit, carried_out
@@ -111,13 +112,14 @@ def _run(arguments: ReplayArguments) -> int:
         entries = _entries_of_shard(arguments, team or runs, repository)
         if team:
             team.bundles.fetch(run for run in entries if not (runs.root / run.bundle).is_dir())
-        has_key = request.wire == "replay" or find_upstream(os.environ) is not None
+        is_replayed = wire_from(os.environ, request.wire).mode == "replay"
+        has_key = is_replayed or find_upstream(os.environ) is not None
         plan = planned(repository, runs.bundles, entries, request, trial, has_key=has_key)
         rows = {row.run_id: row for row in plan.known}
         if arguments.table:
             rows |= {row.run_id: row for row in _missing(plan)}
         else:
-            if has_key and request.wire != "replay" and gate.may_ask(request.rubrics):
+            if has_key and not is_replayed and gate.may_ask(request.rubrics):
                 most_usd = gate.file.budget.max_cost_usd
                 _tell_most(len(plan.tasks), most_usd, arguments.max_cost_usd)
             rows |= _replay(arguments, repository, request, plan, gate)
@@ -137,8 +139,7 @@ def _request(arguments: ReplayArguments, repository: Repository) -> ReviewReques
         Selection("range"),
         rubrics=arguments.rubrics,
         definitions=definitions if definitions == WORKTREE else repository.resolve(definitions),
-        wire=wire.mode,
-        cassette=wire.cassette and wire.cassette.absolute(),
+        wire=replace(wire, cassette=wire.cassette and wire.cassette.absolute()),
     )
 
 
@@ -212,7 +213,7 @@ def _replay(
         repository,
         asks=gate.may_ask(request.rubrics),
         instead="choose rubrics without judges (--rubric ID)",
-        wire=request.wire or "live",
+        wire=wire_from(os.environ, request.wire).mode,
         files=request.definitions == WORKTREE,
         about=_stored,
     )

@@ -73,7 +73,6 @@ def request_of(
     """The request that the arguments mean. UsageError if they contradict each other."""
     if change.revision == "" or change.commit == "":
         raise UsageError("the revision is empty; omit it to review HEAD to the working tree.")
-    wire = wire.or_environment(environ)
     return ReviewRequest(
         selection=_selection_of(change),
         rubrics=rubrics.rubrics,
@@ -82,8 +81,7 @@ def request_of(
         definitions=change.definitions,
         max_cost_usd=limits.max_cost_usd,
         deadline_s=limits.deadline_s,
-        wire=wire.mode,
-        cassette=wire.cassette,
+        wire=wire.or_environment(environ),
         force=rubrics.force,
     )
 

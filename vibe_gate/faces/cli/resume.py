@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Literal
 
 from msgspec import Struct
@@ -82,9 +83,9 @@ def _newest_unfinished(runs: StoredRuns) -> str:
 
 def _request(arguments: ResumeArguments, run: KeptRun) -> RunRequest:
     """The run's own request."""
-    request, wire = run.request, arguments.wire
+    request, wire = run.request, arguments.wire.or_environment(os.environ)
     return RunRequest(
-        review=request.review(wire=wire.mode, cassette=wire.cassette),
+        review=request.review(wire=wire),
         workflow="" if request.agent else run.workflow,
         agent=request.agent,
         prompt=run.prompt,

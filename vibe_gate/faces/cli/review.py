@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
@@ -282,8 +281,14 @@ def _review(arguments: ReviewArguments, request: ReviewRequest) -> tuple[Review,
             return ended.review, partial(run.present, ended)
         return ended.review, partial(_present, arguments.form, ended.review, request)
     with progress.shown(os.environ, quiet=is_quiet) as display:
-        metered = replace(request, meter=display.meter)
-        walk = review(metered, start=Path.cwd(), environ=os.environ, clock=now, progress=display.show)
+        walk = review(
+            request,
+            start=Path.cwd(),
+            environ=os.environ,
+            clock=now,
+            progress=display.show,
+            meter=display.meter,
+        )
         with advising_about(request):
             finished = progress.run(walk)
     return finished, partial(_present, arguments.form, finished, request)

@@ -276,7 +276,6 @@ def carry_out(
     What a Python workflow prints goes to stderr: stdout is for the result.
     """
     with redirect_stdout(sys.stderr), progress.shown(os.environ, quiet=quiet, of_workflow=True) as display:
-        request = replace(request, review=replace(request.review, meter=display.meter))
 
         def approve(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
             if node in answers or sys.stdin is None or not sys.stdin.isatty():
@@ -291,6 +290,7 @@ def carry_out(
             environ=os.environ,
             clock=now,
             progress=display.show,
+            meter=display.meter,
             tick=display.tick,
             approve=approve,
             began=began.append,

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from vibe_gate.context.review_request import WireMode
 from vibe_gate.domain import paths
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.cli.command import argument
+from vibe_gate.gateway import Wire, WireMode
 from vibe_gate.run.shard import WHOLE, Shard, shard_of
 
 WIRES: tuple[WireMode, ...] = get_args(WireMode)
@@ -50,17 +50,17 @@ class WireOptions(Struct, frozen=True):
     cassette: Path | None = None
     """The folder of recorded requests and answers; None: as VIBE_GATE_CASSETTE says, or none."""
 
-    def or_environment(self, environ: Mapping[str, str]) -> WireOptions:
+    def or_environment(self, environ: Mapping[str, str]) -> Wire:
         """What the options say, else the environment. UsageError if that is not complete."""
-        mode = self.mode or environ.get("VIBE_GATE_WIRE") or None
+        mode = self.mode or environ.get("VIBE_GATE_WIRE") or "live"
         folder = self.cassette or environ.get("VIBE_GATE_CASSETTE") or None
-        if mode is not None and mode not in WIRES:
+        if mode not in WIRES:
             raise UsageError(f"VIBE_GATE_WIRE is '{mode}'; use {', '.join(WIRES)}.")
         if mode in ("record", "replay") and folder is None:
             raise UsageError(f"--wire {mode} needs --cassette DIR (or VIBE_GATE_CASSETTE).")
-        if self.cassette and mode in (None, "live"):
+        if self.cassette and mode == "live":
             raise UsageError("--cassette DIR needs --wire record or --wire replay.")
-        return WireOptions(mode, Path(folder) if folder else None)
+        return Wire(mode, Path(folder) if folder else None)
 
 
 def add_wire(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,6 @@ from typing import get_args
 
 from msgspec import Struct
 
-from vibe_gate.context.review_request import WireMode
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import FAIL, INCONCLUSIVE, PASS, UsageError
 from vibe_gate.faces import progress
@@ -26,6 +25,7 @@ from vibe_gate.faces.cli.shared_options import (
     parse_workers,
 )
 from vibe_gate.faces.workers import run_case
+from vibe_gate.gateway import WireMode
 from vibe_gate.run.batch import carried_out
 from vibe_gate.run.cases import CaseResult, CaseSet, CaseTask, Status, read_case_set
 from vibe_gate.run.shard import WHOLE

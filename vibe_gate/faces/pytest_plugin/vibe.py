@@ -42,7 +42,7 @@ from vibe_gate.faces.pytest_plugin.wire import (
 from vibe_gate.gate import chosen
 from vibe_gate.gate.loading import FOLDER
 from vibe_gate.gate.trusted import own_gate
-from vibe_gate.gateway import find_upstream
+from vibe_gate.gateway import Wire, find_upstream
 from vibe_gate.report import sentences
 from vibe_gate.run.conclusion import WorkflowRun
 from vibe_gate.run.execution import AgentExecution
@@ -359,8 +359,7 @@ class Vibe:
                     Selection("worktree"),
                     max_cost_usd=spending.limit_usd,
                     deadline_s=timeout_s or self._marked.timeout_s,
-                    wire=self._wire.mode,
-                    cassette=run.cassette,
+                    wire=Wire(self._wire.mode, run.cassette),
                 )
                 request = RunRequest(review=review, gate=gate, **what)
                 environ = self._environ_of(run.workspace)
