@@ -30,6 +30,7 @@ from vibe_gate.domain import in_ci
 from vibe_gate.domain.change import Change, FileDiff
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.domain.gate import Budget, Gate
+from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import Finding, RunOutcome
 from vibe_gate.errors import PASS, StorageError
@@ -55,24 +56,32 @@ if TYPE_CHECKING:
 
 
 class Review(Struct, frozen=True):
-    """How a review came out. `summary` is the document that `--json` prints; `notes` are sentences for people.
-
-    `gate` was in force; `repairs` are what checks would write, as differences from the reviewed files; `root` is the
-    top of the reviewed working tree; `unshared` is the run as it goes to the shared store, if there is one;
-    `store_root` is the folder whose `.vibe-artifacts` has the run.
-    """
+    """How a review came out."""
 
     summary: Summary
+    """The document that `--json` prints."""
+
     notes: tuple[str, ...] = ()
+    """Sentences for people."""
+
     gate: Gate | None = None
+    """The one in force; None if there was nothing to review."""
+
     repairs: tuple[FileDiff, ...] = ()
+    """What checks would write, as differences from the reviewed files."""
+
     root: Path = Path()
+    """The top of the reviewed working tree."""
+
     unshared: UnsharedRun | None = None
+    """The run as it goes to the shared store, if there is one."""
+
     store_root: Path = Path()
+    """The folder whose `.vibe-artifacts` has the run."""
 
     def __repr__(self) -> str:  # without the gate and what checks would write
-        found, where = counted(len(self.findings), "finding"), self.summary.bundle or "no bundle"
-        return f"<Review {self.outcome}, {found}, in {where}>"
+        findings = counted(len(self.findings), "finding")
+        return f"<Review {self.outcome}, {findings}, in {self.summary.bundle or 'no bundle'}>"
 
     @property
     def outcome(self) -> RunOutcome:
@@ -111,12 +120,15 @@ class Review(Struct, frozen=True):
 
 
 class StoredChange(Struct, frozen=True):
-    """The change of a stored run, and the gate that it is judged by; `recall` lets the shared state have what that run
-    was answered."""
+    """The change of a stored run."""
 
     change: Change
+
     gate: Gate
+    """The one that it is judged by."""
+
     recall: Callable[[Facts, RunContext], None]
+    """Lets the shared state have what that run was answered."""
 
 
 async def review(
@@ -148,50 +160,77 @@ async def review_in(
     state: State | None = None,
     stored: StoredChange | None = None,
 ) -> Review:
-    """`review` in a repository that is open already, with its shared state if that is open, too.
+    """Review a change in a repository that is open already, with its shared state if that is open, too.
 
     `stored`: a change that was reviewed before takes the place of what the request selects, and its gate.
     """
-    began, mode = time.monotonic(), request.mode
+    mode = request.mode
+    began_at = time.monotonic()
     progress("change", "reading the change")
-    with Deadline(began, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
+    with Deadline(began_at, request.deadline_s or Budget().deadline_s).interrupting(grace_s=0):
         change = stored.change if stored else repository.change(request.selection)
         if not change.files and not request.rubrics:  # the gate is not even read
             return Review(nothing(change), repository.remarks, root=repository.root)
-        gate = (
-            stored.gate if stored else gate_for(repository, change, base=request.base, definitions=request.definitions)
-        )
-        gate = gate.judged_by(mode.judge_model) if mode.judge_model else gate
-        rubrics = rubrics_for(gate, change, request.rubrics)
-        rubrics = tuple(one for one in rubrics if mode.runs_commands or not one.has_command)
-        if mode.batch is not None and mode.batch.has_open_ports:
-            refuse_code(gate, rubrics)
+        gate = _gate_of(repository, change, request, stored)
+        rubrics = _rubrics_of(gate, change, request)
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
-        apart = open_shared(gate, request, repository, world)
+        unshared_note = open_shared(gate, request, repository, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
-        deadline = Deadline(began, request.deadline_s or gate.file.budget.deadline_s)
+        deadline = Deadline(began_at, request.deadline_s or gate.file.budget.deadline_s)
         run = open_run(facts, world, deadline, more=mode.about, meter=meter)
     with recording(run, facts, cleans=mode.batch is None):  # a batch must find again what it has made
         with run.deadline.interrupting():
             keep_contents(repository, change, run)
             if stored:
                 stored.recall(facts, run)
-        changed = partial(changed_since, repository)
+        find_changes = partial(changed_since, repository)
         with closing(ModelAccess(run, request, gate)) as model:
-            verdict = await reach_verdict(facts, request, repository, run, progress, changed, model)
+            verdict = await reach_verdict(facts, request, repository, run, progress, find_changes, model)
         with run.deadline.interrupting():
             progress("seal", "writing the verdict")
-            summary = summary_of(verdict, run)
-            issuer = issuer_of(verdict, summary, repository, run) if mode.counts else None
-            summary = seal(summary, verdict.waivers, issuer, run)
-            issued = issuer.notes if issuer else ()
-            notes = (*notes_on(verdict, run), *verdict.expired, capture_note(run), *issued, apart, *told(run))
-    shown = tuple(run.redactor.text(note) for note in (*repository.remarks, *notes) if note)
-    to_share = unshared(summary, repository, run) if mode.counts else None
-    return Review(summary, shown, gate, verdict.repairs, repository.root, to_share, repository.store_root)
+            decided = summary_of(verdict, run)
+            issuer = issuer_of(verdict, decided, repository, run) if mode.counts else None
+            summary = seal(decided, verdict.waivers, issuer, run)
+            notes = (
+                *repository.remarks,
+                *notes_on(verdict, run),
+                *verdict.expired,
+                capture_note(run),
+                *(issuer.notes if issuer else ()),
+                unshared_note,
+                *told(run),
+            )
+    return Review(
+        summary,
+        tuple(run.redactor.text(note) for note in notes if note),
+        gate,
+        verdict.repairs,
+        repository.root,
+        unshared(summary, repository, run) if mode.counts else None,
+        repository.store_root,
+    )
+
+
+def _gate_of(repository: Repository, change: Change, request: ReviewRequest, stored: StoredChange | None) -> Gate:
+    """The gate in force, its judges replaced by the model on trial if there is one."""
+    base, definitions = request.base, request.definitions
+    gate = stored.gate if stored else gate_for(repository, change, base=base, definitions=definitions)
+    judge_model = request.mode.judge_model
+    return gate.judged_by(judge_model) if judge_model else gate
+
+
+def _rubrics_of(gate: Gate, change: Change, request: ReviewRequest) -> tuple[Rubric, ...]:
+    """The rubrics to ask. UsageError: one that is named is not there, or one runs code where none may run."""
+    mode = request.mode
+    rubrics = rubrics_for(gate, change, request.rubrics)
+    if not mode.runs_commands:
+        rubrics = tuple(rubric for rubric in rubrics if not rubric.has_command)
+    if mode.batch is not None and mode.batch.has_open_ports:
+        refuse_code(gate, rubrics)
+    return rubrics
 
 
 async def reach_verdict(
@@ -214,22 +253,23 @@ async def reach_verdict(
     with run.deadline.interrupting():
         is_in_ci = in_ci(run.environ)
         impact = policy_impact(repository, change, gate, in_ci=is_in_ci)
-        waivers = waivers_in_force(
-            run.state,
-            gate,
-            impact,
-            run.clock().date(),
-            job.accepted,
-            job.find_approval,
-            in_ci=is_in_ci,
-        )
-        checked = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
-        progress("checks", f"{counted(len(change.files), 'file')}, {counted(checked, 'check')}")
-        acted = cache(partial(conduct_of, facts, repository, run))
+        today = run.clock().date()
+        waivers = waivers_in_force(run.state, gate, impact, today, job.accepted, job.find_approval, in_ci=is_in_ci)
+        check_count = sum(len(rubric.check_criteria) for rubric in facts.rubrics)
+        progress("checks", f"{counted(len(change.files), 'file')}, {counted(check_count, 'check')}")
         checks = run_checks(
-            facts.rubrics, change, gate, repository, run, facts.checks_node, acted, suggest=job.shows_repairs
+            facts.rubrics,
+            change,
+            gate,
+            repository,
+            run,
+            facts.checks_node,
+            cache(partial(conduct_of, facts, repository, run)),
+            suggest=job.shows_repairs,
         )
-        answers = without_asking(request, facts, checks, waivers) or _reused(request, facts, checks, repository, run)
+        answers = without_asking(request, facts, checks, waivers)
+        if answers is None:
+            answers = _reused(request, facts, checks, repository, run)
     if answers is None:
         from vibe_gate.judging.judge import judge  # most reviews at a commit ask no judge
 
@@ -252,14 +292,17 @@ async def reach_verdict(
 
 def conduct_of(facts: Facts, repository: Repository, run: RunContext) -> tuple[Conduct, ...]:
     """What agents did: those of the stages before this gate, and captured sessions that wrote files of the change."""
-    sessions = writers(facts.change.files, run.state.captured_blobs.sessions_by_blob())
-    authors = tuple(conduct.of_session(name, captured.session_in(repository.store_root, name)) for name in sessions)
+    authors = []
+    for session_id in writers(facts.change.files, run.state.captured_blobs.sessions_by_blob()):
+        session = captured.session_in(repository.store_root, session_id)
+        authors.append(conduct.of_session(session_id, session))
     if not facts.agents:
-        return authors
+        return tuple(authors)
     try:
-        return (*conduct.of_stages(run.record.read(), facts.agents), *authors)
+        stages = tuple(conduct.of_stages(run.record.read(), facts.agents))
     except StorageError as error:
-        return (*(Conduct(name=node, unread=str(error)) for node in facts.agents), *authors)
+        stages = tuple(Conduct(name=node, unread=str(error)) for node in facts.agents)
+    return (*stages, *authors)
 
 
 def _reused(
@@ -278,9 +321,11 @@ def _reused(
 def changed_since(repository: Repository, change: Change) -> tuple[str, ...]:
     """The paths at which the index or working tree, if it was reviewed, is not the reviewed tree any more."""
     if change.kind == "worktree":
-        now = change.after if repository.still_holds(change.after) else repository.snapshot()
+        tree = change.after if repository.still_holds(change.after) else repository.snapshot()
     elif change.kind == "staged":
-        now = repository.index_tree()
+        tree = repository.index_tree()
     else:
         return ()
-    return () if now == change.after else tuple(file.shown_path for file in repository.between(change.after, now).files)
+    if tree == change.after:
+        return ()
+    return tuple(file.shown_path for file in repository.between(change.after, tree).files)
