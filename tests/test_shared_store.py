@@ -18,6 +18,7 @@ from repos import GATE, RUBRIC, SWALLOWS, Repo, allow_store, gated
 from walks import LAST, awaited, walked
 from wire import answer, answering
 
+from vibe_gate.context.mode import HookMode
 from vibe_gate.domain.bundles import is_evidence, replay_key
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
@@ -164,7 +165,7 @@ def test_a_hook_that_asks_no_judge_has_no_business_with_the_store(team: Team) ->
     repo.write("src/load.py", SWALLOWS + "\n")
     repo.git("add", "-A")
     team.folder.rename(team.folder.with_name("unmounted"))  # nobody notices
-    done = walked(repo.path, team.environ, Selection("staged"), stage="pre-commit")
+    done = walked(repo.path, team.environ, Selection("staged"), mode=HookMode("pre-commit"))
     assert (done.summary.exit_code, done.notes, done.unshared) == (0, (), None)
 
 

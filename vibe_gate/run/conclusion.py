@@ -20,7 +20,7 @@ from vibe_gate.run.graph import StageGraph
 from vibe_gate.run.record import issuer_of, keep_contents, seal
 from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review, changed_since
-from vibe_gate.run.sharing import told, unshared
+from vibe_gate.run.sharing import run_to_share, untold_notes
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on
 
@@ -132,7 +132,7 @@ def conclude_run(
         *stages.model.notes(),
         *(issuer.notes if issuer else ()),
         unshared_note,
-        *told(run),
+        *untold_notes(run),
     ]
     changed_files = agents_change.files if agents_change else ()
     steering_files = steering(stages.facts.gate, changed_files)
@@ -143,7 +143,7 @@ def conclude_run(
             tuple(dict.fromkeys(redact(note) for note in notes if note)),
             stages.facts.gate,
             root=tree.repository.root,
-            unshared=unshared(summary, tree.repository, run),
+            unshared=run_to_share(summary, tree.repository, run),
             store_root=tree.repository.store_root,
         ),
         results=tuple(stages.graph.results),

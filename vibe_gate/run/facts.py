@@ -18,7 +18,7 @@ from vibe_gate.gate.loading import OFFERED, offered_rubric
 from vibe_gate.gate.prompts import prompts_behind, requests_text
 from vibe_gate.gate.shared_prompts import shared_prompts
 from vibe_gate.git import Repository
-from vibe_gate.judging.trust import badges
+from vibe_gate.judging.trust import Badges, badges
 from vibe_gate.run.worktree_stores import take_over_stores
 from vibe_gate.store import captures
 from vibe_gate.store.state import State
@@ -34,26 +34,30 @@ def facts_of(
     unread: str,
 ) -> Facts:
     """What is known of the change. `unread` as `catch_up` gives it."""
+    mode = request.mode
     commits = repository.commits(change)
-    message = request.mode.pending_message
-    if message is not None and not change.head_commit:
-        commits = (repository.pending_commit(message),)
+    if mode.pending_message is not None and not change.head_commit:
+        commits = (repository.pending_commit(mode.pending_message),)
     authored = Authorship(repository, world.environ, world.state, unread=unread).of(change, commits)
-    message = "\n\n".join(commit.message.strip() for commit in reversed(commits))
-    trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
-    claims = (Claim("message", message), *_claims(change, gate, rubrics, request, repository, world))
+    messages = [commit.message.strip() for commit in reversed(commits)]
+    claims = [Claim("message", "\n\n".join(messages))]
+    claims += _claims(change, gate, rubrics, request, repository, world)
+    trust: Badges = {}
+    if not mode.tries_judge:
+        trust = badges(gate, world.state.labels.all(), gate.default_model(world.environ))
+    tests = None
+    # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
+    if mode.runs_commands and not mode.tries_judge:
+        tests = _tests(change, gate, repository, world)
     return Facts(
         change,
         gate,
         rubrics,
         tuple(claim for claim in claims if claim.text),
         authored,
-        replay_of=request.mode.replay_of,
-        trust={} if request.mode.tries_judge else trust,
-        # A labelled case is judged in a stand-in that has no environment, and as it was recorded on another machine.
-        tests=None
-        if request.mode.tries_judge or not request.mode.runs_commands
-        else _tests(change, gate, repository, world),
+        replay_of=mode.replay_of,
+        trust=trust,
+        tests=tests,
     )
 
 
@@ -66,13 +70,15 @@ def _claims(
     world: World,
 ) -> Iterator[Claim]:
     """What is looked up only if a rubric sees it; of a workflow, whose stages name rubrics later, any of the gate."""
-    seen = {kind for rubric in rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED)) for kind in rubric.sees}
-    if "prompt" in seen and not request.mode.tries_judge:
+    seeing_rubrics = rubrics or (*gate.rubrics, *map(offered_rubric, OFFERED))
+    seen_kinds = {kind for rubric in seeing_rubrics for kind in rubric.sees}
+    if "prompt" in seen_kinds and not request.mode.tries_judge:
         yield what_was_asked(change, gate, repository, world.state, world.redactor.text)
-    if "guidance" in seen:
+    if "guidance" in seen_kinds:
         yield Claim("guidance", guidance(change, gate, repository))
-    if "issue" in seen and request.forge is not None and request.forge.read_issues is not None:
-        yield Claim("issue", request.forge.read_issues())
+    read_issues = request.forge.read_issues if request.forge else None
+    if "issue" in seen_kinds and read_issues is not None:
+        yield Claim("issue", read_issues())
 
 
 def what_was_asked(

@@ -46,7 +46,7 @@ from vibe_gate.judging.verdict import RunVerdict, passes_by_checks, verdict_of
 from vibe_gate.report import sentences
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
-from vibe_gate.run.sharing import UnsharedRun, open_shared, told, unshared
+from vibe_gate.run.sharing import UnsharedRun, run_to_share, share_answers, untold_notes
 from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
 from vibe_gate.store import captured
 from vibe_gate.store.state import State
@@ -176,7 +176,7 @@ async def review_in(
         if not change.files:  # only now: a wrong --rubric is an error even if nothing changed
             return Review(nothing(change), repository.remarks, root=repository.root)
         world = world_around(repository, environ, clock, state)
-        unshared_note = open_shared(gate, request, repository, world)
+        unshared_note = share_answers(gate, request, repository, world)
         unread = catch_up(repository, world)
         facts = facts_of(change, gate, rubrics, request, repository, world, unread)
         deadline = Deadline(began_at, request.deadline_s or gate.file.budget.deadline_s)
@@ -201,7 +201,7 @@ async def review_in(
                 capture_note(run),
                 *(issuer.notes if issuer else ()),
                 unshared_note,
-                *told(run),
+                *untold_notes(run),
             )
     return Review(
         summary,
@@ -209,7 +209,7 @@ async def review_in(
         gate,
         verdict.repairs,
         repository.root,
-        unshared(summary, repository, run) if mode.counts else None,
+        run_to_share(summary, repository, run) if mode.counts else None,
         repository.store_root,
     )
 

@@ -25,13 +25,18 @@ if TYPE_CHECKING:
 
 
 class UnsharedRun(Struct, frozen=True):
-    """A sealed run that goes to the shared store when people have its verdict. `tracked`: files of the store that git
-    tracks."""
+    """A sealed run that goes to the shared store when people have its verdict."""
 
     summary: Summary
+
     root: Path
+    """The folder whose `.vibe-artifacts` has the run."""
+
     tracked: Collection[str]
+    """Files of the store that git tracks."""
+
     store: SharedStore
+
     clock: Callable[[], datetime]
 
     def upload(self) -> tuple[str, ...]:
@@ -40,7 +45,7 @@ class UnsharedRun(Struct, frozen=True):
         return self.store.told()
 
 
-def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, world: World) -> str:
+def share_answers(gate: Gate, request: ReviewRequest, repository: Repository, world: World) -> str:
     """Let the run share answers, if the gate names a store and this environment has the key; "", or why not.
 
     Without a key nothing is said but in CI, where a secret may have been forgotten: not everybody is of the team. A
@@ -57,18 +62,20 @@ def open_shared(gate: Gate, request: ReviewRequest, repository: Repository, worl
 
     if wire_from(world.environ, request.wire).mode != "live":
         return ""
-
-    if why := SharedStore.unusable(url, world.environ):
-        return why if in_ci(world.environ) else ""
-    if why := unconfirmed_store(repository, url):
-        return why
-    if unknown := unknown_branch(repository, request.base, request.definitions):
-        return f"The shared store {url} is not used: {unknown}"
+    problem = SharedStore.unusable(url, world.environ)
+    if problem:
+        return problem if in_ci(world.environ) else ""
+    problem = unconfirmed_store(repository, url)
+    if problem:
+        return problem
+    problem = unknown_branch(repository, request.base, request.definitions)
+    if problem:
+        return f"The shared store {url} is not used: {problem}"
     world.state.share(SharedStore(url, world.environ, world.clock))
     return ""
 
 
-def unshared(summary: Summary, repository: Repository, world: World) -> UnsharedRun | None:
+def run_to_share(summary: Summary, repository: Repository, world: World) -> UnsharedRun | None:
     """The run as it is to be uploaded; None if no store is shared, of checks alone about uncommitted work, and of one
     that stays here."""
     shared = world.state.shared
@@ -86,6 +93,6 @@ def _may_leave(summary: Summary, repository: Repository, world: World) -> bool:
     return bundles.may_leave(RunEntry(summary.run_id, summary.key))
 
 
-def told(world: World) -> tuple[str, ...]:
+def untold_notes(world: World) -> tuple[str, ...]:
     """Sentences about the shared store that nobody was told yet."""
     return world.state.shared.told() if world.state.shared else ()

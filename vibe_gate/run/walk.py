@@ -46,7 +46,7 @@ from vibe_gate.run.record import keep_contents, open_run, recording, world_aroun
 from vibe_gate.run.replay import recall_answers
 from vibe_gate.run.resume import LIMITS, OWN, KeptRun
 from vibe_gate.run.schedule import scheduled
-from vibe_gate.run.sharing import open_shared
+from vibe_gate.run.sharing import share_answers
 from vibe_gate.run.stage_request import Material, StageRequest, found_by
 from vibe_gate.run.stages import Stages
 from vibe_gate.run.tree import RunTree
@@ -114,7 +114,7 @@ async def run_workflow(
                 request.resumed.require_same(change, gate)
             _require_model(request, plan, environ)
             world = world_around(repository, environ, clock)
-            apart = open_shared(gate, request.review, repository, world)
+            apart = share_answers(gate, request.review, repository, world)
             unread = catch_up(repository, world)
             # Which rubrics its gates ask is not known yet; what one of them may see is looked up.
             facts = facts_of(change, gate, gate.rubrics, request.review, repository, world, unread)
