@@ -5,8 +5,10 @@ happen. It is no vote: only a refutation whose quoted lines stand changes anythi
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -56,22 +58,34 @@ FOLDER = "second-look"
 
 
 class LookQuestion(Struct, frozen=True):
-    """A fail as it is asked about: its graph's node, the language model, and the key of all that is shown."""
+    """A fail as it is asked about."""
 
     fail: OpenFail
+
     node: str
+    """Its place in the run's graph."""
+
     model: str
+    """The language model that is asked."""
+
     key: str
+    """The digest of all that is shown."""
 
 
 class _LookContext(Struct, frozen=True):
-    """What every second look of the run shares. `trees`: what may be quoted, by side; `folder` holds their exports."""
+    """What every second look of the run shares."""
 
     facts: Facts
+
     run: RunContext
+
     model: ModelAccess
+
     trees: Mapping[Side, Tree]
+    """What may be quoted, by side."""
+
     folder: Path
+    """Holds the exports of the trees."""
 
 
 async def look_again(
@@ -89,108 +103,135 @@ async def look_again(
     `tell` hears what is asked. `model` is the way that the votes came by. Raises GatewayError.
     """
     questions = look_questions(fails, facts, run)
-    kept = _KeptLooks(run, model.wire, force=request.force)
-    known = kept.known(questions)
-    missing = _without(questions, known)
-    if not missing or request.mode.why_nothing_new or not model.can_answer:
-        return _with_looks(answers, questions, known)
-    async with claim_questions([each.key for each in missing] if kept.reads else [], run, tell):
-        known |= kept.known(missing)  # what another review was answered meanwhile
-        if not (missing := _without(missing, known)):
-            return _with_looks(answers, questions, known)
-        tell(f"taking a second look at {counted(len(missing), 'fail')}")
+    cache = LookCache(run, model.wire, force=request.force)
+    cache.find(questions)
+    open_questions = _open_questions(questions, cache.looks)
+    if not open_questions or request.mode.why_nothing_new or not model.can_answer:
+        return _add_looks(answers, questions, cache.looks)
+    claimed_keys = [question.key for question in open_questions] if cache.reads else []
+    async with claim_questions(claimed_keys, run, tell):
+        cache.find(open_questions)  # once more: another review may have been answered meanwhile
+        open_questions = _open_questions(open_questions, cache.looks)
+        if not open_questions:
+            return _add_looks(answers, questions, cache.looks)
+        tell(f"taking a second look at {counted(len(open_questions), 'fail')}")
         model.open()
         model.gateway.on_wait = lambda clause: tell(f"waiting for {clause}")
-        new, intact = await _ask(missing, facts, repository, run, model)
+        new_looks, is_intact = await _ask(open_questions, facts, repository, run, model)
         if model.gateway.ledger.reached:
-            _tell_budget(run, model, missing, new)
-        answers = replace(
-            answers,
-            cost=model.gateway.spent(),
-            notes=tuple(dict.fromkeys((*answers.notes, *model.notes()))),
-            intact=answers.intact and intact,
-        )
-        problem = kept.keep(new) if intact else ""
+            _tell_budget(run, model, open_questions, new_looks)
+        notes = dict.fromkeys((*answers.notes, *model.notes()))
+        problem = cache.keep(new_looks) if is_intact else ""
     if problem:
-        answers = replace(answers, notes=(*answers.notes, problem))
-    return _with_looks(answers, questions, known | new)
+        notes[f"A second look is kept nowhere, so the same is paid for again ({problem})."] = None
+    return replace(
+        _add_looks(answers, questions, {**cache.looks, **new_looks}),
+        cost=model.gateway.spent(),
+        notes=tuple(notes),
+        intact=answers.intact and is_intact,
+    )
 
 
 def look_questions(fails: Iterable[OpenFail], facts: Facts, run: RunContext) -> list[LookQuestion]:
     """What is asked about these fails. The node is `second-look-<rubric>`, then -b, -c ... for further ones."""
-    default, trees = facts.gate.default_model(run.environ), (facts.change.before, facts.change.after)
+    default_model = facts.gate.default_model(run.environ)
+    trees = (facts.change.before, facts.change.after)
     versions = {"vibe-gate": __version__, "claude-agent-sdk": sdk_version()}
-    asked: dict[str, int] = {}
-    made = []
+    prefix = f"{facts.stage}-" if facts.stage else ""
+    fails_of_rubric: Counter[str] = Counter()
+    questions = []
     for fail in fails:
-        name = fail.rubric.id
-        index = asked[name] = asked.get(name, -1) + 1
-        node = f"{facts.stage}-" * bool(facts.stage) + f"second-look-{name}{repeat_suffix(index)}"
-        model = fail.rubric.model or next(iter(fail.rubric.models), default)
-        models = [model, *filter(None, [fail.rubric.fallback])]
+        rubric = fail.rubric
+        node = f"{prefix}second-look-{rubric.id}{repeat_suffix(fails_of_rubric[rubric.id])}"
+        fails_of_rubric[rubric.id] += 1
+        model = rubric.model or next(iter(rubric.models), default_model)
+        models = [model, rubric.fallback] if rubric.fallback else [model]
         prompt = look_prompt(fail.criterion, fail.votes, "")
         key = look_key(prompt, trees=trees, models=models, tools=TOOLS, versions=versions)
-        made.append(LookQuestion(fail, node, model, key))
-    return made
+        questions.append(LookQuestion(fail, node, model, key))
+    return questions
 
 
-def _without(questions: Iterable[LookQuestion], known: Mapping[str, SecondLook]) -> list[LookQuestion]:
-    return list({each.key: each for each in questions if each.key not in known}.values())
+def _open_questions(questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]) -> list[LookQuestion]:
+    """Those without a look, each once: two rubrics may ask the same."""
+    open_questions = {question.key: question for question in questions if question.key not in looks}
+    return list(open_questions.values())
 
 
-def _with_looks(answers: Answers, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]) -> Answers:
+def _add_looks(answers: Answers, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]) -> Answers:
     """The answers, each vote of these fails with the second look at it."""
-
-    def looked_at(rubric: str, name: str, vote: Vote) -> Vote:
-        for each in questions:
-            is_of = (each.fail.rubric.id, each.fail.criterion.id) == (rubric, name) and vote in each.fail.votes
-            if is_of and each.key in looks:
-                return replace(vote, second_look=looks[each.key])
-        return vote
-
-    def with_looks(rubric: str, votes: RubricVotes) -> RubricVotes:
-        made = {
-            name: tuple(looked_at(rubric, name, vote) for vote in cast) for name, cast in votes.by_criterion.items()
-        }
-        return replace(votes, by_criterion=made)
-
-    by_rubric = {name: tuple(with_looks(name, one) for one in votes) for name, votes in answers.by_rubric.items()}
+    by_rubric = {}
+    for rubric_id, question_votes in answers.by_rubric.items():
+        own_questions = [question for question in questions if question.fail.rubric.id == rubric_id]
+        by_rubric[rubric_id] = tuple(_votes_with_looks(votes, own_questions, looks) for votes in question_votes)
     return replace(answers, by_rubric=by_rubric)
 
 
-class _KeptLooks:
-    """The second looks that this machine keeps, as answers are kept: a recording and a replay use none."""
+def _votes_with_looks(
+    votes: RubricVotes, questions: Sequence[LookQuestion], looks: Mapping[str, SecondLook]
+) -> RubricVotes:
+    by_criterion = {}
+    for criterion_id, cast in votes.by_criterion.items():
+        own_questions = [question for question in questions if question.fail.criterion.id == criterion_id]
+        by_criterion[criterion_id] = tuple(_vote_with_look(vote, own_questions, looks) for vote in cast)
+    return replace(votes, by_criterion=by_criterion)
+
+
+def _vote_with_look(vote: Vote, questions: Iterable[LookQuestion], looks: Mapping[str, SecondLook]) -> Vote:
+    for question in questions:
+        if vote in question.fail.votes and question.key in looks:
+            return replace(vote, second_look=looks[question.key])
+    return vote
+
+
+class LookCache:
+    """The second looks that this machine keeps; those that were found are in `looks`, by key of the question.
+
+    A recording and a replay use none, as of votes.
+    """
 
     def __init__(self, run: RunContext, wire: Wire, *, force: bool) -> None:
+        """`force`: nothing that is kept counts; what is answered is kept all the same."""
         self.writes = wire.mode == "live"
         self.reads = self.writes and not force
+        self.looks: dict[str, SecondLook] = {}
         self._run = run
 
-    def known(self, questions: Iterable[LookQuestion]) -> dict[str, SecondLook]:
-        """By key, what was found before."""
+    def find(self, questions: Sequence[LookQuestion]) -> None:
+        """Find the kept looks at these fails."""
         if not self.reads:
-            return {}
-        questions = list(questions)
-        self._run.state.answers.fetch((each.key for each in questions), self._run.clock())
-        found = ((each.key, self._kept(each.key)) for each in questions)
-        return {key: look for key, look in found if look is not None}
+            return
+        now = self._run.clock()
+        self._run.state.answers.fetch((question.key for question in questions), now)
+        for question in questions:
+            look = self._kept_look(question.key, now)
+            if look is not None:
+                self.looks[question.key] = look
 
-    def _kept(self, key: str) -> SecondLook | None:
-        document = self._run.state.answers.get(key, self._run.clock())
+    def _kept_look(self, key: str, now: datetime) -> SecondLook | None:
+        document = self._run.state.answers.get(key, now)
+        if document is None:
+            return None
         with suppress(ValueError):  # written by another version, or by someone else: a miss
-            look = None if document is None else read(SecondLook, document)
-            return check_refutation(look) if look and holds_all(look, document) else None
+            look = read(SecondLook, document)
+            if holds_all(look, document):
+                return check_refutation(look)
         return None
 
     def keep(self, looks: Mapping[str, SecondLook]) -> str:
-        """Keep what the model answered; "", or a sentence about what could not be kept."""
-        run, problem = self._run, ""
+        """Keep what the model answered. Returns why something could not be kept, as a clause, or ""."""
+        if not self.writes:
+            return ""
+        run = self._run
+        problem = ""
         for key, look in looks.items():
-            if self.writes and look.said is not None:
-                turn = f"{run.record.relative}/{look.turn}" if run.record.relative and look.turn else ""
-                entry = run.redactor.value(plain(replace(look, turn=turn)))
-                problem = run.state.answers.put(key, entry, run.clock()) or problem
-        return f"A second look is kept nowhere, so the same is paid for again ({problem})." if problem else ""
+            if look.said is None:
+                continue
+            is_recorded = run.record.relative and look.turn
+            turn = f"{run.record.relative}/{look.turn}" if is_recorded else ""
+            document = run.redactor.value(plain(replace(look, turn=turn)))
+            problem = run.state.answers.put(key, document, run.clock()) or problem
+        return problem
 
 
 async def _ask(
