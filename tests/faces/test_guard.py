@@ -103,7 +103,6 @@ ODD_FOLDERS = [
 ]
 
 
-@pytest.mark.parametrize("folder", ODD_FOLDERS)
 @pytest.mark.parametrize(
     ("command", "is_refused"),
     [
@@ -121,11 +120,13 @@ ODD_FOLDERS = [
         ('rm -rf "$UNKNOWN/.git/hooks"', False),
     ],
 )
-def test_the_folder_of_a_session_is_known_whatever_it_is_called(places, folder, command, is_refused):
-    cwd = Path(places["project"], folder)
-    (cwd / "deeper").mkdir(parents=True, exist_ok=True)
-    call = {"tool_name": "Bash", "tool_input": {"command": placed(command, places)}, "cwd": str(cwd)}
-    assert bool(guard.refusal(call, places["project"])) is is_refused
+def test_the_folder_of_a_session_is_known_whatever_it_is_called(places, command, is_refused, subtests):
+    for folder in ODD_FOLDERS:
+        cwd = Path(places["project"], folder)
+        (cwd / "deeper").mkdir(parents=True, exist_ok=True)
+        call = {"tool_name": "Bash", "tool_input": {"command": placed(command, places)}, "cwd": str(cwd)}
+        with subtests.test(folder=folder):
+            assert bool(guard.refusal(call, places["project"])) is is_refused
 
 
 def test_a_folder_that_is_there_is_known_though_its_name_has_a_dollar(places):

@@ -15,8 +15,9 @@ from repos import Repo
 from summaries import changed, criterion, finding, rubric, summary
 from working import WorkingRepo
 
-from vibe_gate.domain.bundles import PRIVATE, RunEntry
+from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.cause import NoKey
+from vibe_gate.domain.leaving import PRIVATE
 from vibe_gate.domain.summary import Summary
 from vibe_gate.faces import run_page
 from vibe_gate.git import Repository, open_repository
