@@ -228,11 +228,24 @@ def test_a_line_of_a_tree_is_quoted_though_no_change_touches_it(quote, line, con
     checked = quote_in_tree(QuotedLine(path="b.py", line=line, quote=quote, side="after"), content)
     assert (checked.standing, checked.line) == (standing, found)
     assert bool(checked.why) is (standing == "void")
+    assert checked.side == "after"
+
+
+def test_a_line_is_quoted_on_the_side_that_it_names():
+    line = QuotedLine(path="b.py", line=1, quote="if path is None:", side="before")
+    assert quote_in_tree(line, b"if path is None:\n").side == "before"
+    assert quote_in_tree(replace(line, side=""), None).why == "there is no such file"
+    assert quote_in_tree(line, b"x\n").why == "the quoted text is not in the file"
 
 
 @pytest.mark.parametrize(
     ("quote", "standing"),
     [
+        ("def f(path):\n    ...\n    if path is None:", "holds"),
+        ("def f(path):\n…\n    if path is None:", "holds"),
+        ("def f(path):\n⋮\n    if path is None:", "holds"),
+        ("`if path is None:`", "relocated"),
+        ("''", "void"),
         ("def f(path):\n    if path is None:", "holds"),
         ("def f(path):\n    if path == '':", "void"),
         ("    if path == '':\ndef f(path):", "void"),

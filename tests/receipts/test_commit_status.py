@@ -134,6 +134,52 @@ def test_a_pass_with_a_fail_that_only_advised_is_told_as_that():
     assert assess("commit", paper, COMMIT, REQUIRED).why.endswith("(CI ignores it); would have blocked: clear")
 
 
+def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus:
+    return CommitStatus(status, "why", by, FoundReceipt(run, run, RECEIPT))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "signature", "demands", "why"),
+    [
+        ({}, BOB, {"strict": True}, "signed by bob@example.org"),
+        ({"unasked": "--no-judge"}, BOB, {"strict": True}, "signed by bob@example.org; no judge asked"),
+        ({}, SignatureCheck("unsigned"), {}, "unsigned (CI ignores it)"),
+        ({}, SignatureCheck("unsigned"), {"strict": True}, "unsigned"),
+        ({}, SignatureCheck("valid"), {"strict": True}, "signed, but there is no allowed_signers file"),
+        ({}, SignatureCheck("unchecked"), {"strict": True}, "its signature could not be checked"),
+        ({"waivers": waiver(True)}, BOB, {"strict": True}, "passed by an override"),
+        (ADVISED, BOB, {"strict": True}, "clear failed and only advised there; here it blocks"),
+        ({"cache": CacheUse(hits=1)}, BOB, {"judge": "always", "strict": True},
+         "judge answers came from a cache, not from this run"),
+        ({"waivers": waiver(True, date(2026, 2, 28))}, BOB, {}, "what allowed it to pass expired on 2026-02-28: meant"),
+        ({"outcome": "error", "exit_code": 5}, BOB, {}, "the review reached no verdict (exit code 5)"),
+    ],
+)  # fmt: skip
+def test_why_a_paper_counts_or_not_is_one_clause(changes, signature, demands, why):
+    paper = FoundReceipt("run", "place", receipt(**changes), signature)
+    assert assess("commit", paper, COMMIT, replace(REQUIRED, **demands)).why == why
+
+
+def test_where_no_paper_was_found_there_is_no_place():
+    assert CommitStatus("missing", "why").place == ""
+    assert standing("reviewed").place == "2026"
+
+
+@pytest.mark.parametrize(
+    ("others", "notes"),
+    [
+        ([standing("failed", run="2025")], ["another review of the same trees failed: 2025"]),
+        ([standing("failed", "tree", "2025")], ["another review of the same trees failed: 2025"]),
+        ([standing("failed", "patch-id", "2025")], []),
+        ([standing("inconclusive", run="2025")], []),
+    ],
+)
+def test_a_failure_on_the_same_trees_is_told_beside_a_pass(others, notes):
+    found = decide([standing("reviewed", run="2026"), *others])
+    assert found is not None
+    assert (found.status, list(found.notes)) == ("reviewed", notes)
+
+
 def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
     paper = FoundReceipt("run", "a note", RECEIPT, SignatureCheck("unsigned"), bundled=False)
     assert assess("commit", paper, COMMIT, REQUIRED).status == "unsigned"
@@ -143,10 +189,6 @@ def test_a_paper_from_a_note_counts_only_with_a_listed_signature():
 def test_a_flaw_outweighs_all_that_a_paper_says():
     paper = FoundReceipt("run", "place", RECEIPT, BOB, problem="git tracks it")
     assert assess("commit", paper, COMMIT, REQUIRED).status == "forged"
-
-
-def standing(status: str, by: str = "commit", run: str = "2026") -> CommitStatus:
-    return CommitStatus(status, "why", by, FoundReceipt(run, run, RECEIPT))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
