@@ -40,12 +40,12 @@ class Clock:
         return now
 
 
-class Hush:
+class OneSecretRedactor:
     """Knows one secret, and does not count."""
 
     found: ClassVar[dict[str, int]] = {}
 
-    def part(self) -> Hush:
+    def part(self) -> OneSecretRedactor:
         return self
 
     def text(self, text: str) -> str:

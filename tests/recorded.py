@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from bundle_words import KEY, START, Clock, Hush, summary_of
+from bundle_words import KEY, START, Clock, OneSecretRedactor, summary_of
 from msgspec.structs import replace
 from summaries import criterion
 
@@ -38,7 +38,7 @@ class Kind:
 
 def begun(root: Path, at: datetime = START, kind: Kind = Kind()) -> RunRecorder:
     """A run that is being written."""
-    run = open_store(root, Hush(), Clock()).begin(kind.key, at, {})
+    run = open_store(root, OneSecretRedactor(), Clock()).begin(kind.key, at, {})
     for content in kind.contents:
         run.content("after", content, "pay.py")
     return run

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush
+from bundle_words import KEY, START, Clock, OneSecretRedactor
 from scripted_messages_api import Hang, ToolUse, Turn, Usage
 from wire import Notes, answering, conversing, hold, session_in
 
@@ -271,7 +271,7 @@ def held(place: Path, model, environ, *, budget=1.0, **changes):
 
     upstream = find_upstream(model.environ)
     with (
-        open_store(place, Hush(), Clock()).begin(KEY, START, {}) as run,
+        open_store(place, OneSecretRedactor(), Clock()).begin(KEY, START, {}) as run,
         Gateway(upstream, Wire("live"), budget, str) as gateway,
     ):
         run.event("node.added", "fix", kind="stage")

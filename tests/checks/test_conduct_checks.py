@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor
 from check_runs import ask
 from domain.changes import added
 
@@ -95,7 +95,7 @@ def test_all_turns_together_cost_and_use_a_tool() -> None:
 
 
 def test_turns_are_read_from_the_bundle_of_a_run_that_is_not_sealed_yet(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     ends = {"fix": Ended(status="interrupted", detail="killed"), "fix-b": Ended()}
     for node in ("fix", "fix", "fix-b", "judge"):
         turn = run.turn(node)

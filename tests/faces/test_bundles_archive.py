@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
+from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of
 from program import git, repository
 
 from vibe_gate.store.recorder import RunRecorder
@@ -19,7 +19,7 @@ def run(repo: Path) -> RunRecorder:
 
 
 def sealed(repo: Path, prompt: str = "p") -> RunRecorder:
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": prompt})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": prompt})
     record_a_review(run)
     run.seal(summary_of(run))
     assert run.lost is None
@@ -99,7 +99,10 @@ def test_the_runs_that_are_named_go_into_one_archive(bundles, repo, run):
 
 
 def test_all_runs_go_into_one_archive_and_a_bad_one_among_several_keeps_no_other_out(bundles, repo, run, tmp_path):
-    other, unsealed = sealed(repo, "q"), open_store(repo, Hush(), Clock()).begin(KEY, START, {"prompt": "r"})
+    other, unsealed = (
+        sealed(repo, "q"),
+        open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "r"}),
+    )
     unsealed.abandon("stopped")
     assert bundles(repo, "export", "--all", "-o", "all.tar.gz", "--json").json["runs"] == 2
     assert bundles(repo, "export", "--all", run.run_id, "-o", "some.tar.gz").returncode == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, summary_of
 
 from vibe_gate import expect
 from vibe_gate.domain.turn import TurnChange, TurnFile
@@ -52,7 +52,9 @@ def acted(run: RunRecorder, node: str, what: tuple[Any, ...], *, seal: bool = Tr
 @pytest.fixture
 def turn(tmp_path: Path) -> Callable[..., RunResult]:
     def recorded(what: tuple[Any, ...], **how: bool) -> RunResult:
-        return read_bundle(acted(open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {}), "fix", what, **how))
+        return read_bundle(
+            acted(open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {}), "fix", what, **how)
+        )
 
     return recorded
 
@@ -128,7 +130,7 @@ def test_what_is_not_there_is_not_known_and_what_makes_no_sense_is_refused(turn)
 
 
 def test_of_a_run_all_turns_of_agents_count_and_the_last_of_a_stage_that_ran_again(tmp_path):
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     for node, kind, what in (("fix", "stage", WILD), ("fix-b", "stage", TIDY), ("judge", "judge", WILD)):
         run.event("node.added", node, kind=kind, **({"agent": "fixer"} if kind == "stage" else {}))
         acted(run, node, what)

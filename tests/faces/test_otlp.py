@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of
+from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of
 from command import started
 from program import git
 from report.written_runs import ATTACK, write
@@ -79,7 +79,7 @@ def collector() -> Iterator[Collector]:
 
 def checked(repo: Path) -> str:
     """A sealed run of checks alone; its id."""
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"workflow": "review", "prompt": "p"})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "review", "prompt": "p"})
     run.event("node.added", "checks", kind="checks")
     run.event("node.status", "checks", status="RUNNING")
     run.event("node.status", "checks", status="DONE")
@@ -170,7 +170,7 @@ def test_the_same_runs_give_the_same_ids_and_a_file_of_the_same_bytes(bundles, r
 
 
 def test_what_a_gate_runs_is_below_it_and_what_comes_after_it_is_linked(bundles, repo, tmp_path):
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"workflow": "fix"})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "fix"})
     for node, kind, before in (("review", "gate", ""), ("checks", "checks", "review"), ("judge", "judge", "checks")):
         run.event("node.added", node, kind=kind)
         if before:
@@ -214,7 +214,7 @@ def test_hostile_names_hide_nothing_and_numbers_fit(bundles, repo, tmp_path):
     assert len(lines) > 1 and all(json.loads(line) for line in lines)
     names = [part for line in lines for part in line.split('"stringValue":')[1:]]
     assert "\\\\u202e" in "".join(names) and "\u202e" not in "".join(names) and "\\u001b" not in "".join(names)
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {"workflow": "w" * 9000})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {"workflow": "w" * 9000})
     run.event("edge.added", **{"from": "a", "to": "a"})
     run.event("node.added", "", kind="")
     run.event("turn.started", "a", turn="turn-001")
@@ -275,7 +275,7 @@ def test_what_cannot_be_meant_is_exit_2(bundles, repo):
         assert (done.code, why in done.err, "secret" in done.err) == (2, True, False), done.err
     assert bundles(repo, "export", "--otlp", "a.json", "-o", "b.tar.gz").code == 2
     assert bundles(repo, "export", "--contents").code == 2
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     assert "is still running" in bundles(repo, "export", run.run_id, "--otlp", "a.json").err
     run.close()
     assert bundles(repo, "export", run.run_id, "--otlp", "a.json").code == 0  # what it came to
@@ -283,7 +283,7 @@ def test_what_cannot_be_meant_is_exit_2(bundles, repo):
 
 
 def test_a_damaged_or_foreign_run_is_exit_5_and_leaves_no_file(bundles, repo, collector):
-    run = open_store(repo, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(repo, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
     git(repo, "add", "-f", str(run.directory / "run.json"))

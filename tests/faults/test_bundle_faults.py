@@ -16,7 +16,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, list_runs, read_summary, summary_of, verify_bundles
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    Ended,
+    OneSecretRedactor,
+    list_runs,
+    read_summary,
+    summary_of,
+    verify_bundles,
+)
 from faults.system_calls import AtCall, each_call_fails, each_call_kills
 
 from vibe_gate.domain.bundles import Provenance
@@ -29,7 +39,7 @@ TESTS = Path(__file__).parents[1]
 
 def review(root: Path) -> RunRecorder:
     """One recorded review, as the walk does it."""
-    run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
+    run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "p"})
     record(run)
     return run
 
@@ -117,7 +127,7 @@ def test_whenever_it_is_interrupted_the_run_is_sealed_and_right_or_marked_incomp
     for number in itertools.count(1, 13):
         root = tmp_path / str(number)
         root.mkdir()
-        run = open_store(root, Hush(), Clock()).begin(KEY, START, {"prompt": "p"})
+        run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {"prompt": "p"})
         fault = AtCall(number, _interrupt, moment, but="let_go")  # inside __del__ Python only prints it
         try:
             sys.setprofile(fault)
@@ -209,7 +219,7 @@ def test_a_root_whose_path_is_too_long_or_missing_is_unrecorded(tmp_path: Path) 
 
 
 def test_a_bundle_that_is_deleted_while_it_is_written_is_lost_not_sealed(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     subprocess.run(["rm", "-rf", str(tmp_path / ".vibe-artifacts")], check=True)
     run.event("log.mark")
     run.content("after", b"new\n")

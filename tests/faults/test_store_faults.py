@@ -16,7 +16,7 @@ from bundle_words import (
     KEY,
     START,
     Clock,
-    Hush,
+    OneSecretRedactor,
     export_bundles,
     import_bundles,
     list_runs,
@@ -42,7 +42,7 @@ def broken(root: Path) -> None:
     """A store with something for every hand that heals: a corrupt run, a torn log, a temporary file."""
     review(root)
     one = review(root)
-    two = open_store(root, Hush(), Clock()).begin(KEY, START, {})
+    two = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     two.content("after", b"new\n" * 4000, "a")
     two.event("node.added", "judge", kind="judge")
     two.close()

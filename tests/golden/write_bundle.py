@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bundle_words import KEY, START, Clock, Ended, Hush
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor
 
 from vibe_gate.domain.summary import (
     AgentAuthored,
@@ -109,7 +109,9 @@ def _summary(run: RunRecorder) -> Summary:
 def write(directory: Path) -> None:
     """The bundle, in a `directory` that does not exist yet."""
     with tempfile.TemporaryDirectory() as name:
-        run = open_store(Path(name), Hush(), Clock()).begin(KEY, START, {"workflow": "review", "mode": "review"})
+        run = open_store(Path(name), OneSecretRedactor(), Clock()).begin(
+            KEY, START, {"workflow": "review", "mode": "review"}
+        )
         run.patch(PATCH)
         run.content("before", b"old\n", "pay.py")
         run.content("after", b"new\n", "pay.py")

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
-from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, summary_of
 from msgspec.structs import replace
 from summaries import changed, criterion, finding, rubric
 
@@ -45,7 +45,9 @@ def write(
     `calls` tool calls of an agent follow a judge's turn; the fifth is refused. The judge's answer is `voided`: it does
     not count. `attack` stands in names, contents, messages and results. `about` is more of run.json.
     """
-    run = open_store(root, Hush(), Clock(7)).begin(KEY, START, {"workflow": "review", "prompt": attack, **about})
+    run = open_store(root, OneSecretRedactor(), Clock(7)).begin(
+        KEY, START, {"workflow": "review", "prompt": attack, **about}
+    )
     told, patch, edits = [], b"", lines // EVERY
     for number in range(files):
         path = path_of(number, attack)

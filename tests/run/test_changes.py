@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from bundle_words import Clock, Ended, Hush, summary_of
+from bundle_words import Clock, Ended, OneSecretRedactor, summary_of
 from repos import Repo
 
 from vibe_gate.domain.document import plain
@@ -22,7 +22,7 @@ def test_a_turns_bundle_has_its_patch_contents_states_and_trees(tmp_path: Path, 
     with open_repository(repo.path, environ) as repository:
         begun = repository.snapshot()
         workspace = repository.workspace(repository.workspaces / "run", begun)
-        run = open_store(repo.path, Hush(), Clock()).begin(f"tree-{begun}", Clock()(), {})
+        run = open_store(repo.path, OneSecretRedactor(), Clock()).begin(f"tree-{begun}", Clock()(), {})
         turn = run.turn("fix")
         (workspace.root / "a.py").write_text("one = 2\n")
         (workspace.root / "gone.py").unlink()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import START, Clock, Hush
+from bundle_words import START, Clock, OneSecretRedactor
 from command import vibe_gate
 from lxml import html
 from msgspec.structs import replace
@@ -46,7 +46,9 @@ class Store:
     def keep(self, told: Summary, kind: str = "staged", **about: object) -> str:
         """Seal a run; its id."""
         self._at += timedelta(minutes=1)
-        run = open_store(self.root, Hush(), Clock()).begin(told.key, self._at, {"change": {"kind": kind}, **about})
+        run = open_store(self.root, OneSecretRedactor(), Clock()).begin(
+            told.key, self._at, {"change": {"kind": kind}, **about}
+        )
         run.seal(replace(told, run_id=run.run_id, bundle=run.relative))
         assert run.lost is None, run.lost
         return run.run_id

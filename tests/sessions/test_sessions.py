@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from bundle_words import SECRET, Clock, Hush
+from bundle_words import SECRET, Clock, OneSecretRedactor
 from claude_agent_sdk import list_sessions_from_store
 from claude_agent_sdk.testing import run_session_store_conformance
 
@@ -24,7 +24,7 @@ ID = "6f1c2d3e-0a1b-4c2d-8e3f-{0:012d}"
 FIRST = ID.format(1)
 
 
-def sessions_in(root: Path, redact=Hush(), index=None, clock=None, begun=None) -> Sessions:  # noqa: B008
+def sessions_in(root: Path, redact=OneSecretRedactor(), index=None, clock=None, begun=None) -> Sessions:  # noqa: B008
     root.mkdir(exist_ok=True)
     clock = clock or Clock()
     return Sessions(open_store(root, redact, clock).sessions(), redact.value, clock, index, begun)

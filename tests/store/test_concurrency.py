@@ -12,7 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, find_run, list_runs, read_summary, record_a_review, summary_of
+from bundle_words import (
+    KEY,
+    START,
+    Clock,
+    OneSecretRedactor,
+    find_run,
+    list_runs,
+    read_summary,
+    record_a_review,
+    summary_of,
+)
 
 from vibe_gate.store.folder import Folder
 from vibe_gate.store.log import Log
@@ -50,7 +60,7 @@ def test_two_reviews_of_one_change_in_one_millisecond_are_both_right(tmp_path: P
     outcomes = ["pass", "fail"] * 4
 
     def review(index: int) -> None:
-        run = open_store(tmp_path, Hush(), Clock(step_ms=0)).begin(KEY, START, {})
+        run = open_store(tmp_path, OneSecretRedactor(), Clock(step_ms=0)).begin(KEY, START, {})
         record_a_review(run)
         run.seal(summary_of(run, outcomes[index], exit_code=int(outcomes[index] == "fail")))
         assert run.lost is None
@@ -107,7 +117,7 @@ import os, signal, sys
 from pathlib import Path
 from bundle_words import *
 from vibe_gate.store.store import open_store
-run = open_store(Path(sys.argv[1]), Hush(), Clock()).begin(KEY, START, {})
+run = open_store(Path(sys.argv[1]), OneSecretRedactor(), Clock()).begin(KEY, START, {})
 record_a_review(run)
 print("recorded", flush=True)
 sys.stdin.read()
@@ -126,7 +136,7 @@ def test_the_mark_of_a_running_review_dies_with_its_process(tmp_path: Path) -> N
         assert find_run(tmp_path).state == "running"
         process.kill()
     assert find_run(tmp_path).state == "incomplete"
-    again = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    again = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     record_a_review(again)
     again.seal(summary_of(again))
     assert read_summary(again.directory).outcome == "pass"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, read_summary, tree
+from bundle_words import KEY, START, Clock, OneSecretRedactor, read_summary, tree
 from recorded import Kind, begun, recorded
 
 from vibe_gate.domain.bundles import Provenance, RunEntry
@@ -195,7 +195,7 @@ def test_after_a_review_the_store_is_cleaned_once_a_day(tmp_path, said):
     recorded(tmp_path, ago(40))
     clock = Clock()
     clock.now = NOW
-    store = open_store(tmp_path, Hush(), clock)
+    store = open_store(tmp_path, OneSecretRedactor(), clock)
     (tmp_path / STORE / ".cleaned").write_bytes(said)
     done = store.clean_if_due(MONTH)
     assert done is not None and len(done.deleted) == 1

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from bundle_words import Hush
+from bundle_words import OneSecretRedactor
 
 from vibe_gate.store.kept_writes import LineDigests, WriteLog, WriteReader, made_of, steps
 from vibe_gate.store.writes import FileWrite
@@ -20,7 +20,7 @@ def write(before, after, settled=None, path="/r/a.py"):
 
 
 def kept(*writes, key=KEY):
-    log = WriteLog(LineDigests(KEY), Hush().value)
+    log = WriteLog(LineDigests(KEY), OneSecretRedactor().value)
     return [log.line(one, AT) for one in writes]
 
 

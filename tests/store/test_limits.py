@@ -17,7 +17,7 @@ from bundle_words import (
     START,
     Clock,
     Ended,
-    Hush,
+    OneSecretRedactor,
     export_bundles,
     find_run,
     list_runs,
@@ -38,7 +38,7 @@ from vibe_gate.store.result import read_bundle
 from vibe_gate.store.store import Store, open_store
 
 
-class Grow(Hush):
+class Grow(OneSecretRedactor):
     """Its placeholder is longer than the secret."""
 
     def text(self, text: str) -> str:
@@ -197,7 +197,7 @@ def test_a_place_that_is_no_folder_is_a_storage_error() -> None:
 
 
 def test_a_remark_that_is_no_text_is_a_usage_error(store: Store) -> None:
-    result = read_bundle(sealed(store).directory, redact=Hush())
+    result = read_bundle(sealed(store).directory, redact=OneSecretRedactor())
     none: Any = None
     for message, type in ((5, "notice"), ("x", none)):
         with pytest.raises(UsageError, match="are texts"):

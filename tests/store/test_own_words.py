@@ -15,7 +15,7 @@ from bundle_words import (
     START,
     Clock,
     Ended,
-    Hush,
+    OneSecretRedactor,
     find_run,
     record_a_review,
     summary_of,
@@ -123,7 +123,7 @@ def test_a_message_that_grows_by_its_placeholder_is_sealed_within_its_limit(tmp_
     assert len(told) <= 280 and secret not in told
 
 
-class Stumbles(Hush):
+class Stumbles(OneSecretRedactor):
     """Fails by some texts as no disk does."""
 
     def text(self, text: str) -> str:
@@ -187,7 +187,7 @@ NODES = [{"type": "node.added", "node_id": f"n{number}", "data": {"kind": "x"}} 
 
 @pytest.mark.slow
 def test_a_log_that_gives_more_than_any_runs_makes_no_graph(tmp_path: Path) -> None:
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     run.close()
     with (run.directory / "events.ndjson").open("a") as file:
         for seq, event in enumerate(NODES, 2):
@@ -215,7 +215,7 @@ def unignored(root: Path, rules: str) -> tuple[str | None, bool]:
     subprocess.run(["git", "init", "-q", root], check=True)
     (root / ".vibe-artifacts").mkdir()
     (root / ".vibe-artifacts" / ".gitignore").write_bytes(rules.encode())
-    run = open_store(root, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(root, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     record_a_review(run)
     run.seal(summary_of(run))
     shown = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=root, capture_output=True, check=True).stdout

@@ -12,7 +12,7 @@ from bundle_words import (
     KEY,
     START,
     Clock,
-    Hush,
+    OneSecretRedactor,
     find_run,
     list_runs,
     read_summary,
@@ -35,7 +35,7 @@ def sealed(store: Store) -> RunRecorder:
 
 def test_nothing_means_the_newest_by_recorded_time_not_by_mtime(tmp_path: Path) -> None:
     clock = Clock()
-    store = open_store(tmp_path, Hush(), clock)
+    store = open_store(tmp_path, OneSecretRedactor(), clock)
     runs = [store.begin(key, clock(), {}) for key in ("b" * 40, "tree-" + "a" * 40, "c" * 40)]
     os.utime(runs[0].directory, (2**31, 2**31))
     assert find_run(tmp_path).run_id == runs[2].run_id
@@ -129,7 +129,7 @@ def test_a_run_that_is_gone_is_a_storage_error(store: Store, tmp_path: Path) -> 
 
 def _refused(root: Path, words: str) -> None:
     before = tree(root)
-    run = open_store(root, Hush(), Clock()).begin("a" * 40, Clock()(), {})
+    run = open_store(root, OneSecretRedactor(), Clock()).begin("a" * 40, Clock()(), {})
     assert run.relative == ""
     assert words in (run.lost or "")
     assert tree(root) == before

@@ -17,7 +17,7 @@ from bundle_words import (
     START,
     Clock,
     Ended,
-    Hush,
+    OneSecretRedactor,
     find_run,
     read_summary,
     record_a_review,
@@ -107,7 +107,7 @@ def test_many_contents_are_in_the_log_in_their_order_and_before_what_follows_the
 
 
 def test_a_deadline_that_interrupts_recording_ends_the_review_and_not_the_recording(tmp_path: Path) -> None:
-    class Interrupted(Hush):
+    class Interrupted(OneSecretRedactor):
         def data(self, data: bytes) -> bytes:
             raise InfrastructureError("The deadline was reached.")
 
@@ -133,7 +133,7 @@ def test_a_deadline_that_comes_while_the_verdict_is_written_leaves_the_verdict(t
     def late(_summary: object, _digests: object) -> bytes:
         raise InfrastructureError("The deadline was reached.")
 
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {})
     assert run.seal(summary_of(run), late) is None
     assert "while the verdict was being written" in (run.lost or "")
     assert find_run(tmp_path, run.run_id).state == "incomplete"

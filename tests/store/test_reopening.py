@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, View, summary_of, verify_bundles
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, View, summary_of, verify_bundles
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.turn import TurnChange
@@ -24,9 +24,9 @@ from vibe_gate.store.store import Store, open_store
 WRITER = """
 import sys, time
 from pathlib import Path
-from bundle_words import KEY, START, Clock, Hush
+from bundle_words import KEY, START, Clock, OneSecretRedactor
 from vibe_gate.store.store import open_store
-run = open_store(Path(sys.argv[1]), Hush(), Clock()).begin(KEY, START, {})
+run = open_store(Path(sys.argv[1]), OneSecretRedactor(), Clock()).begin(KEY, START, {})
 run.event("node.added", "fix", kind="stage", digest="d")
 turn = run.turn("fix")
 turn.event({"type": "usage", "tokens": {"input": 9, "output": 2, "cache_read": 5}, "model": "a-model"})
@@ -39,7 +39,7 @@ time.sleep(60)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path, Hush(), Clock())
+    return open_store(tmp_path, OneSecretRedactor(), Clock())
 
 
 def finished_stage(run: RunRecorder) -> None:
@@ -58,7 +58,7 @@ def killed(tmp_path: Path) -> str:
     with writer:
         assert writer.stdout
         run_id = writer.stdout.readline().strip()
-        store = open_store(tmp_path, Hush(), Clock())
+        store = open_store(tmp_path, OneSecretRedactor(), Clock())
         with pytest.raises(StorageError, match="is being written by another process"):
             store.reopen(KEY, run_id)
         writer.send_signal(signal.SIGKILL)
@@ -154,9 +154,9 @@ def test_a_sealed_run_is_refused_and_stays_as_it_is(store):
 @pytest.mark.slow
 def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom bundle_words import KEY, Clock, Hush\n"
+        "import sys\nfrom pathlib import Path\nfrom bundle_words import KEY, Clock, OneSecretRedactor\n"
         "from vibe_gate.store.store import open_store\nfrom vibe_gate.errors import StorageError\n"
-        "try:\n    run = open_store(Path(sys.argv[1]), Hush(), Clock()).reopen(KEY, sys.argv[2])\n"
+        "try:\n    run = open_store(Path(sys.argv[1]), OneSecretRedactor(), Clock()).reopen(KEY, sys.argv[2])\n"
         "except StorageError as error:\n    print(error)\nelse:\n    print('won', flush=True)\n    sys.stdin.read()\n"
         "    run.turn('fix').close()\n    run.close()\n"
     )
@@ -169,6 +169,6 @@ def test_of_many_that_resume_at_once_one_wins(killed, tmp_path):
     said = [one.communicate()[0].strip() for one in all_ten]
     assert said.count("won") == 1
     assert sum("is being written by" in one for one in said) == 9, said
-    run = open_store(tmp_path, Hush(), Clock()).reopen(KEY, killed)
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).reopen(KEY, killed)
     run.seal(summary_of(run))
     assert read_bundle(run.directory).summary.outcome == "pass"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, SECRET, START, Clock, Ended, Hush, record_a_review, summary_of
+from bundle_words import KEY, SECRET, START, Clock, Ended, OneSecretRedactor, record_a_review, summary_of
 
 from vibe_gate.errors import IntegrityError, StorageError, UsageError
 from vibe_gate.store.recorder import RunRecorder
@@ -202,7 +202,7 @@ def test_torn_last_lines_are_left_out(run: RunRecorder) -> None:
 def test_an_annotation_lies_beside_the_sealed_files_and_breaks_no_seal(run: RunRecorder) -> None:
     record_a_review(run)
     run.seal(summary_of(run))
-    result = read_bundle(run.directory, redact=Hush(), clock=Clock())
+    result = read_bundle(run.directory, redact=OneSecretRedactor(), clock=Clock())
     (turn,) = result.turns()
     result.annotate(f"the key is {SECRET}", "warning", Attachment(f"log {SECRET}".encode(), "text/plain"))
     turn.annotate("look here")
@@ -219,7 +219,7 @@ def test_an_annotation_lies_beside_the_sealed_files_and_breaks_no_seal(run: RunR
 def test_an_annotation_has_bounds(run: RunRecorder) -> None:
     with pytest.raises(UsageError, match="Pass `redact`"):
         read_bundle(run.directory).annotate("x")
-    result = read_bundle(run.directory, redact=Hush())
+    result = read_bundle(run.directory, redact=OneSecretRedactor())
     with pytest.raises(UsageError, match="10,000 characters"):
         result.annotate("x" * 10_001)
     with pytest.raises(UsageError, match="10,000,000 bytes"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START, Clock, Ended, Hush, summary_of
+from bundle_words import KEY, START, Clock, Ended, OneSecretRedactor, summary_of
 from msgspec import structs
 
 from vibe_gate.domain import paths
@@ -63,7 +63,7 @@ def repository(tmp_path: Path) -> Path:
 def reviewed(repository: Path, tmp_path: Path) -> RunResult:
     """A sealed run about the last commit, recorded as a review does it."""
     (tmp_path / "store").mkdir()
-    run = open_store(tmp_path / "store", Hush(), Clock()).begin(KEY, START, {})
+    run = open_store(tmp_path / "store", OneSecretRedactor(), Clock()).begin(KEY, START, {})
     with open_repository(repository, dict(os.environ)) as opened:
         change = opened.change(Selection("commit"))
         run.patch(opened.patch(change))

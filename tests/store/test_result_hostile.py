@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_words import KEY, START, Ended, Hush
+from bundle_words import KEY, START, Ended, OneSecretRedactor
 
 from vibe_gate.domain.turn import Content, TurnChange, TurnFile
 from vibe_gate.errors import GateError, IntegrityError, StorageError
@@ -169,7 +169,7 @@ def test_annotating_follows_no_link(bundle: Path, tmp_path: Path) -> None:
     secret.write_text("mine")
     (bundle / "annotations.ndjson").symlink_to(secret)
     with pytest.raises(StorageError, match="was not written"):
-        read_bundle(bundle, redact=Hush()).annotate("x")
+        read_bundle(bundle, redact=OneSecretRedactor()).annotate("x")
     assert secret.read_text() == "mine"
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, summary_of
+from bundle_words import KEY, START, Clock, OneSecretRedactor, summary_of
 from msgspec.structs import replace
 from recorded import Kind, begun, recorded
 
@@ -228,7 +228,7 @@ def test_runs_are_found_by_what_they_are_like(tmp_path):
 def test_a_workflow_of_an_earlier_version_is_its_agents_if_they_changed_what_it_began_with(
     tmp_path, workflow, began_with, author
 ):
-    run = open_store(tmp_path, Hush(), Clock()).begin(KEY, START, {"change": began_with})
+    run = open_store(tmp_path, OneSecretRedactor(), Clock()).begin(KEY, START, {"change": began_with})
     run.seal(replace(summary_of(run), workflow=workflow))
     assert [entry.author for entry in find_bundles(tmp_path)] == [author]
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from bundle_words import KEY, START, Clock, Hush, record_a_review, summary_of, tree, verify_bundles
+from bundle_words import KEY, START, Clock, OneSecretRedactor, record_a_review, summary_of, tree, verify_bundles
 
 from vibe_gate.domain.bundles import Provenance
 from vibe_gate.domain.upkeep import Verified
@@ -193,7 +193,7 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: 
     newer = sealed(store, "forged")
     clock = Clock()
     clock.now += timedelta(days=36500)
-    later = open_store(tmp_path, Hush(), clock).begin(KEY, clock.now, {})
+    later = open_store(tmp_path, OneSecretRedactor(), clock).begin(KEY, clock.now, {})
     later.seal(summary_of(later))
     tracked = Provenance(START + timedelta(days=1), {f".vibe-artifacts/{place('run.json', newer)}"})
     assert told(tmp_path, tracked) == [("foreign", "run", place("", one)) for one in (newer, later)]
@@ -209,7 +209,7 @@ def test_foreign_runs_are_told_apart_and_show_no_outcome(tmp_path: Path, store: 
 
 def test_where_git_tracks_the_store_a_run_is_unrecorded_and_says_how(tmp_path: Path, run: RunRecorder) -> None:
     before = tree(tmp_path)
-    store = open_store(tmp_path, Hush(), Clock(), lambda: [".vibe-artifacts/.gitignore"])
+    store = open_store(tmp_path, OneSecretRedactor(), Clock(), lambda: [".vibe-artifacts/.gitignore"])
     lost = store.begin(KEY, START, {})
     assert lost.lost == (
         "git tracks 1 file in .vibe-artifacts, so nothing is written there. Run `git rm -r --cached .vibe-artifacts`."
