@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from vibe_gate.domain.cause import TimeUsedUp
 from vibe_gate.domain.gate import Waivers
 from vibe_gate.domain.rubric import Criterion, Rubric
 from vibe_gate.domain.verdict import CheckedEvidence, Outcome, Proof, ProofStatus, SecondLook, Vote
@@ -16,6 +17,7 @@ from vibe_gate.judging.findings import findings_of, name_findings
 from vibe_gate.judging.rubric_tally import effect_of
 from vibe_gate.judging.vote_counting import is_proven, result_of_votes, worst
 
+DEADLINE = TimeUsedUp(seconds=60)
 PLAIN = Criterion(id="works", kind="judge", question="?")
 MUST = replace(PLAIN, must=True)
 PROVEN_ONLY = replace(MUST, proof="required")
@@ -96,13 +98,13 @@ def refuted() -> Vote:
     [
         ([vote("fail"), vote("fail")], "unanimous", "so"),
         ([vote("fail"), vote("fail"), vote("pass")], "majority", "so"),
-        ([], "none", "nobody was asked"),
+        ([], "none", DEADLINE.reason),
         ([refuted()], "refuted", "Raised and refuted: a guard"),
         ([refuted(), refuted(), replace(vote("abstain"), reason="which?")], "refuted", "Raised and refuted: a guard"),
     ],
 )
 def test_a_result_says_how_it_came_about(votes: list[Vote], decided_by: str, reason: str) -> None:
-    result = result_of_votes(MUST, votes, max(len(votes), 1), "nobody was asked")
+    result = result_of_votes(MUST, votes, max(len(votes), 1), DEADLINE)
     assert (result.decided_by, result.reason) == (decided_by, reason)
 
 
