@@ -88,6 +88,22 @@ def test_a_finding_is_a_failure_where_its_fail_blocks(criterion, status, level) 
     assert [finding.level for finding in outcomes.findings] == [level]
 
 
+@pytest.mark.parametrize(("other_id", "rubric_ids"), [("works", ("r",)), ("other", UNSET)])
+def test_a_finding_names_its_rubric_where_two_rubrics_have_a_criterion_of_that_name(other_id, rubric_ids) -> None:
+    rubrics = [
+        Rubric(schema=1, id="r", criterion=(MUST,)),
+        Rubric(schema=1, id="s", criterion=(replace(MUST, id=other_id),)),
+    ]
+    results = [
+        [result_of_votes(MUST, [vote("fail")], 1)],
+        [result_of_votes(rubrics[1].criterion[0], [vote("pass")], 1)],
+    ]
+    raw_findings = findings_of(MUST, results[0][0])
+    findings = name_findings(raw_findings, {finding: {"r"} for finding in raw_findings})
+    (finding,) = decide_rubrics(rubrics, results, findings, Waivers(date(2026, 3, 1))).findings
+    assert finding.rubrics == rubric_ids
+
+
 def refuted() -> Vote:
     look = SecondLook(outcome="refuted", said="refuted", reason="a guard", evidence=(LINE,))
     return replace(vote("fail"), second_look=look)
