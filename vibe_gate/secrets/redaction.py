@@ -28,7 +28,6 @@ from urllib.parse import quote, unquote
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import scan
-from vibe_gate.secrets.first_look import FirstLook, literal
 from vibe_gate.secrets.scan import SecretMatch
 
 MIN_TAGGED = 20
@@ -55,8 +54,6 @@ class Redactor:
         # A value that is not text may be too short, or empty, once bytes at its ends are stripped.
         plain = [_plain(secret) for secret in known]
         self._beginnings = {text[: max(MIN_VALUE, len(text) // 2)]: text for text in plain if len(text) >= MIN_VALUE}
-        starts = {form[:MIN_VALUE] for form in self._forms}
-        self._may_hold = FirstLook(["|".join(map(literal, starts))] if starts else [], str)
         self._learned: dict[str, SecretMatch] = {}
         self._clean: set[tuple[str, bool, int]] = set()
         self._found: Counter[str] = Counter()
@@ -71,7 +68,7 @@ class Redactor:
     def part(self) -> Redactor:
         """A redactor of the same secrets with a count of its own; what it finds counts here too."""
         part = Redactor({})
-        part._forms, part._beginnings, part._may_hold = self._forms, self._beginnings, self._may_hold
+        part._forms, part._beginnings = self._forms, self._beginnings
         part._learned, part._clean, part._whole = self._learned, self._clean, self
         return part
 
@@ -166,13 +163,12 @@ class Redactor:
 
     def _known(self, text: str) -> Iterator[SecretMatch]:
         """Where a known value stands, in whatever form."""
-        if self._may_hold(text):
-            yield from self._held(text)
+        yield from self._environment_values(text)
         for written, match in tuple(self._learned.items()):
             for start in _places(text, written):
                 yield SecretMatch(match.kind, start, start + len(written), match.value)
 
-    def _held(self, text: str) -> Iterator[SecretMatch]:
+    def _environment_values(self, text: str) -> Iterator[SecretMatch]:
         """Where a value of the environment stands, or the beginning of one that was truncated."""
         for form, secret in self._forms.items():
             for start in _places(text, form):

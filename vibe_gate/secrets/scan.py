@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from vibe_gate.domain.escape import expression
 from vibe_gate.secrets import decoding
-from vibe_gate.secrets.first_look import FirstLook, literal, superset
 from vibe_gate.secrets.published import (
     is_documented_value,
     is_published_value,
@@ -138,57 +137,10 @@ def _matches(text: str, also: Callable[[str], Iterable[SecretMatch]] | None) -> 
     if also is not None:
         yield from also(text)
     yield from _private_keys(text)
-    for search in _first_look()(text):
-        for match in search.find(text):
-            value = text[match.start : match.end]
-            harmless = "documented example" if is_documented_value(value) else match.harmless
-            yield SecretMatch(match.kind, match.start, match.end, value, harmless)
-
-
-class _Search(Struct, frozen=True):
-    """A search for secrets, and what makes a pattern for every text in which it finds some."""
-
-    find: Callable[[str], Iterable[SecretMatch]]
-    pattern: Callable[[], str]
-
-
-@functools.cache
-def _first_look() -> FirstLook[_Search]:
-    by_form = (_Search(functools.partial(_known, rules), functools.partial(_may_have, rules)) for rules in _batches())
-    others = _Search(_cut_short, _may_be_cut), _Search(_assigned, _may_assign)
-    return FirstLook((*by_form, *others), lambda search: search.pattern())
-
-
-def _may_have(rules: tuple[Rule, ...]) -> str:
-    begins = ("|".join(map(literal, rule.keywords)) for rule in rules)
-    return "|".join(f"(?:{begin})(?:{superset(rule.regex)})" for begin, rule in zip(begins, rules, strict=True))
-
-
-def _may_be_cut() -> str:
-    return "|".join(rf"{rule.cut}[A-Za-z0-9_.-]{{10}}" for rule in RULES if rule.cut)
-
-
-def _may_assign() -> str:
-    name, option = "|".join(_NAMES), r"[a-z0-9_-]*"
-    value = r"(?:\\?[\"'`][^ \t\n\r\f\v\"'`\\<>]{8}|[&=a-z0-9+/_.~!@#$%^*-]{10})"
-    assigned = r"\\?[\"']?\s*(?::\s*[a-z]+\s*=|=>|:=|=|:)\s*|\\?[\"'](?:\s?,\s*|\]\s?=\s?)|[ \t]+"
-    values = rf"(?:{name})[a-z0-9_.\[\]-]*(?:{assigned}){value}|value\\?[\"']?\s*[:=]>?\s*{value}"
-    elements = (
-        rf"=\\?[\"']{option}(?:{name})[a-z0-9_.:-]*\\?[\"'][^<>]*>\s*(?:<value>\s*)?[^\s<>\"'`]{{8}}"
-        rf"|</[a-z0-9_.:-]*(?:{name})|(?:{name})[^<>]*</key>\s*<string>"
-    )
-    return rf"(?i:{values}|{elements}|(?:--|env [ \t]*){option}(?:{name}){option}[ \t\\\"'])"
-
-
-_BATCH = 32
-"""Rules in one pattern. With many more the engine has no fast search for their keywords."""
-
-
-def _batches() -> list[tuple[Rule, ...]]:
-    """The rules, those apart whose keywords are so short that most texts have one."""
-    short = tuple(rule for rule in RULES if len(min(rule.keywords, key=len)) < 3)
-    others = tuple(rule for rule in RULES if rule not in short)
-    return [short, *(others[first : first + _BATCH] for first in range(0, len(others), _BATCH))]
+    for match in itertools.chain(_known(text), _cut_short(text), _assigned(text)):
+        value = text[match.start : match.end]
+        harmless = "documented example" if is_documented_value(value) else match.harmless
+        yield SecretMatch(match.kind, match.start, match.end, value, harmless)
 
 
 def _apart(text: str, matches: list[SecretMatch]) -> list[SecretMatch]:
@@ -300,8 +252,8 @@ _BEFORE = 64
 """Characters before a keyword in which the rule's `before` is looked for."""
 
 
-def _known(rules: Iterable[Rule], text: str) -> Iterator[SecretMatch]:
-    for rule in rules:
+def _known(text: str) -> Iterator[SecretMatch]:
+    for rule in RULES:
         for keyword in rule.keywords:
             if keyword in text:
                 yield from _of_rule(text, rule, _expression(rule, keyword))
