@@ -73,16 +73,6 @@ def test_events_of_other_agents_are_kept_once_by_the_projects_hooks_or_the_users
     assert len(spooled(where, f"{agent.name}.s1")) == 1
 
 
-def test_the_scripts_that_settings_of_earlier_versions_name_do_the_same(tmp_path, environ):
-    where = repository(tmp_path / "r")
-    old = str(capture.__file__).replace("agent_hook", "claude_hook")
-    given = event(tool_name="Bash", tool_input={"command": "git commit -n"}, cwd=str(where))
-    for script, refuses in ((old, False), (old.replace("capture.py", "guard.py"), True)):
-        done = subprocess.run([*BARE[:3], script], input=given, cwd=where, env=environ, capture_output=True)
-        assert (done.returncode, b"deny" in done.stdout, done.stderr) == (0, refuses, b"")
-    assert len(spooled(where)) == 2
-
-
 def test_an_event_over_several_lines_becomes_one(tmp_path, environ):
     where = repository(tmp_path / "r")
     document = {"session_id": "s1", "text": "with\nline feeds\r\nof its own", "more": [1, {"a": "b"}]}
@@ -126,10 +116,10 @@ def test_a_hook_of_the_users_own_settings_leaves_events_to_the_projects_own_hook
     assert len(spooled(where)) == 1
     hook = own["PostToolUse"][0]["hooks"][0]
     looks_like_it: tuple[object, ...] = (
-        {"env": {"A": "claude_hook/capture.py"}, "x": ["vibe-gate", "capture"]},
+        {"env": {"A": "agent_hook/capture.py"}, "x": ["vibe-gate", "capture"]},
         {"hooks": {"Notification": own["Notification"]}},
         {"hooks": {"PostToolUse": [{"matcher": "None", "hooks": [hook]}]}},
-        {"hooks": {"PostToolUse": [{"hooks": [{"command": "/nowhere/claude_hook/capture.py"}]}]}},
+        {"hooks": {"PostToolUse": [{"hooks": [{"command": "/nowhere/agent_hook/capture.py"}]}]}},
         [],
     )
     for count, like in enumerate(looks_like_it, start=2):
@@ -204,7 +194,7 @@ def test_it_imports_next_to_nothing(tmp_path, environ):
     where = repository(tmp_path / "r")
     done = subprocess.run([*BARE[:3], "-X", "importtime", BARE[3]], input=event(), cwd=where, capture_output=True)
     imported = {line.rsplit("|")[-1].strip() for line in done.stderr.decode().splitlines()}
-    assert not {"json", "re", "site", "vibe_gate", "pathlib", "datetime"} & imported
+    assert not {"site", "vibe_gate", "pathlib", "datetime", "typing", "subprocess"} & imported
 
 
 @pytest.mark.parametrize("command", ["capture", "guard"])

@@ -9,8 +9,8 @@ import pytest
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.agent_hook.settings import add_hooks, drop_hooks, hooks_of, read_settings, write_settings
 
-GUARD = {"type": "command", "command": "/p/python", "args": ["-I", "-S", "/p/vibe_gate/faces/claude_hook/guard.py"]}
-CAPTURE = GUARD | {"args": ["-I", "-S", "/p/vibe_gate/faces/claude_hook/capture.py"], "async": True}
+GUARD = {"type": "command", "command": "/p/python", "args": ["-I", "-S", "/p/vibe_gate/faces/agent_hook/guard.py"]}
+CAPTURE = GUARD | {"args": ["-I", "-S", "/p/vibe_gate/faces/agent_hook/capture.py"], "async": True}
 WANTED = {"Stop": [{"hooks": [CAPTURE]}], "PreToolUse": [{"matcher": "Bash", "hooks": [GUARD]}]}
 FOREIGN = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo theirs"}]}
 

