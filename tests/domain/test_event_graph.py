@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -85,16 +84,6 @@ def test_a_cost_that_is_none_is_left_out(usd: object) -> None:
         ("node.added", "a", {"kind": "judge", "digest": "d"}), ("turn.completed", "a", {"turn": "t", "usd": usd})
     )
     assert "usd" not in fold(said).to_json()
-
-
-def test_the_log_of_an_earlier_version_keeps_its_bytes_though_it_names_costs() -> None:
-    said = events(
-        ("node.added", "a", {"kind": "judge"}),
-        ("turn.started", "a", {"turn": "turn-001"}),
-        ("turn.completed", "a", {"turn": "turn-001", "usd": 0.5}),
-    )
-    (node,) = json.loads(fold(said).to_json())["nodes"]
-    assert list(node) == ["id", "kind", "status", "reason", "turns"]
 
 
 def test_events_of_a_later_version_change_nothing() -> None:

@@ -78,15 +78,10 @@ def test_workspaces_are_in_the_state_directory_if_that_can_be_used(seeded: Bench
             assert repository.workspaces.parent == place
 
 
-def test_a_workspace_of_an_earlier_version_opens_and_is_cleaned(seeded: Bench) -> None:
-    earlier = seeded.root / ".git/vibe-gate/workspaces/run"
+def test_a_workspace_in_the_repository_is_cleaned_once_there_is_a_state_directory(seeded: Bench) -> None:
     with seeded.open() as repository:
-        assert repository.workspace_of("run") == repository.workspaces / "run"
-        made = repository.workspace(earlier, repository.snapshot())
-        made.close()
-        workspace = repository.reopen_workspace(repository.workspace_of("run"))
-        assert (workspace.folder, workspace.tree()) == (earlier, seeded.snapshot())
-        workspace.close()
+        inside = seeded.root / ".git/vibe-gate/workspaces/run"
+        repository.workspace(inside, repository.snapshot()).close()
         assert repository.remove_old_workspaces(datetime.now(UTC) + timedelta(days=1)) == ["run"]
 
 

@@ -93,7 +93,7 @@ class Node(Struct, frozen=True):
 
 
 _ALWAYS = frozenset({"id", "kind", "status", "reason", "turns"})
-"""Of a node in graph.json; the rest is there if it is known, so that logs of earlier versions keep their bytes."""
+"""Of a node in graph.json; the rest is there if it is known."""
 
 
 class Graph(Struct, frozen=True):
@@ -167,8 +167,7 @@ class _Growing:
         elif event.type == "turn.completed":
             about["after"] = text_of(event.data, "after") or about.get("after", "")
             usd = event.data.get("usd")
-            # Earlier versions folded no cost; their nodes had no digest.
-            if about["digest"] and isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
+            if isinstance(usd, (int, float)) and 0 <= usd < _TOO_MUCH_USD:
                 about["usd"] = about.get("usd", 0.0) + usd
 
     def grown(self) -> Node:

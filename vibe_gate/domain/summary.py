@@ -90,7 +90,7 @@ class Unreviewed(Struct, frozen=True, kw_only=True):
     reason: str
     rubrics: tuple[str, ...] = ()
     cause: Cause | UnsetType = UNSET
-    """What `reason` says; unset in older bundles."""
+    """What `reason` says."""
 
 
 def whole_file_unreviewed(file: FileDiff, cause: Cause) -> Unreviewed:
@@ -216,7 +216,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         )
 
     def _model_of(self, criterion: CriterionResult) -> str:
-        """The model that judged, several joined by ", "; "" of a check, and if an older version did not say it."""
+        """The model that judged, several joined by ", "; "" of a check."""
         if criterion.kind == "check":
             return ""
         asked = dict.fromkeys(vote.model for vote in criterion.votes if vote.model)

@@ -26,7 +26,7 @@ Standing = Literal["holds", "relocated", "void"]
 class CheckedEvidence(Struct, frozen=True, kw_only=True):
     """A quoted line after it was looked up in the file: its place, and the reason if it is void.
 
-    Lines `line`..`end_line` (one, but for bundles of older versions) count from 1. `path` is as shown
+    Lines `line`..`end_line` count from 1. `path` is as shown
     (`paths.quote`); `side` "before" is for what was removed.
     """
 
@@ -122,9 +122,9 @@ class Vote(Struct, frozen=True, kw_only=True):
 
     `said` is what the model answered, `outcome` what that counts for; they differ
     where evidence did not hold or a counterexample was missing. `changes`: what its conversation says that the change
-    makes different for whoever uses the code (of older versions: a fail's own). `turn` is the
+    makes different for whoever uses the code. `turn` is the
     folder of the conversation, relative to the run's bundle; for a vote of an
-    earlier run to the repository's root. `model` is the language model that answered; unset in votes of older versions.
+    earlier run to the repository's root. `model` is the language model that answered.
     `second_look`: of a fail that was looked at again. `proof`: what came of the
     test that a fail brought. `outranked`: of a fail about one part of a large change, the worst that was answered about
     the other parts, "error" if one got no answer; unset if they pass.
@@ -142,7 +142,7 @@ class Vote(Struct, frozen=True, kw_only=True):
     proof: Proof | UnsetType = UNSET
     outranked: Outcome | UnsetType = UNSET
     cause: Cause | UnsetType = UNSET
-    """Why there is no answer; unset in votes of older versions."""
+    """Why there is no answer."""
 
     @property
     def is_whole(self) -> bool:
@@ -245,13 +245,13 @@ class Finding(Struct, frozen=True, kw_only=True):
     """Ids of those that fail a criterion with it, if more than one have a criterion of that id."""
 
     waiver: Annotated[str, Meta(max_length=280)] | UnsetType = UNSET
-    """Who let it pass, until when and why; summaries of earlier versions have it only where the message begins."""
+    """Who let it pass, until when and why."""
 
     second_look: SecondLook | UnsetType = UNSET
     """That of the votes behind it; if it refutes them, the finding is a notice."""
 
     basis: Basis | UnsetType = UNSET
-    """How a judge's finding is known (not of checks, nor in summaries of earlier versions)."""
+    """How a judge's finding is known (not of checks)."""
 
     proof: Proof | UnsetType = UNSET
     """What came of its test."""
@@ -298,7 +298,7 @@ class TrustBadge(Struct, frozen=True, kw_only=True):
 class CriterionResult(Struct, frozen=True, kw_only=True):
     """How one criterion came out.
 
-    `trust` of a judge's, where the repository has definitions; absent in bundles of older versions. `would_block`: it
+    `trust` of a judge's, where the repository has definitions. `would_block`: it
     failed and only advised, and with its fail counted the rubric would have failed because of it.
     """
 
@@ -313,7 +313,7 @@ class CriterionResult(Struct, frozen=True, kw_only=True):
     trust: TrustBadge | UnsetType = UNSET
     would_block: bool | UnsetType = UNSET
     cause: Cause | UnsetType = UNSET
-    """Why it was not asked, has no answer or could not be checked; `reason` says it. Unset in older bundles."""
+    """Why it was not asked, has no answer or could not be checked; `reason` says it."""
 
     @property
     def is_examined(self) -> bool:
@@ -351,7 +351,7 @@ def whole_change_finding(failed: CriterionResult, question: str | None = None) -
 class RubricResult(Struct, frozen=True, kw_only=True):
     """How one rubric came out. `score`, `coverage` and `pass_threshold` are shares between 0 and 1.
 
-    `pass_threshold`: the least score that passes; null in bundles of older versions.
+    `pass_threshold`: the least score that passes.
     """
 
     id: Identifier

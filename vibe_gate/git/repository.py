@@ -133,9 +133,8 @@ class Repository(ChangeQueries):
         return workspace.place_of(self._place)
 
     def workspace_of(self, run_id: str) -> Path:
-        """The folder of a run's workspace, which may not be there yet; of an earlier version, where that had it."""
-        own, earlier = self.workspaces / run_id, workspace.earlier_place_of(self._place) / run_id
-        return earlier if earlier.is_dir() and not own.is_dir() else own
+        """The folder of a run's workspace, which may not be there yet."""
+        return self.workspaces / run_id
 
     def workspace(self, folder: Path, tree: str) -> Workspace:
         """A new workspace with the files of `tree` in `folder`, which is not there yet."""

@@ -6,7 +6,7 @@
                         and the trees of turns as `refs/turns/<node>/<turn>`.
 
 They lie in the user's state directory: programs that skip folders named `.git` (Jest) find no file below one.
-`<state>/vibe-gate/workspaces/<repository>/<run id>`. Earlier versions had `<common git dir>/vibe-gate/workspaces`.
+`<state>/vibe-gate/workspaces/<repository>/<run id>`, or `<common git dir>/vibe-gate/workspaces` if there is none.
 
 Git reads the files through kept.git alone. So no configuration, attribute, filter, hook or index that an agent plants
 in `tree/.git` has a say, and a nested repository counts as the files it holds. Files are the blobs' own bytes, without
@@ -260,7 +260,7 @@ def place_of(place: Place) -> Path:
     given = environ.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else Path(environ.get("HOME", ""), ".local/state")
     if not state.is_absolute() or not _can_be_made(state) or state.resolve().is_relative_to(place.root.resolve()):
-        return earlier_place_of(place)
+        return place_in_repository(place)
     common = place.common_dir
     name = common.parent.name if common.name == ".git" else common.name
     shown = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:_NAMED].strip("-")
@@ -268,8 +268,8 @@ def place_of(place: Place) -> Path:
     return state / "vibe-gate/workspaces" / f"{shown or 'repository'}-{digest}"
 
 
-def earlier_place_of(place: Place) -> Path:
-    """Where earlier versions had them."""
+def place_in_repository(place: Place) -> Path:
+    """Where they are without a state directory."""
     return place.common_dir / "vibe-gate/workspaces"
 
 
@@ -304,7 +304,7 @@ def remove_old(place: Place, before: datetime, *, dry_run: bool) -> list[str]:
     own = place_of(place)
     others = [file for file in own.parent.glob(f"*/{_OWNER}") if _is_private(file.parent) and _is_gone(file)]
     removed = []
-    for parent in dict.fromkeys((own, earlier_place_of(place), *(file.parent for file in others))):
+    for parent in dict.fromkeys((own, place_in_repository(place), *(file.parent for file in others))):
         if _is_private(parent):
             removed += _remove_old(place, parent, before, dry_run=dry_run)
     if not dry_run:
