@@ -158,6 +158,14 @@ def test_enterprise_servers_api_stands_below_a_path(waits: list[float]) -> None:
         assert (github.comments[-1].author, github.writes) == (ACTIONS, 1)
 
 
+def test_graphql_of_an_enterprise_server_is_repeated_as_the_api_is(waits: list[float]) -> None:
+    with loopback_github(ghes=True) as github:
+        github.fail("POST", "/api/graphql", 502, times=2)
+        with open_forge(github.url, github.token, github.repository, environ={}, pause=waits.append) as forge:
+            assert forge.login() == ACTIONS
+    assert waits == [4.0]
+
+
 @pytest.mark.parametrize(
     ("url", "token", "repository"),
     [

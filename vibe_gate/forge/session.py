@@ -171,7 +171,8 @@ class BoundedSession(GitHubSession):  # type: ignore[misc]  # github3 has no typ
         self.headers["User-Agent"] = "vibe-gate"
         self.proxies.update(proxies_for(api_url, environ))
         self.verify = certificates(environ)
-        self.mount(api_url, HTTPAdapter(max_retries=retry))
+        for scheme in ("https://", "http://"):  # GraphQL of an Enterprise Server lies beside the API
+            self.mount(scheme, HTTPAdapter(max_retries=retry))
         # The one kind of token that github3 lets write check runs; all kinds look the same on the wire.
         self.app_installation_token_auth({"token": token, "expires_at": _TOKEN_END})
 
