@@ -65,6 +65,12 @@ def test_a_run_of_many_nodes_is_an_open_list_with_the_reason(large: html.HtmlEle
     assert len(nodes.xpath(".//tr[starts-with(@id, 'n=')]")) == 299
 
 
+def test_a_run_without_nodes_has_neither_a_picture_nor_a_reason() -> None:
+    shown = html.fromstring(page_of(View(None, graph=Graph("run"))))
+    assert not shown.xpath("//svg[contains(@class, 'nodes')]")
+    assert not [text for text in texts(shown, "p") if "Too many" in text]
+
+
 def test_each_link_of_the_picture_leads_to_what_is_there(usual: html.HtmlElement) -> None:
     ids = {each.get("id") for each in usual.xpath("//*[@id]")}
     links = {unquote(link.get("href")[1:]) for link in usual.xpath("//section[@id='run']//a")}

@@ -86,10 +86,10 @@ def graph(view: View, known: Mapping[str, Stage]) -> Iterator[Html]:
     has_picture = False
     if is_foldable(view.graph):
         small, folds = fold_graph(view.graph)
-        has_picture = len(small.nodes) <= MOST_DRAWN
+        has_picture = 0 < len(small.nodes) <= MOST_DRAWN
         if has_picture:
             yield from _pictures(view.graph, small, folds, known, critical)
-    if not has_picture:
+    if view.graph.nodes and not has_picture:
         yield tag("p", f"Too many to draw: a picture has at most {MOST_DRAWN} boxes.", class_="none")
     heads = ("Node", "Outcome", "Agent", "Turns", "Cost", "Time", "Waited to start", "After", "Findings", "Changed")
     before = comes_after(view.graph)
