@@ -43,7 +43,7 @@ from vibe_gate.faces.cli.command import (
 )
 from vibe_gate.faces.cli.lazy_arguments import TraceTarget
 from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, is_terminal, now
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, Named, StoredRuns, moment
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, NamedRun, StoredRuns, moment
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
 from vibe_gate.report.colours import STYLES
@@ -167,14 +167,14 @@ def _parse_show(args: argparse.Namespace) -> ShowArguments:
 def _show(arguments: ShowArguments) -> int:
     reference = arguments.reference
     with runs_of(in_store=arguments.store) as stored:
-        runs, meant = stored.opened(reference)
-        result, summary = _read(runs, meant)
+        runs, named_run = stored.opened(reference)
+        result, summary = _read(runs, named_run)
         if arguments.log_node is not None:
             return _show_log(result, arguments.log_node)
-        is_kept = runs.bundles.is_kept(meant.entry)
+        is_kept = runs.bundles.is_kept(named_run.entry)
         if arguments.as_json or summary is None:
-            rows = _document(meant, result.state, is_kept, summary)
-            lines = _unsealed(meant, result, is_kept)
+            rows = _document(named_run, result.state, is_kept, summary)
+            lines = _unsealed(named_run, result, is_kept)
             return emit_result(rows, lines, as_json=arguments.as_json)
         from vibe_gate.faces.cli.screen import screen
         from vibe_gate.run.review import Review
@@ -183,7 +183,7 @@ def _show(arguments: ShowArguments) -> int:
         can_apply = patch.is_file() and not arguments.store
         next_command = f"git apply {os.path.relpath(patch)}" if can_apply else ""
         shown_summary = _as_committed(runs, summary, reference)
-        review = Review(shown_summary, _notes(meant, is_kept))
+        review = Review(shown_summary, _notes(named_run, is_kept))
         emit(screen(review, next_command) + "\n")
         return PASS
 
@@ -210,37 +210,37 @@ def _show_log(result: RunResult, node_id: str) -> int:
     return PASS
 
 
-def _read(runs: StoredRuns, meant: Named) -> tuple[RunResult, Summary | None]:
+def _read(runs: StoredRuns, named_run: NamedRun) -> tuple[RunResult, Summary | None]:
     """The run and, if it has one, the summary. A run that is being deleted right now is not a corrupt one."""
     try:
-        result = runs.read(meant)
+        result = runs.read(named_run)
         return result, result.summary if result.complete else None
     except GateError as error:
-        if not (runs.root / meant.entry.bundle).exists():
-            raise StorageError(f"Run {meant.entry.run_id} was just deleted by a cleaning.") from error
+        if not (runs.root / named_run.entry.bundle).exists():
+            raise StorageError(f"Run {named_run.entry.run_id} was just deleted by a cleaning.") from error
         raise
 
 
-def _document(meant: Named, state: str, kept: bool, summary: Summary | None) -> dict[str, Any]:
-    about = {name: getattr(meant.entry, name) for name in ("run_id", "key", "created_at", "bundle")}
-    about |= {"state": state, "matched": meant.matched, "others": meant.others, "kept": kept}
+def _document(named_run: NamedRun, state: str, kept: bool, summary: Summary | None) -> dict[str, Any]:
+    about = {name: getattr(named_run.entry, name) for name in ("run_id", "key", "created_at", "bundle")}
+    about |= {"state": state, "matched": named_run.matched, "others": named_run.others, "kept": kept}
     return about | {"summary": None if summary is None else json.loads(summary.to_json())}
 
 
-def _notes(meant: Named, kept: bool) -> tuple[str, ...]:
-    others = f"; {counted(meant.others, 'other run')} {'matches' if meant.others == 1 else 'match'} too"
-    note = f"Run {meant.entry.run_id} of {meant.entry.created_at}, matched by {meant.matched}"
-    return (f"{note}{others if meant.others else ''}.", *(["Kept: cleaning does not delete it."] if kept else []))
+def _notes(named_run: NamedRun, kept: bool) -> tuple[str, ...]:
+    others = f"; {counted(named_run.others, 'other run')} {'matches' if named_run.others == 1 else 'match'} too"
+    note = f"Run {named_run.entry.run_id} of {named_run.entry.created_at}, matched by {named_run.matched}"
+    return (f"{note}{others if named_run.others else ''}.", *(["Kept: cleaning does not delete it."] if kept else []))
 
 
-def _unsealed(meant: Named, result: RunResult, kept: bool) -> list[str]:
+def _unsealed(named_run: NamedRun, result: RunResult, kept: bool) -> list[str]:
     what = "is still running" if result.state == "running" else "is incomplete: it ended before its verdict"
-    text = [f"Run {meant.entry.run_id} {what}; it has no outcome."]
+    text = [f"Run {named_run.entry.run_id} {what}; it has no outcome."]
     for node in graph_of(result, None).nodes:
         text.append(f"  {node.id:<24} {node.status}{f' ({node.reason})' if node.reason else ''}")
-    text += [f"bundle: {meant.entry.bundle}", *(f"note: {note}" for note in _notes(meant, kept))]
+    text += [f"bundle: {named_run.entry.bundle}", *(f"note: {note}" for note in _notes(named_run, kept))]
     if result.state == "incomplete" and "request" in result.about:
-        text.append(f"next: vibe-gate resume {meant.entry.run_id}")
+        text.append(f"next: vibe-gate resume {named_run.entry.run_id}")
     return text
 
 
@@ -400,12 +400,12 @@ def _parse_keep(args: argparse.Namespace) -> KeepArguments:
 
 def _keep(arguments: KeepArguments) -> int:
     runs = StoredRuns()
-    meant = runs.named(arguments.reference)
-    runs.bundles.keep(meant.entry, off=arguments.off)
+    named_run = runs.named(arguments.reference)
+    runs.bundles.keep(named_run.entry, off=arguments.off)
     state = "no longer kept" if arguments.off else "kept"
-    emit(f"{meant.entry.run_id} is {state} (matched by {meant.matched}).\n")
-    if arguments.off and runs.bundles.is_kept(meant.entry):
-        complain(f"note: a .vibe-keep beside it keeps every run of {meant.entry.key}.")
+    emit(f"{named_run.entry.run_id} is {state} (matched by {named_run.matched}).\n")
+    if arguments.off and runs.bundles.is_kept(named_run.entry):
+        complain(f"note: a .vibe-keep beside it keeps every run of {named_run.entry.key}.")
     return PASS
 
 
@@ -555,7 +555,7 @@ def _push(arguments: RunsArguments) -> int:
         "exit_code": exit_code,
         "uploaded": uploaded,
         "answers": pushed.answers,
-        "left": pushed.left,
+        "left": pushed.waiting,
     }
     lines = [f"{run['run_id']} uploaded, about {run['key']}" for run in uploaded]
     counts = f"{counted(len(uploaded), 'run')} and {counted(pushed.answers, 'answer')}"
@@ -568,7 +568,7 @@ def _push(arguments: RunsArguments) -> int:
 def _push_exit_code(pushed: PushedRuns) -> int:
     if not pushed.is_sound:
         return INTEGRITY
-    return INCONCLUSIVE if pushed.left else PASS
+    return INCONCLUSIVE if pushed.waiting else PASS
 
 
 class ImportArguments(Struct, frozen=True):

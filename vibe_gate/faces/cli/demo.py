@@ -41,8 +41,8 @@ def _run(arguments: None) -> int:
     make_demo(folder)
     emit(f"{RECORDING}\n\n$ cd {folder}\n$ vibe-gate review --commit HEAD\n\n")
     with progress.shown(os.environ) as display:
-        done = progress.run(demo(folder, display.show))
-    present(done, REQUEST, as_json=False)
+        finished = progress.run(demo(folder, display.show))
+    present(finished, REQUEST, as_json=False)
     place = shlex.quote(str(folder))
     emit(f"\nThe whole run as a page:  cd {place} && vibe-gate report --open\n")
     emit(f"When you are done:        rm -rf {place}\n")

@@ -77,14 +77,14 @@ def warn_of_next(files: Iterable[Path]) -> None:
         )
 
 
-def write(targets: Mapping[str, str], done: Review) -> tuple[list[str], Path | None]:
+def write(targets: Mapping[str, str], finished: Review) -> tuple[list[str], Path | None]:
     """Write every document; return a sentence for each that failed, and where the page is kept if `IN_STORE` is."""
-    bundle = _bundle(done)
-    summary, links = done.summary, _links(done)
-    begun = first_round(summary.findings, summary.change.head_commit)
-    notes = (*sentences.key_advice(summary), *done.notes)
-    report = Report(summary, notes, begun, links, stored_patch(bundle))
-    failed, kept = list[str](), None
+    bundle = _bundle(finished)
+    summary, links = finished.summary, _links(finished)
+    first = first_round(summary.findings, summary.change.head_commit)
+    notes = (*sentences.key_advice(summary), *finished.notes)
+    report = Report(summary, notes, first, links, stored_patch(bundle))
+    failures, page = list[str](), None
     for name, file in targets.items():
         try:
             if file == IN_STORE and not summary.run_id:
@@ -93,12 +93,12 @@ def write(targets: Mapping[str, str], done: Review) -> tuple[list[str], Path | N
             if file == STDOUT:
                 emit(text)
             elif file == IN_STORE:
-                kept = _kept(bundle, text)
+                page = _kept(bundle, text)
             else:
                 put(name, file, text)
         except (StorageError, IntegrityError) as error:
-            failed.append(str(error))
-    return failed, kept
+            failures.append(str(error))
+    return failures, page
 
 
 def _page(report: Report, bundle: Path | None, file: str) -> str:
@@ -106,9 +106,9 @@ def _page(report: Report, bundle: Path | None, file: str) -> str:
     if bundle is None:
         return verdict_page(report.summary)
     result, bundles = read_bundle(bundle), StoredRuns(bundle.parents[2]).bundles
-    beside = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
+    folder = None if file == STDOUT else bundles.reports if file == IN_STORE else Path(file).parent
     with open_repository_here() as repository:
-        earlier = round_before(result, bundles.find(), repository, beside)
+        earlier = round_before(result, bundles.find(), repository, folder)
         return page_of(result, repository, prompts=True if file == IN_STORE else None, earlier=earlier)
 
 
@@ -154,16 +154,16 @@ def _kept(bundle: Path | None, text: str) -> Path:
     return Bundles(bundle.parents[2], Provenance(now())).keep_report(f"{bundle.name}.html", text.encode())
 
 
-def _bundle(done: Review) -> Path | None:
-    if done.summary.bundle:
+def _bundle(finished: Review) -> Path | None:
+    if finished.summary.bundle:
         with suppress(GateError), open_repository_here() as repository:
-            return repository.store_root / done.summary.bundle
+            return repository.store_root / finished.summary.bundle
     return None
 
 
-def _links(done: Review) -> Links | None:
+def _links(finished: Review) -> Links | None:
     """Addresses in a job of GitHub Actions."""
-    runner, change = Runner(os.environ, Path.cwd(), now, emit), done.summary.change
+    runner, change = Runner(os.environ, Path.cwd(), now, emit), finished.summary.change
     repository, is_web = os.environ.get("GITHUB_REPOSITORY", ""), runner.server_url.startswith("https://")
     if not (os.environ.get("GITHUB_ACTIONS") and is_web and repository and change.head_commit):
         return None

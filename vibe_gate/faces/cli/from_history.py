@@ -58,11 +58,11 @@ def label_history(arguments: HistoryArguments) -> int:
         signer = person(cases.repository, "label") if question else ("", "")
         base, head = _ends(cases.repository, arguments.span)
         with progress.shown(os.environ, quiet=not progress.is_lively(os.environ)) as display:
-            found = proposals(cases.repository, base, head, lambda text: display.show("change", text))
+            proposed = proposals(cases.repository, base, head, lambda text: display.show("change", text))
         if question is None:
-            return _list_proposals(arguments, found, cases)
+            return _list_proposals(arguments, proposed, cases)
         with open_state(cases.repository.common_dir) as state:
-            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)).run(found)
+            return _Labelling(cases, question, state, "{} <{}>".format(*signer), Redactor(os.environ)).run(proposed)
 
 
 def _has_person() -> bool:
@@ -75,20 +75,33 @@ class _AskedCriterion(Struct, frozen=True):
     rubric: Rubric
     criterion: Criterion
 
+    def matches(self, rubrics: Sequence[str], criterion: str | None) -> bool:
+        """Whether it is a question of these rubrics (none: of any), and the criterion if one is named."""
+        if rubrics and self.rubric.id not in rubrics:
+            return False
+        return criterion is None or self.criterion.id == criterion
+
+    @property
+    def as_words(self) -> str:
+        """What names it on the command line."""
+        return f"{self.rubric.id} --criterion {self.criterion.id}"
+
 
 def _question(gate: Gate, rubrics: Sequence[str], criterion: str | None) -> _AskedCriterion:
     """The criterion that the labels are about: the one that is named, or the only one. UsageError."""
     if unknown := [name for name in rubrics if name not in {rubric.id for rubric in gate.rubrics}]:
         hint = did_you_mean(unknown[0], [rubric.id for rubric in gate.rubrics])
         raise UsageError(f"there is no rubric '{unknown[0]}'{hint}")
-    asked = [_AskedCriterion(rubric, one) for rubric in gate.rubrics for one in rubric.judge_criteria]
-    found = [one for one in asked if one.rubric.id in (rubrics or [one.rubric.id])]
-    found = [one for one in found if one.criterion.id == (criterion or one.criterion.id)]
-    if len(found) == 1:
-        return found[0]
-    words = [f"{one.rubric.id} --criterion {one.criterion.id}" for one in found or asked]
-    why = "several questions could be meant" if found else "there is no such question"
-    raise UsageError(f"{why}; name the one that your labels answer: {', '.join(words)}")
+    questions: list[_AskedCriterion] = []
+    for rubric in gate.rubrics:
+        for judge_criterion in rubric.judge_criteria:
+            questions.append(_AskedCriterion(rubric, judge_criterion))
+    matching = [question for question in questions if question.matches(rubrics, criterion)]
+    if len(matching) == 1:
+        return matching[0]
+    choices = [question.as_words for question in matching or questions]
+    why = "several questions could be meant" if matching else "there is no such question"
+    raise UsageError(f"{why}; name the one that your labels answer: {', '.join(choices)}")
 
 
 def _ends(repository: Repository, written: str) -> tuple[str, str]:
@@ -127,25 +140,25 @@ class _Labelling:
         self._signer = signer
         self._redactor = redactor
 
-    def run(self, found: Sequence[Proposal]) -> int:
+    def run(self, proposed: Sequence[Proposal]) -> int:
         """Ask until all is answered, or the person quits."""
-        waiting = [one for one in found if not self._is_answered(one)]
-        said: Counter[str] = Counter()
+        waiting = [one for one in proposed if not self._is_answered(one)]
+        counts: Counter[str] = Counter()
         for number, proposal in enumerate(waiting, 1):
             answer = self._ask(proposal, f"{number} of {len(waiting)}")
             if answer == "q":
                 break
-            said[answer] += 1
+            counts[answer] += 1
             if answer == "s":
                 self._state.answers.put(self._key(proposal), {"skipped": True}, now())
             else:
                 self._write(proposal, ANSWERS[answer])
-        left = len(waiting) - said.total()
+        left = len(waiting) - counts.total()
         rubric = self._question.rubric.id
         emit_lines(
-            f"{said['y']} labelled fail, {said['n']} labelled pass, {said['s']} skipped, {left} left"
+            f"{counts['y']} labelled fail, {counts['n']} labelled pass, {counts['s']} skipped, {left} left"
             + (": the same command goes on." if left else "."),
-            f"`vibe-gate calibrate {rubric}` measures the judge on them." if said["y"] + said["n"] else "",
+            f"`vibe-gate calibrate {rubric}` measures the judge on them." if counts["y"] + counts["n"] else "",
         )
         return PASS
 
@@ -182,12 +195,12 @@ class _Labelling:
 
     def _write(self, proposal: Proposal, expected: str) -> None:
         criterion = self._question.criterion.id
-        told = (
+        remarks = (
             f"{proposal.date} {proposal.title}",
             f"{proposal.kind}: {proposal.reason}",
             f"labelled by {self._signer}",
         )
-        comments = "".join(f"# {safe(self._redactor.text(line))}\n" for line in told)
+        comments = "".join(f"# {safe(self._redactor.text(line))}\n" for line in remarks)
         commits = {"base": proposal.base, "head": proposal.commit}
         text = comments + case_toml(self._question.rubric.id, commits, {criterion: expected})
         write_case(self._cases.root, f"{criterion[:MOST_NAMED]}-{proposal.commit[:8]}", text)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from vibe_gate.faces.cli.shared_options import WorkerOptions
+if TYPE_CHECKING:  # a list of runs loads nothing of reviews
+    from vibe_gate.faces.cli.shared_options import WorkerOptions
 
 
 class EachArguments(Struct, frozen=True):

@@ -20,7 +20,7 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.faces.cli.command import Command, argument, parse_nothing, whole_number
 from vibe_gate.faces.cli.destination import Destination, destination
 from vibe_gate.faces.cli.output import complain, emit, emit_to_runner, now
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.git import Credentials, open_repository
 from vibe_gate.report.posting import Posting, post
@@ -58,12 +58,14 @@ def _run(arguments: PostArguments) -> int:
     if arguments.artifact is not None:
         return relay(runner, arguments.artifact)
     runs = StoredRuns()
-    meant = runs.own(arguments.reference)
+    named_run = runs.own(arguments.reference)
     if arguments.reference is None:
-        runs.require_begun(meant, "post")
-    if meant.entry.replay_of:
-        raise UsageError(f"Run {meant.entry.run_id} is a replay of {meant.entry.replay_of}; replays are not posted.")
-    result = _sealed(runs, meant)
+        runs.require_begun(named_run, "post")
+    if named_run.entry.replay_of:
+        raise UsageError(
+            f"Run {named_run.entry.run_id} is a replay of {named_run.entry.replay_of}; replays are not posted."
+        )
+    result = _sealed(runs, named_run)
     to = _destination(arguments.repository, runs)
     runner = Runner({**os.environ, "GITHUB_SERVER_URL": to.server_url}, Path.cwd(), now, emit_to_runner)
     summary = result.summary
@@ -90,13 +92,13 @@ def _run(arguments: PostArguments) -> int:
     return PASS
 
 
-def _sealed(runs: StoredRuns, meant: Named) -> RunResult:
+def _sealed(runs: StoredRuns, named_run: NamedRun) -> RunResult:
     """The run, if it has a verdict to post, and its hashes, log and receipt are right."""
-    run_id = meant.entry.run_id
-    result = runs.read(meant)
+    run_id = named_run.entry.run_id
+    result = runs.read(named_run)
     if result.state != "sealed":
         raise StorageError(f"Run {run_id} is {result.state}: it has no verdict to post.")
-    problems = verify_store(runs.root, runs.bundles.provenance, [meant.entry]).problems
+    problems = verify_store(runs.root, runs.bundles.provenance, [named_run.entry]).problems
     if wrong := next((problem for problem in problems if problem.state in WRONG), None):
         raise IntegrityError(
             f"Run {run_id} was not posted: {paths.quote(wrong.place)}: {wrong.why} "

@@ -78,9 +78,9 @@ def _write_page(arguments: PageArguments) -> int:
         check("output", output)
     clone = StoredRuns()
     with runs_of(in_store=arguments.store) as stored:
-        runs, meant = stored.opened(arguments.reference)
+        runs, named_run = stored.opened(arguments.reference)
         with clone.repository() as repository:
-            result = runs.read(meant)
+            result = runs.read(named_run)
             folder = _folder_of(output, clone)
             earlier = round_before(result, runs.bundles.find(), repository, folder)
             # What stays in the clone has the prompts; what leaves it, if somebody says so.
@@ -91,7 +91,7 @@ def _write_page(arguments: PageArguments) -> int:
         return PASS
     if output is None:
         try:
-            file = clone.bundles.keep_report(f"{meant.entry.run_id}.html", text.encode())
+            file = clone.bundles.keep_report(f"{named_run.entry.run_id}.html", text.encode())
         except StorageError as error:
             raise StorageError(f"{error} Use -o FILE to write the page elsewhere.") from error
     else:

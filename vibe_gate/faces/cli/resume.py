@@ -42,9 +42,9 @@ def _parse(args: argparse.Namespace) -> ResumeArguments:
 
 def _run(arguments: ResumeArguments) -> int:
     runs = StoredRuns()
-    meant = runs.own(arguments.reference or _newest_unfinished(runs))
-    result = runs.read(meant)
-    run_id = meant.entry.run_id
+    named_run = runs.own(arguments.reference or _newest_unfinished(runs))
+    result = runs.read(named_run)
+    run_id = named_run.entry.run_id
     begun = runs.begun.get(run_id)
     if result.complete and begun is None:
         raise UsageError(
@@ -53,11 +53,11 @@ def _run(arguments: ResumeArguments) -> int:
         )
     if result.complete:
         raise UsageError(f"Run {run_id} has ended; there is nothing to resume.")
-    kept = kept_run(meant.entry, result.about, begun)
+    stored_request = kept_run(named_run.entry, result.about, begun)
     answers = _answers(arguments, result)
-    ended = carry_out(_request(arguments, kept), runs.top, answers=answers)
-    present_and_share(ended, as_json=arguments.as_json)
-    return ended.review.summary.exit_code
+    workflow_run = carry_out(_request(arguments, stored_request), runs.top, answers=answers)
+    present_and_share(workflow_run, as_json=arguments.as_json)
+    return workflow_run.review.summary.exit_code
 
 
 def _newest_unfinished(runs: StoredRuns) -> str:

@@ -276,10 +276,10 @@ def _review(arguments: ReviewArguments, request: ReviewRequest) -> tuple[Review,
         # Its rubric stages give the verdict about the change, its agents a patch.
         from vibe_gate.faces.cli import run  # a review loads nothing of workflows
 
-        ended = run.run_as_review(request, arguments.workflow, quiet=is_quiet)
+        workflow_run = run.run_as_review(request, arguments.workflow, quiet=is_quiet)
         if arguments.form == "screen":
-            return ended.review, partial(run.present, ended)
-        return ended.review, partial(_present, arguments.form, ended.review, request)
+            return workflow_run.review, partial(run.present, workflow_run)
+        return workflow_run.review, partial(_present, arguments.form, workflow_run.review, request)
     with progress.shown(os.environ, quiet=is_quiet) as display:
         walk = review(
             request,

@@ -185,31 +185,31 @@ def run(arguments: RunArguments) -> int:
     """Run what the arguments name; the exit code. GateError."""
     if isinstance(arguments, FixArguments):
         return _repair(arguments)
-    ended = carry_out(_request(arguments), Path.cwd())
-    present_and_share(ended, as_json=arguments.options.as_json)
-    return ended.review.summary.exit_code
+    workflow_run = carry_out(_request(arguments), Path.cwd())
+    present_and_share(workflow_run, as_json=arguments.options.as_json)
+    return workflow_run.review.summary.exit_code
 
 
 def _repair(arguments: FixArguments) -> int:
     """Repair what a stored run found; say so if that is nothing."""
     clone = StoredRuns()
-    runs, meant = clone.opened(arguments.reference or _newest_ended(clone))
-    run_id = meant.entry.run_id
-    matched = meant.matched if arguments.reference else "the newest that ended"
+    runs, named_run = clone.opened(arguments.reference or _newest_ended(clone))
+    run_id = named_run.entry.run_id
+    matched = named_run.matched if arguments.reference else "the newest that ended"
     complain(f"note: run {run_id} ({matched})")
     as_json = arguments.options.as_json
-    if not (stored := runs.read(meant)).complete:
+    if not (stored_run := runs.read(named_run)).complete:
         raise UsageError(f"Run {run_id} did not end, so it has no verdict to fix; see `vibe-gate bundles list`.")
-    needs_approval = stored.summary.exit_code == POLICY_CHANGED
-    if why := nothing_to_fix(stored.summary):
-        emit(stored.summary.to_json() if as_json else f"{why}\n")
+    needs_approval = stored_run.summary.exit_code == POLICY_CHANGED
+    if why := nothing_to_fix(stored_run.summary):
+        emit(stored_run.summary.to_json() if as_json else f"{why}\n")
         passed = POLICY_CHANGED if needs_approval else PASS
-        return passed if stored.summary.outcome == "pass" else INCONCLUSIVE
+        return passed if stored_run.summary.outcome == "pass" else INCONCLUSIVE
     if needs_approval:
-        complain(f"note: {approval_needed(stored.summary)}; the repair needs it, too")
-    ended = carry_out(_request(arguments, run_id), runs.top)
-    present_and_share(ended, as_json=as_json)
-    return ended.review.summary.exit_code
+        complain(f"note: {approval_needed(stored_run.summary)}; the repair needs it, too")
+    workflow_run = carry_out(_request(arguments, run_id), runs.top)
+    present_and_share(workflow_run, as_json=as_json)
+    return workflow_run.review.summary.exit_code
 
 
 def _newest_ended(runs: StoredRuns) -> str:
@@ -224,12 +224,12 @@ def _newest_ended(runs: StoredRuns) -> str:
     raise UsageError("No run to fix began in this clone. Review first, or name the run: `vibe-gate run --fix RUN`.")
 
 
-def present_and_share(done: WorkflowRun, *, as_json: bool) -> None:
+def present_and_share(workflow_run: WorkflowRun, *, as_json: bool) -> None:
     """As `present`; then the run goes to the shared store, if there is one."""
     try:
-        present(done, as_json=as_json)
+        present(workflow_run, as_json=as_json)
     finally:
-        share(done.review)
+        share(workflow_run.review)
 
 
 def run_as_review(request: ReviewRequest, workflow: str, *, quiet: bool) -> WorkflowRun:
@@ -306,11 +306,11 @@ def carry_out(
 
 def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
     """What a person answers at the terminal; None: the run is left waiting."""
-    first = next((line for line in prompt.splitlines() if line.strip()), "")
+    first_line = next((line for line in prompt.splitlines() if line.strip()), "")
     facts = {
         "agent": f"{agent.id} (isolation {agent.level})",
         "tools": ", ".join((*agent.tools, *agent.mcp_servers)),
-        "prompt": first + (" …" if first != prompt.strip() else ""),
+        "prompt": first_line + (" …" if first_line != prompt.strip() else ""),
         "cost": f"${usd:.4f} until now",
     }
     lines = [f"stage {node} waits for you", *(f"  {name:<8}{text}" for name, text in facts.items())]
@@ -326,45 +326,47 @@ def _asked(node: str, agent: Agent, prompt: str, usd: float) -> bool | None:
 _ANSWERS = {"y": True, "n": False, "q": None, "": None}
 
 
-def present(done: WorkflowRun, *, as_json: bool = False) -> None:
+def present(workflow_run: WorkflowRun, *, as_json: bool = False) -> None:
     """Print the outcome: the JSON document, or the verdict, the stages with their cost, and how to apply the patch.
 
     Raises, after that, the error for which the patch was not applied.
     """
-    review = done.review
+    review = workflow_run.review
     if as_json:
         print_document(review)
     else:
         then = {
-            PASS: _after_pass(done),
+            PASS: _after_pass(workflow_run),
             INCONCLUSIVE: "vibe-gate bundles show --log, for what the agents did",
         }.get(review.summary.exit_code, "")
         columns = min(COLUMNS, shutil.get_terminal_size().columns)
-        parts = ((_stages(done), LABEL), (_said(done), 2), (_made(done), LABEL))
+        parts = ((_stages(workflow_run), LABEL), (_said(workflow_run), 2), (_made(workflow_run), LABEL))
         below = "".join(f"{wrapped(row, columns, ' ' * indent)}\n" for rows, indent in parts for row in rows)
-        told = replace(review, notes=tuple(note for note in review.notes if note != done.problem))
-        emit(f"{screen(told, then, done.problem)}\n\n{below}")
-    if done.unapplied is not None:
-        raise done.unapplied
+        shown_review = replace(review, notes=tuple(note for note in review.notes if note != workflow_run.problem))
+        emit(f"{screen(shown_review, then, workflow_run.problem)}\n\n{below}")
+    if workflow_run.unapplied is not None:
+        raise workflow_run.unapplied
 
 
-def _after_pass(done: WorkflowRun) -> str:
+def _after_pass(workflow_run: WorkflowRun) -> str:
     """What to do with the patch of a run that passed; "" if that is nothing."""
-    if done.patch is None:
+    if workflow_run.patch is None:
         return ""
-    if not done.applied:
+    if not workflow_run.applied:
         return "apply the patch, as said below"
-    if done.change is None or not done.staged:
+    if workflow_run.change is None or not workflow_run.staged:
         return ""
-    names = (os.path.relpath(done.review.root / name) for file in done.change.files for name in file.names)
+    names = (
+        os.path.relpath(workflow_run.review.root / name) for file in workflow_run.change.files for name in file.names
+    )
     return f"git add -- {' '.join(map(shlex.quote, dict.fromkeys(names)))}"
 
 
-def _stages(done: WorkflowRun) -> Iterator[str]:
+def _stages(workflow_run: WorkflowRun) -> Iterator[str]:
     """A line a stage, with what it and its judges cost."""
-    cost = done.review.summary.cost
-    nodes = [result.node for result in done.results]
-    for result in done.results:
+    cost = workflow_run.review.summary.cost
+    nodes = [result.node for result in workflow_run.results]
+    for result in workflow_run.results:
         own = [node for node in cost.by_node if _owner(node, nodes) == result.node]
         price = f" · ${sum(cost.by_node[node] for node in own):.4f}" if own else ""
         at_most = " at most" if price and cost.basis == "unknown" else ""
@@ -376,47 +378,47 @@ def _owner(node: str, stages: list[str]) -> str:
     return max((one for one in stages if node == one or node.startswith(f"{one}-")), key=len, default="")
 
 
-def _made(done: WorkflowRun) -> Iterator[str]:
-    if done.change is None:
+def _made(workflow_run: WorkflowRun) -> Iterator[str]:
+    if workflow_run.change is None:
         yield "changed   nothing"
         return
-    change = of_change(done.change)
+    change = of_change(workflow_run.change)
     files = f"{counted(len(change.files), 'file')} +{change.added} −{change.deleted}"
-    yield f"changed   {files} · {_first(done.names)}"
-    if done.steers:
-        yield f"look at   {_first(done.steers)}: affects agents, tests or the gate; --apply leaves all to you"
-    path = _patch_path(done)
-    if done.applied:
+    yield f"changed   {files} · {_first(workflow_run.names)}"
+    if workflow_run.steers:
+        yield f"look at   {_first(workflow_run.steers)}: affects agents, tests or the gate; --apply leaves all to you"
+    path = _patch_path(workflow_run)
+    if workflow_run.applied:
         yield "applied   to the working tree"
     elif not path:
         yield "patch     not kept, because nothing can be written: free space or permissions, and run it again"
-    elif done.review.summary.exit_code == PASS:
-        yield f"apply     git apply {'-3 ' if done.unapplied else ''}{path}"
+    elif workflow_run.review.summary.exit_code == PASS:
+        yield f"apply     git apply {'-3 ' if workflow_run.unapplied else ''}{path}"
     else:
         yield f"patch     {path} (not applied: the run did not pass)"
 
 
-def _patch_path(done: WorkflowRun) -> str:
+def _patch_path(workflow_run: WorkflowRun) -> str:
     """The patch's file as a word for a shell; "" if it could not be written."""
-    if done.patch is None:
+    if workflow_run.patch is None:
         return ""
-    if done.patch.parent != done.bundle:
-        return shlex.quote(os.path.relpath(done.patch))
+    if workflow_run.patch.parent != workflow_run.bundle:
+        return shlex.quote(os.path.relpath(workflow_run.patch))
     # The key of a run's folder makes a line too wide to copy, and the run's id is enough for a shell to find it.
-    return f"{shlex.quote(os.path.relpath(done.bundle.parent.parent))}/*/{done.bundle.name}/made.patch"
+    return f"{shlex.quote(os.path.relpath(workflow_run.bundle.parent.parent))}/*/{workflow_run.bundle.name}/made.patch"
 
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join([*map(safe, names[:SHOWN_FILES]), *(["…"] if len(names) > SHOWN_FILES else [])])
 
 
-def _said(done: WorkflowRun) -> Iterator[str]:
+def _said(workflow_run: WorkflowRun) -> Iterator[str]:
     """The last messages of the agents that nothing comes after: the whole of an only one that read, else its start."""
-    for node, text in done.said:
+    for node, text in workflow_run.said:
         rows = [safe(row) for row in text.strip().splitlines()]
-        most = len(rows) if len(done.results) == 1 and done.change is None else SHOWN_ROWS
+        most = len(rows) if len(workflow_run.results) == 1 and workflow_run.change is None else SHOWN_ROWS
         yield from ["", f"{node}:", *(f"  {row}" for row in rows[:most]), *(["  …"] if len(rows) > most else [])]
-    if done.said:
+    if workflow_run.said:
         yield ""
 
 

@@ -47,7 +47,7 @@ REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR")
 """Variables that make git look elsewhere."""
 
 
-class Named(Struct, frozen=True):
+class NamedRun(Struct, frozen=True):
     """The run that was meant, what it was matched by, and how many other runs match too.
 
     `foreign` says why no review in this clone wrote it; only a run named by its id can be.
@@ -117,44 +117,46 @@ class StoredRuns:
         """The same runs, those that began in this clone before those that were brought here. GateError."""
         return sorted(found, key=lambda entry: entry.run_id not in self.begun)
 
-    def require_begun(self, meant: Named, command: str) -> None:
+    def require_begun(self, named_run: NamedRun, command: str) -> None:
         """UsageError: the run is only the newest that was brought here, and `command` uses such a run by name alone."""
-        if meant.entry.run_id not in self.begun:
-            raise UsageError(f"No run began in this clone. Name the run: `vibe-gate {command} {meant.entry.run_id}`.")
+        if named_run.entry.run_id not in self.begun:
+            raise UsageError(
+                f"No run began in this clone. Name the run: `vibe-gate {command} {named_run.entry.run_id}`."
+            )
 
     def entries(self, references: Sequence[str]) -> list[RunEntry] | None:
         """The named runs, each once; None if none was named. UsageError."""
         return list(dict.fromkeys(self.named(reference).entry for reference in references)) or None
 
-    def named(self, reference: str | None) -> Named:
+    def named(self, reference: str | None) -> NamedRun:
         """The run that `reference` means (None: the newest). UsageError if no run or several match."""
-        every, known = self.bundles.find(), self.bundles.provenance
-        found = [entry for entry in every if entry.state != "foreign"]
+        all_entries, provenance = self.bundles.find(), self.bundles.provenance
+        found = [entry for entry in all_entries if entry.state != "foreign"]
         if reference is None and found:
-            return Named(self.begun_first(found)[0], "newest")
-        by_id = [entry for entry in every if reference and entry.run_id.startswith(reference)]
-        if reference and not by_id and reference[:1].isdigit():  # a replay is meant by its id alone
-            by_id = self.bundles.find(replays=True, prefix=reference)
-        if reference is None or not (every or by_id):
+            return NamedRun(self.begun_first(found)[0], "newest")
+        matches = [entry for entry in all_entries if reference and entry.run_id.startswith(reference)]
+        if reference and not matches and reference[:1].isdigit():  # a replay is meant by its id alone
+            matches = self.bundles.find(replays=True, prefix=reference)
+        if reference is None or not (all_entries or matches):
             raise UsageError(f"No runs in {STORE} yet; `vibe-gate review` records one.")
-        whole = [entry for entry in by_id if entry.run_id == reference]
-        if len(whole or by_id) == 1:
-            entry = (whole or by_id)[0]
-            matched = "run id" if whole else "run id prefix"
-            return Named(entry, matched, foreign=known.foreign(entry.key, entry.run_id))
-        if by_id:
-            some = listed((entry.run_id for entry in by_id), MAX_CANDIDATES)
-            raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(by_id)} runs match ({some}).')
+        exact_matches = [entry for entry in matches if entry.run_id == reference]
+        if len(exact_matches or matches) == 1:
+            entry = (exact_matches or matches)[0]
+            matched = "run id" if exact_matches else "run id prefix"
+            return NamedRun(entry, matched, foreign=provenance.foreign(entry.key, entry.run_id))
+        if matches:
+            names = listed((entry.run_id for entry in matches), MAX_CANDIDATES)
+            raise UsageError(f'"{paths.quote(reference)}" is ambiguous: {len(matches)} runs match ({names}).')
         by_key = [entry for entry in found if entry.key == reference]
         if by_key:
             return self._best(by_key, "tree" if reference.startswith("tree-") else "commit")
         return self._by_revision(found, reference)
 
-    def own(self, reference: str | None) -> Named:
+    def own(self, reference: str | None) -> NamedRun:
         """As `named`. IntegrityError: no review in this clone wrote the run, so what it says does not count."""
         return _own(self.named(reference))
 
-    def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
+    def opened(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
         """The runs of the store that has it, and the run, as of `own`. `reference` may also be the run's folder, in
         another working tree, too: what `verify` prints of a review, or has printed before the run was moved."""
         folder = self._folder(reference) if reference else None
@@ -168,7 +170,7 @@ class StoredRuns:
         entry = next((entry for entry in found if entry.key == key), None)
         if entry is None:
             raise UsageError(f"No run found for {paths.quote(str(reference))}; {_LIST}")
-        return runs, _own(Named(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))
+        return runs, _own(NamedRun(entry, "folder", foreign=runs.bundles.provenance.foreign(key, entry.run_id)))
 
     def _folder(self, reference: str) -> Path | None:
         """The folder of a run that `reference` is a path of, from here or from the top of the working tree; or None."""
@@ -186,29 +188,29 @@ class StoredRuns:
                 return folder
         return None
 
-    def read(self, meant: Named) -> RunResult:
+    def read(self, named_run: NamedRun) -> RunResult:
         """The run, lazily. GateError."""
-        return read_bundle(self.root / meant.entry.bundle)
+        return read_bundle(self.root / named_run.entry.bundle)
 
-    def _best(self, found: Sequence[RunEntry], matched: str) -> Named:
+    def _best(self, found: Sequence[RunEntry], matched: str) -> NamedRun:
         """The newest sealed run of them, of this clone if there is one."""
         runs = self.begun_first(found)
         sealed_runs = [entry for entry in runs if entry.state == "sealed"]
-        return Named((sealed_runs or runs)[0], matched, len(found) - 1)
+        return NamedRun((sealed_runs or runs)[0], matched, len(found) - 1)
 
-    def _by_revision(self, found: list[RunEntry], reference: str) -> Named:
+    def _by_revision(self, found: list[RunEntry], reference: str) -> NamedRun:
         unknown = f"No run found for {paths.quote(reference)}"
         with self.repository() as repository:
             try:
                 ids = _ids(repository, reference) if repository is not None else {}
             except RevisionError as error:
-                near = nearest(reference, repository.names()) if repository is not None else ""
-                meant = f" Did you mean {near!r}?" if near else ""
-                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}{meant}") from error
+                nearest_name = nearest(reference, repository.names()) if repository is not None else ""
+                named_run = f" Did you mean {nearest_name!r}?" if nearest_name else ""
+                raise UsageError(f"{unknown}, which is not a revision either; {_LIST}{named_run}") from error
         for match in MATCHES:
-            like = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
-            if like:
-                return self._best(like, match.replace("_", " ").replace("patch id", "patch-id"))
+            alike = [entry for entry in found if entry.is_about(match, ids.get(match, ""))]
+            if alike:
+                return self._best(alike, match.replace("_", " ").replace("patch id", "patch-id"))
         raise UsageError(f"{unknown}; {_LIST}")
 
 
@@ -217,11 +219,11 @@ def _is_top(root: Path) -> bool:
     return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root) == root
 
 
-def _own(meant: Named) -> Named:
-    if meant.foreign:
-        run = meant.entry.run_id
-        raise IntegrityError(f"Run {run} is foreign: {meant.foreign}. It is listed, and nothing else.")
-    return meant
+def _own(named_run: NamedRun) -> NamedRun:
+    if named_run.foreign:
+        run = named_run.entry.run_id
+        raise IntegrityError(f"Run {run} is foreign: {named_run.foreign}. It is listed, and nothing else.")
+    return named_run
 
 
 def _top() -> Path:
@@ -263,6 +265,6 @@ def _ids(repository: Repository, reference: str) -> dict[Match, str]:
     except RevisionError:
         return {"tree": repository.tree(reference).id}  # a tree, which has no commit
     change = repository.change(Selection("commit", left=reference))
-    own = change.patch_id
+    patch_id = change.patch_id
     # A squash merge is one commit with the change of a whole range.
-    return {"commit": change.head_commit, "tree": change.after, "patch_id": own, "range_patch_id": own}
+    return {"commit": change.head_commit, "tree": change.after, "patch_id": patch_id, "range_patch_id": patch_id}

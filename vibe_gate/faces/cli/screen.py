@@ -25,21 +25,21 @@ PIPE_WIDTH = 1000
 NO_GATE = "`vibe-gate init` writes a .vibe-gate/ of your own."
 
 
-def present(done: Review, request: ReviewRequest, *, as_json: bool) -> None:
+def present(finished: Review, request: ReviewRequest, *, as_json: bool) -> None:
     """Print a review: the JSON document, one sentence if there was nothing to review, or the verdict screen."""
     if as_json:
-        print_document(done)
-    elif done.summary.run_id == "":
-        emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in done.notes)]) + "\n")
+        print_document(finished)
+    elif finished.summary.run_id == "":
+        emit("\n".join([nothing(request.selection), *(f"note: {safe(note)}" for note in finished.notes)]) + "\n")
     else:
-        emit(screen(done) + "\n")
+        emit(screen(finished) + "\n")
 
 
-def print_document(done: Review) -> None:
+def print_document(finished: Review) -> None:
     """Print the summary as JSON, and the notes as sentences."""
-    for note in (*sentences.key_advice(done.summary), *done.notes):
+    for note in (*sentences.key_advice(finished.summary), *finished.notes):
         complain(f"note: {safe(note)}")
-    emit(done.summary.to_json())
+    emit(finished.summary.to_json())
 
 
 def nothing(selected: Selection) -> str:
@@ -54,13 +54,13 @@ def nothing(selected: Selection) -> str:
     }[selected.kind]
 
 
-def screen(done: Review, then: str = "", why: str = "") -> str:
+def screen(finished: Review, then: str = "", why: str = "") -> str:
     """The verdict screen, for the terminal or the pipe that stdout is; `then` and `why` as of `terminal.render`."""
     from vibe_gate.report import terminal  # rich takes longer to load than a review that finds nothing to do
 
-    notes = (*sentences.key_advice(done.summary), *done.notes, *_advice(done))
+    notes = (*sentences.key_advice(finished.summary), *finished.notes, *_advice(finished))
     columns = shutil.get_terminal_size().columns if is_terminal() else PIPE_WIDTH
-    shown = terminal.render(done.summary, notes, columns, every=not is_terminal(), then=then, why=why)
+    shown = terminal.render(finished.summary, notes, columns, every=not is_terminal(), then=then, why=why)
     return coloured(shown, columns)
 
 
@@ -76,7 +76,7 @@ def coloured(text: Text, columns: int) -> str:
     return captured.get()
 
 
-def _advice(done: Review) -> list[str]:
+def _advice(finished: Review) -> list[str]:
     """What a person who has no gate of their own should know."""
-    own = done.gate is None or done.gate.origin != "built-in"
-    return [] if own or in_ci(os.environ) or agent_hints(os.environ, (), uncommitted=True) else [NO_GATE]
+    has_own_gate = finished.gate is None or finished.gate.origin != "built-in"
+    return [] if has_own_gate or in_ci(os.environ) or agent_hints(os.environ, (), uncommitted=True) else [NO_GATE]

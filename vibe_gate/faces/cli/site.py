@@ -20,7 +20,7 @@ from vibe_gate.faces.cli.bundles import days_and_authors_of, titles_and_people_o
 from vibe_gate.faces.cli.label import known_labels
 from vibe_gate.faces.cli.lazy_arguments import SiteArguments
 from vibe_gate.faces.cli.output import complain, now
-from vibe_gate.faces.cli.runs import Named, StoredRuns, figures_of
+from vibe_gate.faces.cli.runs import NamedRun, StoredRuns, figures_of
 from vibe_gate.faces.cli.team import TeamRuns, runs_of
 from vibe_gate.faces.run_page import page_of, round_before
 from vibe_gate.gate.trusted import standing_gate
@@ -137,7 +137,7 @@ def _put_page(
 ) -> Literal["written", "unread", "corrupt"]:
     """Write the run's page; if the run cannot be read, or is not what was written, say why."""
     try:
-        result = stored.read(Named(entry, ""))
+        result = stored.read(NamedRun(entry, ""))
         earlier = round_before(result, known, repository, folder.runs)
         text = page_of(result, repository, prompts=prompts or None, earlier=earlier)
     except GateError as error:

@@ -17,7 +17,7 @@ from vibe_gate.domain.label import ON_FORGE
 from vibe_gate.domain.leaving import WHY_NOT
 from vibe_gate.errors import IntegrityError, UsageError
 from vibe_gate.faces.cli.output import now
-from vibe_gate.faces.cli.runs import Named, StoredRuns
+from vibe_gate.faces.cli.runs import NamedRun, StoredRuns
 from vibe_gate.git import Repository, open_repository
 from vibe_gate.store.state import open_state
 
@@ -52,11 +52,11 @@ class TeamRuns(StoredRuns):
         """The runs as they are: where each began makes no difference to a team."""
         return list(found)
 
-    def opened(self, reference: str | None) -> tuple[StoredRuns, Named]:
+    def opened(self, reference: str | None) -> tuple[StoredRuns, NamedRun]:
         """As of StoredRuns, the run fetched. IntegrityError: it is foreign, or was altered."""
-        meant = self.own(reference)
-        self.bundles.fetch([meant.entry])
-        return self, meant
+        named_run = self.own(reference)
+        self.bundles.fetch([named_run.entry])
+        return self, named_run
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ class PushedRuns(Struct, frozen=True):
     url: str
     runs: tuple[RunEntry, ...]
     answers: int
-    left: int
+    waiting: int
     problems: tuple[str, ...]
     is_sound: bool
 
@@ -95,24 +95,24 @@ def push(runs: StoredRuns, chosen: Sequence[RunEntry] | None) -> PushedRuns:
 
         store = standing_store(repository, now)
         shared = store.runs(runs.root, runs.bundles.provenance)
-        there = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
-        done, wrong, staying = list[RunEntry](), list[str](), list[str]()
+        shared_places = {run.entry.place for run in shared.found() if run.entry.state == "sealed"}
+        uploaded, wrong, staying = list[RunEntry](), list[str](), list[str]()
         for run in chosen or filter(_is_evidence, reversed(runs.bundles.find())):
             if not runs.bundles.may_leave(run):
                 staying.append(run.run_id)
                 continue
             try:
-                if run.place not in there and shared.upload(run):
-                    done.append(run)
+                if run.place not in shared_places and shared.upload(run):
+                    uploaded.append(run)
             except IntegrityError as error:
                 wrong.append(str(error))
         store.patient()
         with open_state(repository.common_dir) as state:
-            answers, left = state.answers.push(store)
+            answers, waiting = state.answers.push(store)
             labels = [label for label in state.labels.all() if label.source not in ON_FORGE]
-            left += sum(not store.put_label(label) for label in labels)
+            waiting += sum(not store.put_label(label) for label in labels)
     problems = [*wrong, *_withheld_remark(staying), *store.told()]
-    return PushedRuns(store.url, tuple(done), answers, left, tuple(problems), not wrong)
+    return PushedRuns(store.url, tuple(uploaded), answers, waiting, tuple(problems), not wrong)
 
 
 def _withheld_remark(run_ids: Sequence[str]) -> list[str]:

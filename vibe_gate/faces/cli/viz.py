@@ -20,7 +20,7 @@ from vibe_gate.domain.event import NODE_STATUSES, Graph
 from vibe_gate.errors import PASS
 from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
-from vibe_gate.faces.cli.runs import RUN_ARGUMENT, Named, StoredRuns
+from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
 from vibe_gate.report import graph as picture
 from vibe_gate.report.colours import STYLES
 from vibe_gate.store.result import RunResult
@@ -58,13 +58,13 @@ def _parse(args: argparse.Namespace) -> VizArguments:
 
 
 def _run(arguments: VizArguments) -> int:
-    runs, meant = StoredRuns().opened(arguments.reference)
-    result = runs.read(meant)
+    runs, named_run = StoredRuns().opened(arguments.reference)
+    result = runs.read(named_run)
     if arguments.watch and result.state == "running":
-        result = _watched(runs, meant, arguments)
+        result = _watched(runs, named_run, arguments)
     if arguments.as_json:
-        return emit_result(_document(result, meant), (), as_json=True)
-    drawing = "\n".join(_lines(result, meant, arguments.layout))
+        return emit_result(_document(result, named_run), (), as_json=True)
+    drawing = "\n".join(_lines(result, named_run, arguments.layout))
     if takes_colour():
         from vibe_gate.faces.cli.screen import coloured  # a pipe needs none
 
@@ -73,11 +73,11 @@ def _run(arguments: VizArguments) -> int:
     return PASS
 
 
-def _watched(runs: StoredRuns, meant: Named, arguments: VizArguments) -> RunResult:
+def _watched(runs: StoredRuns, named_run: NamedRun, arguments: VizArguments) -> RunResult:
     """Show the run until its writer is gone."""
     with _shower(as_json=arguments.as_json) as show:
-        while (result := runs.read(meant)).state == "running":
-            show(result.graph(), partial(_lines, result, meant, arguments.layout))
+        while (result := runs.read(named_run)).state == "running":
+            show(result.graph(), partial(_lines, result, named_run, arguments.layout))
             time.sleep(POLL_S)
     return result
 
@@ -110,14 +110,14 @@ def _shower(*, as_json: bool) -> Iterator[Callable[..., None]]:
         yield draw
 
 
-def _lines(result: RunResult, meant: Named, layout: Layout) -> list[str]:
+def _lines(result: RunResult, named_run: NamedRun, layout: Layout) -> list[str]:
     columns = shutil.get_terminal_size().columns if is_terminal() else COLUMNS
     draw = picture.listed if layout == "list" else picture.drawn
     summary = result.summary if result.complete else None
     drawing = draw(picture.graph_of(result, summary), columns)
-    by = "" if meant.matched.startswith(("newest", "run id")) else f" (matched by {meant.matched})"
+    by = "" if named_run.matched.startswith(("newest", "run id")) else f" (matched by {named_run.matched})"
     workflow = safe(str(result.about.get("workflow", "")))
-    head = f"{meant.entry.run_id}{by}  {workflow}  {_outcome_of(result, summary)}"
+    head = f"{named_run.entry.run_id}{by}  {workflow}  {_outcome_of(result, summary)}"
     return [head, "", *(drawing or ["no nodes yet"])]
 
 
@@ -128,11 +128,11 @@ def _outcome_of(result: RunResult, summary: Summary | None) -> str:
     return "nothing" if summary.extent == "nothing" else summary.outcome
 
 
-def _document(result: RunResult, meant: Named) -> dict[str, object]:
+def _document(result: RunResult, named_run: NamedRun) -> dict[str, object]:
     return {
-        "run_id": meant.entry.run_id,
-        "key": meant.entry.key,
-        "matched": meant.matched,
+        "run_id": named_run.entry.run_id,
+        "key": named_run.entry.key,
+        "matched": named_run.matched,
         "state": result.state,
         "outcome": result.summary.outcome if result.complete else None,
         "graph": json.loads(result.graph().to_json()),
