@@ -26,8 +26,6 @@ class Environment(Struct, frozen=True):
     """The mail addresses that git is told to write into commits, in place of those of its configuration."""
     model: str
     """The model that the user of the built-in gate wants for judges (ANTHROPIC_MODEL); "" for the default."""
-    home: str
-    """The user's home folder; "" if it is not named."""
 
     def __repr__(self) -> str:  # without values, which may be secret
         return f"<Environment of {len(self.variables)} variables>"
@@ -42,5 +40,4 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         agents=agents_in(variables),
         author_addresses=tuple(address for address in addresses if address),
         model=variables.get("ANTHROPIC_MODEL", ""),
-        home=variables.get("HOME", ""),
     )

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -26,56 +25,138 @@ PIPE_CLOSED = 141
 NO_FOLDER = "the current directory no longer exists; change to another one."
 
 
-_PLACES = {
-    "review": ("review", "REVIEW"),
-    "run": ("run", "RUN"),
-    "resume": ("resume", "RESUME"),
-    "bundles": ("bundles", "BUNDLES"),
-    "stats": ("stats", "STATS"),
-    "viz": ("viz", "VIZ"),
-    "report": ("report", "REPORT"),
-    "init": ("definitions", "INIT"),
-    "config": ("definitions", "CONFIG"),
-    "test": ("test", "TEST"),
-    "cases": ("cases", "CASES"),
-    "calibrate": ("calibrate", "CALIBRATE"),
-    "replay": ("replay", "REPLAY"),
-    "explain": ("explain", "EXPLAIN"),
-    "override": ("verdicts", "OVERRIDE"),
-    "suppress": ("verdicts", "SUPPRESS"),
-    "label": ("label", "LABEL"),
-    "verify": ("verdicts", "VERIFY"),
-    "blame": ("blame", "BLAME"),
-    "doctor": ("doctor", "DOCTOR"),
-    "demo": ("demo", "DEMO"),
-    "post": ("post", "POST"),
-    "sessions": ("sessions", "SESSIONS"),
-    "action": ("post", "ACTION"),
-    "trace": ("trace", "TRACE"),
-    "install": ("install", "INSTALL"),
-    "uninstall": ("install", "UNINSTALL"),
-    "hook": ("hook", "HOOK"),
-    "capture": ("agent_hook", "CAPTURE"),
-    "guard": ("agent_hook", "GUARD"),
-}
-"""By command, the module beside this one that has it, and its name there."""
-
-
 def find_command(name: str) -> Command[Any]:
     """The command of that name; no module but its own is loaded.
 
     UsageError with the nearest name for any other.
     """
-    if name == "completion":
-        from vibe_gate.faces.cli.completion import completion
+    match name:
+        case "review":
+            from vibe_gate.faces.cli.review import REVIEW
 
-        return completion(lambda: {name: find_command(name) for name in COMMANDS})
-    if name not in _PLACES:
-        raise _unknown(name)
-    module_name, constant = _PLACES[name]
-    module = import_module(f"vibe_gate.faces.cli.{module_name}")
-    command: Command[Any] = getattr(module, constant)
-    return command
+            return REVIEW
+        case "run":
+            from vibe_gate.faces.cli.run import RUN
+
+            return RUN
+        case "resume":
+            from vibe_gate.faces.cli.resume import RESUME
+
+            return RESUME
+        case "bundles":
+            from vibe_gate.faces.cli.bundles import BUNDLES
+
+            return BUNDLES
+        case "stats":
+            from vibe_gate.faces.cli.stats import STATS
+
+            return STATS
+        case "viz":
+            from vibe_gate.faces.cli.viz import VIZ
+
+            return VIZ
+        case "report":
+            from vibe_gate.faces.cli.report import REPORT
+
+            return REPORT
+        case "init":
+            from vibe_gate.faces.cli.definitions import INIT
+
+            return INIT
+        case "config":
+            from vibe_gate.faces.cli.definitions import CONFIG
+
+            return CONFIG
+        case "test":
+            from vibe_gate.faces.cli.test import TEST
+
+            return TEST
+        case "cases":
+            from vibe_gate.faces.cli.cases import CASES
+
+            return CASES
+        case "calibrate":
+            from vibe_gate.faces.cli.calibrate import CALIBRATE
+
+            return CALIBRATE
+        case "replay":
+            from vibe_gate.faces.cli.replay import REPLAY
+
+            return REPLAY
+        case "explain":
+            from vibe_gate.faces.cli.explain import EXPLAIN
+
+            return EXPLAIN
+        case "override":
+            from vibe_gate.faces.cli.verdicts import OVERRIDE
+
+            return OVERRIDE
+        case "suppress":
+            from vibe_gate.faces.cli.verdicts import SUPPRESS
+
+            return SUPPRESS
+        case "label":
+            from vibe_gate.faces.cli.label import LABEL
+
+            return LABEL
+        case "verify":
+            from vibe_gate.faces.cli.verdicts import VERIFY
+
+            return VERIFY
+        case "blame":
+            from vibe_gate.faces.cli.blame import BLAME
+
+            return BLAME
+        case "doctor":
+            from vibe_gate.faces.cli.doctor import DOCTOR
+
+            return DOCTOR
+        case "demo":
+            from vibe_gate.faces.cli.demo import DEMO
+
+            return DEMO
+        case "post":
+            from vibe_gate.faces.cli.post import POST
+
+            return POST
+        case "sessions":
+            from vibe_gate.faces.cli.sessions import SESSIONS
+
+            return SESSIONS
+        case "action":
+            from vibe_gate.faces.cli.post import ACTION
+
+            return ACTION
+        case "trace":
+            from vibe_gate.faces.cli.trace import TRACE
+
+            return TRACE
+        case "install":
+            from vibe_gate.faces.cli.install import INSTALL
+
+            return INSTALL
+        case "uninstall":
+            from vibe_gate.faces.cli.install import UNINSTALL
+
+            return UNINSTALL
+        case "hook":
+            from vibe_gate.faces.cli.hook import HOOK
+
+            return HOOK
+        case "capture":
+            from vibe_gate.faces.cli.agent_hook import CAPTURE
+
+            return CAPTURE
+        case "guard":
+            from vibe_gate.faces.cli.agent_hook import GUARD
+
+            return GUARD
+        case "completion":
+            from vibe_gate.faces.cli.completion import completion
+
+            return completion(lambda: {name: find_command(name) for name in COMMANDS})
+        case _:
+            raise _unknown(name)
 
 
 def _unknown(name: str) -> UsageError:

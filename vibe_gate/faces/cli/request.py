@@ -13,7 +13,7 @@ from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain.change import Selection
 from vibe_gate.errors import UsageError
 from vibe_gate.faces.advice import advising, words_of
-from vibe_gate.faces.cli.shared_options import Limits, WireOptions
+from vibe_gate.faces.cli.shared_options import RunLimits, WireOptions
 from vibe_gate.gate.source import is_identifier
 
 _INSTEAD = {
@@ -66,7 +66,7 @@ class RubricArguments(Struct, frozen=True):
 def request_of(
     change: ChangeArguments,
     rubrics: RubricArguments,
-    limits: Limits,
+    limits: RunLimits,
     wire: WireOptions,
     environ: Mapping[str, str],
 ) -> ReviewRequest:

@@ -31,7 +31,7 @@ from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.faces.cli.shared_options import (
     CLUSTER,
     SHARD,
-    Limits,
+    RunLimits,
     WireOptions,
     WorkerOptions,
     add_limits,
@@ -68,7 +68,7 @@ class ReviewArguments(Struct, frozen=True):
     """What it is held to."""
     workflow: str | None
     """The id of the workflow whose rubrics give the verdict; None: the rubrics of the gate."""
-    limits: Limits
+    limits: RunLimits
     """What it may cost."""
     wire: WireOptions
     """How the model is reached."""

@@ -33,7 +33,7 @@ from vibe_gate.faces.cli.request import (
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
 from vibe_gate.faces.cli.screen import print_document, screen
 from vibe_gate.faces.cli.shared_options import (
-    Limits,
+    RunLimits,
     WireOptions,
     add_limits,
     add_wire,
@@ -63,7 +63,7 @@ class AgentOptions(Struct, frozen=True):
     """Ask before each agent."""
     model: str | None
     """The model of all agents; None: each one's own."""
-    limits: Limits
+    limits: RunLimits
     """What they may cost."""
     wire: WireOptions
     """How the model is reached."""

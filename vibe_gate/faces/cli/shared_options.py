@@ -20,7 +20,7 @@ from vibe_gate.run.shard import WHOLE, Shard, shard_of
 WIRES: tuple[WireMode, ...] = get_args(WireMode)
 
 
-class Limits(Struct, frozen=True):
+class RunLimits(Struct, frozen=True):
     """What a run may cost, and how long it may take; None takes the gate's own limit."""
 
     max_cost_usd: float | None = None
@@ -37,9 +37,9 @@ def add_limits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return limits
 
 
-def parse_limits(args: argparse.Namespace) -> Limits:
+def parse_limits(args: argparse.Namespace) -> RunLimits:
     """The value of the options of `add_limits`."""
-    return Limits(args.max_cost_usd, args.deadline)
+    return RunLimits(args.max_cost_usd, args.deadline)
 
 
 class WireOptions(Struct, frozen=True):
