@@ -134,7 +134,7 @@ def _entries_of_shard(arguments: ReplayArguments, runs: StoredRuns, repository: 
 def _request(arguments: ReplayArguments, repository: Repository) -> ReviewRequest:
     """The request of every replay: the definitions as an id, which no ref moves meanwhile."""
     definitions = arguments.definitions
-    wire = arguments.wire.or_environment(os.environ)
+    wire = arguments.wire.with_environment(os.environ)
     return ReviewRequest(
         Selection("range"),
         rubrics=arguments.rubrics,

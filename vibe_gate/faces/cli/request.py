@@ -81,7 +81,7 @@ def request_of(
         definitions=change.definitions,
         max_cost_usd=limits.max_cost_usd,
         deadline_s=limits.deadline_s,
-        wire=wire.or_environment(environ),
+        wire=wire.with_environment(environ),
         force=rubrics.force,
     )
 
@@ -144,7 +144,7 @@ def base_of_pull_request(environ: Mapping[str, str]) -> str | None:
     return f"origin/{base}" if base else None
 
 
-def one_revision(revisions: Sequence[str]) -> str | None:
+def require_single_revision(revisions: Sequence[str]) -> str | None:
     """The only revision that was given, or None. UsageError for more."""
     if len(revisions) > 1:
         raise UsageError(f"more than one revision; for a range use {revisions[0]}..{revisions[1]}")

@@ -83,7 +83,7 @@ def _newest_unfinished(runs: StoredRuns) -> str:
 
 def _request(arguments: ResumeArguments, run: KeptRun) -> RunRequest:
     """The run's own request."""
-    request, wire = run.request, arguments.wire.or_environment(os.environ)
+    request, wire = run.request, arguments.wire.with_environment(os.environ)
     return RunRequest(
         review=request.review(wire=wire),
         workflow="" if request.agent else run.workflow,

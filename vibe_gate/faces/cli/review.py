@@ -24,8 +24,8 @@ from vibe_gate.faces.cli.request import (
     RubricArguments,
     advising_about,
     may_be_rubric,
-    one_revision,
     request_of,
+    require_single_revision,
 )
 from vibe_gate.faces.cli.screen import nothing, present
 from vibe_gate.faces.cli.shared_options import (
@@ -159,7 +159,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
 
 def _parse(args: argparse.Namespace) -> ReviewArguments:
     files = {name: file for name in FORMATS if (file := getattr(args, name)) is not None}
-    rubrics, revision = _parse_rubrics(args.rubric, one_revision(args.revision))
+    rubrics, revision = _parse_rubrics(args.rubric, require_single_revision(args.revision))
     if args.rubric and args.workflow is not None:
         raise UsageError("--rubric and --workflow select different rubrics; use one of them.")
     return ReviewArguments(

@@ -27,8 +27,8 @@ from vibe_gate.faces.cli.request import (
     ChangeArguments,
     RubricArguments,
     advising_about,
-    one_revision,
     request_of,
+    require_single_revision,
 )
 from vibe_gate.faces.cli.runs import RUN_HELP, StoredRuns
 from vibe_gate.faces.cli.screen import print_document, screen
@@ -157,7 +157,7 @@ def _parse(args: argparse.Namespace) -> RunArguments:
         raise UsageError("--agent ID and --prompt TEXT belong together.")
     workflow = "" if args.agent is not None else words.pop(0)
     change = ChangeArguments(
-        revision=one_revision(words),
+        revision=require_single_revision(words),
         staged=args.staged,
         base=args.base,
         definitions=args.definitions,

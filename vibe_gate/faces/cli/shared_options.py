@@ -50,7 +50,7 @@ class WireOptions(Struct, frozen=True):
     cassette: Path | None = None
     """The folder of recorded requests and answers; None: as VIBE_GATE_CASSETTE says, or none."""
 
-    def or_environment(self, environ: Mapping[str, str]) -> Wire:
+    def with_environment(self, environ: Mapping[str, str]) -> Wire:
         """What the options say, else the environment. UsageError if that is not complete."""
         mode = self.mode or environ.get("VIBE_GATE_WIRE") or "live"
         folder = self.cassette or environ.get("VIBE_GATE_CASSETTE") or None
