@@ -9,11 +9,10 @@ from hooked import started
 
 NOT_NEEDED = {
     "claude_agent_sdk", "concurrent.futures", "github3", "importlib.metadata", "pydantic",
-    "pygit2", "requests", "rich", "ssl", "tomli_w", "vibe_gate.agent.turn_runner", "vibe_gate.gateway",
+    "requests", "rich", "tomli_w", "vibe_gate.agent.turn_runner", "vibe_gate.gateway",
     "vibe_gate.sandbox", "vibe_gate.store.gc",
 }  # fmt: skip
-"""What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter; all of pygit2 but
-its compiled part."""
+"""What belongs to judges, the forge, screens and cleaning, reads documents, or has something lighter."""
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ import subprocess
 import zlib
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from vibe_gate.domain.change import EMPTY_TREE, LARGEST_READ, FileDiff, FileVersion, HunkLine, Selection
 from vibe_gate.errors import GateError, InfrastructureError, IntegrityError, RevisionError
 from vibe_gate.git import open_repository
-from vibe_gate.git.diff import _failure
-from vibe_gate.git.program import Finished
+from vibe_gate.git.database import damage_as_error
 
 MAX_HUNK_BYTES = 1_000_000
 
@@ -208,7 +208,23 @@ def test_an_object_that_is_missing_is_named(work: Work) -> None:
         work.files(EMPTY_TREE, tree)
 
 
-@pytest.mark.parametrize("damage", [b"no zlib", b"", zlib.compress(b"blob 6\0other\n")])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"no zlib",
+        b"",
+        zlib.compress(b"blob 6\0other\n"),
+        zlib.compress(b"blob 6\0right\n")[:-1],
+        zlib.compress(b"blob 6\0right\n")[:-8],
+        zlib.compress(b"blob 2\0right\n"),
+        zlib.compress(b"blob 9\0right\n"),
+        zlib.compress(b"blob six\0right\n"),
+        zlib.compress(b"blubb 6\0right\n"),
+        zlib.compress(b"a" * 100),
+    ],
+    ids=["no zlib", "empty", "other content", "cut by one byte", "cut short", "longer than it says",
+         "shorter than it says", "no size", "no kind", "no header"],
+)  # fmt: skip
 def test_an_object_that_is_damaged_is_one_sentence(work: Work, damage: bytes) -> None:
     blob = work.git("hash-object", "-w", "--stdin", given=b"right\n")
     tree = work.git("mktree", given=f"100644 blob {blob}\ta\n".encode())
@@ -320,15 +336,15 @@ def test_a_content_above_the_limit_is_not_read_as_a_whole(work: Work) -> None:
         assert repository.tree(tree).list("") == ["dump"]
 
 
-def test_git_without_memory_is_no_damage() -> None:
-    for code, complaint in [
-        (128, "fatal: Out of memory, malloc failed (tried to allocate 18446744071617265998 bytes)"),
-        (128, "error: mmap failed: Cannot allocate memory"),
-        (-9, ""),
-    ]:
-        assert failure_of(code, complaint).exit_code == 3
-    assert failure_of(128, "error: inflate: data stream error (incorrect header check)").exit_code == 5
-
-
-def failure_of(code: int, complaint: str) -> GateError:
-    return _failure(Finished(code, b"", complaint))
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (MemoryError(), 3),
+        (pygit2.GitError("failed to inflate packed object"), 5),
+        (KeyError("object not found - no match for id (" + "3" * 40 + ")"), 2),
+    ],
+)
+def test_what_libgit2_complains_about_is_one_of_our_errors(error: Exception, exit_code: int) -> None:
+    with pytest.raises(GateError) as raised, damage_as_error():
+        raise error
+    assert raised.value.exit_code == exit_code

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,18 +139,6 @@ def test_the_users_own_configuration_can_allow_local_filters(seeded: Bench, tmp_
     seeded.git("config", "--global", "filter.local.clean", "tr e E")  # a local copy gives way to it
     with seeded.open() as repository:
         assert repository.tree(repository.snapshot()).read("a.txt") == b"EditEd\n"
-
-
-def test_a_change_of_text_loads_no_libgit2(seeded: Bench) -> None:
-    program = (
-        "import os, sys; from pathlib import Path; from vibe_gate.git import open_repository\n"
-        "from vibe_gate.domain.change import Selection\n"
-        "with open_repository(Path('.'), os.environ) as r:\n"
-        "    r.change(Selection('worktree'))\n"
-        "assert 'pygit2' not in sys.modules"
-    )
-    environ = seeded.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([sys.executable, "-c", program], cwd=seeded.root, env=environ, check=True)
 
 
 def scramble(bench: Bench, chance: random.Random) -> None:

@@ -1,7 +1,7 @@
 """The git door: the only importer of pygit2, and the only caller of the git program.
 
-`open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded only for merges,
-binary files and new repositories.
+`open_repository` finds a repository; everything else is a method of `Repository`. pygit2 is loaded when the first
+object is read.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
 from vibe_gate.git.listing import commit_columns
-from vibe_gate.git.objects import Tree
 from vibe_gate.git.repository import Repository
 from vibe_gate.git.revisions import MAX_COMMITS
 from vibe_gate.git.shipping import RepositoryCopy
+from vibe_gate.git.trees import Tree
 from vibe_gate.git.updates import NewCommit, Updates
 from vibe_gate.git.workspace import Workspace
 
 if TYPE_CHECKING:
-    from vibe_gate.git.libgit2 import Draft, make_repository
+    from vibe_gate.git.making import Draft, make_repository
 
 __all__ = [
     "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository",
@@ -42,7 +42,7 @@ def open_repository(start: Path, environ: Mapping[str, str]) -> Repository:
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
     if name in ("Draft", "make_repository"):
-        from vibe_gate.git import libgit2
+        from vibe_gate.git import making
 
-        return getattr(libgit2, name)
+        return getattr(making, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

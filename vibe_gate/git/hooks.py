@@ -9,10 +9,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from vibe_gate.domain import paths
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError, IntegrityError
-from vibe_gate.git.commits import LAST_SECOND, parse_commit
+from vibe_gate.git.commits import LAST_SECOND
 from vibe_gate.git.revisions import Revisions
 
 _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
@@ -30,10 +31,6 @@ _ACTIONS: dict[str, Operation] = {"cherry-pick": "cherry-pick", "revert": "rever
 
 _ELSEWHERE = expression(r"(?!(file|ext|fd):)[^/]+:")
 """A URL by which git asks another machine: `https:`, `ssh:`, `host:path`. All others are paths, or run a program."""
-
-
-_READ_AT_ONCE = 1_000
-"""Commits whose contents are in memory together."""
 
 
 class HeadCommit(Struct, frozen=True):
@@ -90,7 +87,7 @@ class HookQueries(Revisions):
     def head_commit(self) -> HeadCommit:
         """The commit at HEAD, and what HEAD was before, by its reflog; without one, its first parent. RevisionError."""
         commit = self.resolve("HEAD")
-        old = self._name("HEAD@{1}^{commit}") or self._name(f"{commit}^1")
+        old = self._id_of("HEAD@{1}^{commit}") or self._id_of(f"{commit}^1")
         # A clean revert leaves no other trace.
         subject = self._git.run("log", "-g", "-1", "--format=%gs", "HEAD").line
         action = _ACTIONS.get(subject.partition(":")[0].partition(" ")[0], "")
@@ -153,19 +150,11 @@ class HookQueries(Revisions):
 
     def _pushed_commits(self, rows: Sequence[Sequence[str]]) -> Iterator[PushedCommit]:
         """Of ids, each with those of its parents. Where a shallow clone ends, a commit has no parents."""
-        for start in range(0, len(rows), _READ_AT_ONCE):
-            portion = rows[start : start + _READ_AT_ONCE]
-            contents = self._objects.read_all([name for name, *_ in portion])
-            for name, *parents in portion:
-                content = parse_commit(name, contents[name])
-                yield PushedCommit(name, content.committer.time or LAST_SECOND, content.tree, tuple(parents))
+        for commit, *parents in rows:
+            content = self._content_of(commit)
+            yield PushedCommit(commit, content.committer.time or LAST_SECOND, content.tree, tuple(parents))
 
     def with_folder(self, commits: Iterable[str], folder: str) -> set[str]:
         """Those of the commits that have this folder at their root."""
-        names = list(commits)
-        asked = "".join(f"{name}:{folder}\n" for name in names).encode()
-        types = self._git.run("cat-file", "--batch-check=%(objecttype)", stdin=asked).line.split("\n")
-        return {name for name, kind in zip(names, types, strict=False) if kind == "tree"}
-
-    def _name(self, revision: str) -> str:
-        return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line
+        entries = {commit: self.tree(commit).entry(paths.encode(folder)) for commit in commits}
+        return {commit for commit, entry in entries.items() if entry is not None and entry.is_tree}

@@ -79,10 +79,9 @@ def history_of(objects: Objects, commit: str, path: str, environ: Mapping[str, s
         elif token:
             name = token.decode("ascii")
             names[name] = path
-    contents = objects.read_all(list(names))
-    return [_file_at(commit, contents[commit], path) for commit, path in names.items()]
+    return [_file_at(objects, commit, path) for commit, path in names.items()]
 
 
-def _file_at(commit: str, data: bytes, path: str) -> FileAt:
-    content = parse_commit(commit, data)
+def _file_at(objects: Objects, commit: str, path: str) -> FileAt:
+    content = parse_commit(commit, objects.database.read(commit).data)
     return FileAt(commit, content.author.time, content.committer.time, path)

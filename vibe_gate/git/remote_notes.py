@@ -102,9 +102,9 @@ def _made(objects: Objects, there: str, lines: Mapping[str, Sequence[bytes]]) ->
         listed = git.run("notes", f"--ref={_MADE}", "list", commit)
         old = b""
         if not listed.code:
-            if objects.sizes([listed.line])[listed.line] > MAX_NOTE_BYTES:
+            if objects.database.size(listed.line) > MAX_NOTE_BYTES:
                 continue  # nobody reads it
-            old = objects.read(listed.line).data
+            old = objects.database.read(listed.line).data
         known = old.split(b"\n")
         if not (new := [line for line in wanted if line not in known]):
             continue

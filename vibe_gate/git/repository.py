@@ -102,9 +102,9 @@ class Repository(ChangeQueries):
 
         It reads the trees from this one, and is of use while this one is open.
         """
-        from vibe_gate.git import libgit2
+        from vibe_gate.git import making
 
-        libgit2.commit_trees(folder, self._objects, trees)
+        making.commit_trees(folder, self._objects, trees)
         return Repository(place.find(folder, self._git.elsewhere(folder).environ))
 
     def patched(self, tree: str, patch: bytes, *, reverse: bool = False) -> str:

@@ -18,9 +18,10 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
 from vibe_gate.git.commits import CommitContent, CommitSignature, parse_commit, parse_signature
-from vibe_gate.git.objects import Objects, Tree
+from vibe_gate.git.objects import Objects
 from vibe_gate.git.place import Place
 from vibe_gate.git.program import finish
+from vibe_gate.git.trees import Tree
 
 _DEFAULT_BRANCHES = ("main", "master")
 
@@ -91,17 +92,17 @@ class Revisions:
             if head := self.head():
                 return head
             raise RevisionError("HEAD has no commit yet: make the first commit, or review what is staged.")
-        if _FULL_ID.match(revision) and (found := self._objects.find(f"{revision}^{{commit}}")):
-            return found.id  # a range has a thousand of them, and needs no process for each
+        if commit := self._peeled(revision, "commit"):
+            return commit  # a range has a thousand of them, and needs no process for each
         named = self._git.run(*_WARNING, "rev-parse", "--verify", "--end-of-options", revision)
         if (twice := _AMBIGUOUS.search(named.err)) and not _FULL_ID.match(revision):
             raise UsageError(self._ambiguous(twice[1]))
         if named.code:
             raise RevisionError(self._no_revision(revision))
-        commit = self._git.run("rev-parse", "--verify", "--end-of-options", f"{named.line}^{{commit}}")
-        if commit.code:
+        commit = self._id_of(f"{named.line}^{{commit}}")
+        if not commit:
             raise RevisionError(f"{paths.quote(revision)} names no commit: give a commit, branch or tag.")
-        return commit.line
+        return commit
 
     def resolve_shared(self, revision: str) -> str:
         """The same of what everybody is bound by: a name that begins with a remote's is that remote's branch only."""
@@ -110,8 +111,7 @@ class Revisions:
 
     def head(self) -> str:
         """HEAD's commit id, "" on an unborn branch."""
-        found = self._objects.find("HEAD^{commit}")
-        return found.id if found else ""
+        return self._id_of("HEAD^{commit}")
 
     def branch(self) -> str:
         """The branch that is checked out; "" if HEAD is a commit."""
@@ -124,23 +124,34 @@ class Revisions:
     def tree(self, treeish: str) -> Tree:
         """The tree of a commit id, a tree id (also of a snapshot) or any other revision. RevisionError."""
         name = treeish if _FULL_ID.match(treeish) else self.resolve(treeish)
-        target = self._objects.find(name)
+        target = self._objects.database.find(name)
         if target is None:
             raise RevisionError(f"there is no object {name} in this repository.")
         if target.kind == "tag":
-            target = self._objects.find(f"{name}^{{}}")
+            target = self._objects.database.find(self._id_of(f"{name}^{{}}") or name)
         if target is None or target.kind not in ("commit", "tree"):
-            kind = target.kind if target else "tag of a missing object"
+            kind = target.kind if target and target.kind != "tag" else "tag of a missing object"
             raise RevisionError(f"{name} is a {kind}, not a commit or tree.")
         return Tree(self._objects, target.id if target.kind == "tree" else parse_commit(name, target.data).tree)
 
     def has(self, commit: str) -> bool:
         """Whether the commit with this full id is here."""
-        return bool(_FULL_ID.match(commit)) and self._objects.find(f"{commit}^{{commit}}") is not None
+        return bool(self._peeled(commit, "commit"))
 
     def has_tree(self, tree: str) -> bool:
         """Whether the tree with this full id is here; what it holds is not looked at."""
-        return bool(_FULL_ID.match(tree)) and self._objects.find(f"{tree}^{{tree}}") is not None
+        return bool(self._peeled(tree, "tree"))
+
+    def _peeled(self, name: str, kind: str) -> str:
+        """The id of the object of this kind ("commit", "tree") that a full id leads to; "" if it leads to none."""
+        found = self._objects.database.find(name) if _FULL_ID.match(name) else None
+        if found is None or found.kind == kind:
+            return found.id if found else ""
+        return self._id_of(f"{name}^{{{kind}}}")
+
+    def _id_of(self, revision: str) -> str:
+        """What git takes a revision for; "" if it names nothing."""
+        return self._git.run("rev-parse", "--verify", "--quiet", "--end-of-options", revision).line
 
     def parents(self, commit: str) -> list[str]:
         """As the commit itself says: neither grafts nor a shallow boundary can shorten it."""
@@ -328,7 +339,7 @@ class Revisions:
         return self._content_of(commit).author.time
 
     def _content_of(self, commit: str) -> CommitContent:
-        return parse_commit(commit, self._objects.read(commit).data)
+        return parse_commit(commit, self._objects.database.read(commit).data)
 
     def blame(self, commit: str, path: str, lines: Sequence[int], base: str = "") -> dict[int, str]:
         """By line of the file in that commit (from 1), the commit that wrote it, white space aside.
@@ -362,8 +373,7 @@ class Revisions:
     def span(self, base: str, head: str, limit: int = MAX_COMMITS) -> tuple[str, ...]:
         """Ids of the commits that `head` has and `base` ("": nothing) has not, newest first.
 
-        If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone. All are read at
-        once here, for the questions about each that follow.
+        If a shallow clone lacks some, they end where its list says. IntegrityError if one is gone.
         """
         asked = ("rev-list", "--topo-order", f"--max-count={limit}", head, *([f"^{base}"] if base else []))
         listed = self._git.run(*asked, environ=_UNCUT)
@@ -373,7 +383,7 @@ class Revisions:
             raise IntegrityError(
                 f"The commits of {shown} are not all here, or damaged: run `git fsck`. {listed.err}".strip()
             )
-        return tuple(self._objects.read_all(listed.line.split()))
+        return tuple(listed.line.split())
 
     def origin_of(self, commit: str) -> str:
         """What git keeps when it makes a commit anew: its author, the author's date, its title."""
@@ -402,21 +412,19 @@ class Revisions:
 
     def note_ids(self, ref: str) -> dict[str, str]:
         """The ids of the notes of `refs/notes/<ref>`, by the id of what they are on."""
-        if self._objects.find(f"refs/notes/{ref}") is None:
-            return {}
         listed = self._git.run("notes", f"--ref={ref}", "list")
         pairs = [line.split() for line in listed.line.split("\n") if line and not listed.code]
         return {about: note for note, about in pairs}
 
     def note_texts(self, notes: Iterable[str]) -> dict[str, bytes]:
         """The texts of notes, by their own ids, but for those over `MAX_NOTE_BYTES`."""
-        sizes = self._objects.sizes(notes)
-        return self._objects.read_all([note for note, size in sizes.items() if size <= MAX_NOTE_BYTES])
+        database = self._objects.database
+        return {note: database.read(note).data for note in notes if database.size(note) <= MAX_NOTE_BYTES}
 
     def note(self, ref: str, about: str) -> bytes:
         """The note of `refs/notes/<ref>` on one object, b"" without one."""
-        found = self._git.run("notes", f"--ref={ref}", "list", about)
-        return self._git.run("cat-file", "blob", found.line).out if not found.code else b""
+        listed = self._git.run("notes", f"--ref={ref}", "list", about)
+        return self._objects.database.read(listed.line).data if not listed.code else b""
 
     def add_note(self, ref: str, about: str, text: bytes) -> None:
         """Put a note on an object, instead of the one it has. Only the notes' ref moves. StorageError."""

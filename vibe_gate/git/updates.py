@@ -20,7 +20,7 @@ from vibe_gate.git.objects import Objects
 from vibe_gate.git.program import Program
 
 if TYPE_CHECKING:
-    from vibe_gate.git.libgit2 import Merging
+    from vibe_gate.git.merging import Merging
 
 MAX_NEW = 1_000
 """New commits of one update that are read, the newest first."""
@@ -133,7 +133,7 @@ class Updates:
         by_author: dict[str, list[str]] = {}
         for name, (_, author) in known.items():
             by_author.setdefault(author, []).append(name)
-        from vibe_gate.git.libgit2 import Merging  # pygit2, which most hooks do without
+        from vibe_gate.git.merging import Merging  # pygit2, which most hooks do without
 
         with closing(Objects(self._git, self._folder)) as objects:
             merging = Merging(objects)

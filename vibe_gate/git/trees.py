@@ -1,0 +1,87 @@
+"""Trees, read as blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vibe_gate.domain import paths
+from vibe_gate.domain.change import TREE_MODE
+from vibe_gate.git.git_object import TreeEntry
+from vibe_gate.git.objects import Objects
+
+
+class Tree:
+    """A tree read as blobs, never from disk, never through symlinks."""
+
+    def __init__(self, objects: Objects, tree: str) -> None:
+        self.id = tree
+        self._database = objects.database
+        self._parsed: dict[str, dict[bytes, TreeEntry]] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """Content of the regular file at `path`; None if there is none (a folder, a link, nothing)."""
+        entry = self.entry(paths.encode(path))
+        if entry is None or not entry.is_regular:
+            return None
+        return self._database.read(entry.id).data
+
+    def links(self, prefix: str, *, without: str = "") -> list[str]:
+        """Paths of symbolic links and submodules at `prefix` or below ("" for all), sorted.
+
+        `without`: a folder below which nothing is looked for, nor read.
+        """
+        folder = paths.encode(prefix.strip("/"))
+        entry = self.entry(folder) if folder else TreeEntry(TREE_MODE, self.id)
+        if entry is None:
+            return []
+        if not entry.is_tree:
+            return [] if entry.is_regular else [prefix.strip("/")]
+        found = self.walk(entry.id, folder + b"/" if folder else b"", paths.encode(without))
+        return sorted(paths.decode(path) for path, below in found if not below.is_regular)
+
+    def list(self, prefix: str, *, without: str = "") -> list[str]:
+        """Paths of the regular files in the folder `prefix` and below ("" for all), sorted; `without` as in `links`."""
+        folder = paths.encode(prefix.strip("/"))
+        entry = TreeEntry(TREE_MODE, self.id) if not folder else self.entry(folder)
+        if entry is None or not entry.is_tree:
+            return []
+        start = folder + b"/" if folder else b""
+        below = self.walk(entry.id, start, paths.encode(without))
+        return sorted(paths.decode(path) for path, found in below if found.is_regular)
+
+    def entry(self, path: bytes) -> TreeEntry | None:
+        """What the tree says at a path, whatever it is."""
+        found = TreeEntry(TREE_MODE, self.id)
+        for name in path.split(b"/"):
+            if not found.is_tree:
+                return None
+            step = self.entries(found.id).get(name)
+            if step is None:
+                return None
+            found = step
+        return found
+
+    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
+        """The entries of the tree or of one below it, by name."""
+        if tree not in self._parsed:
+            self._parsed[tree] = self._database.entries(tree)
+        return self._parsed[tree]
+
+    def walk(self, tree: str, start: bytes = b"", without: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
+        """Every entry below a tree that is no folder, in git's order; paths begin with `start`.
+
+        The folder `without` is not read, and counts as empty.
+        """
+        left_out = without + b"/" if without else None
+        waiting = [iter([(start, TreeEntry(TREE_MODE, tree))])]
+        while waiting:  # no recursion: a hostile tree may nest deeper than Python's stack
+            path, entry = next(waiting[-1], (b"", None))
+            if entry is None:
+                waiting.pop()
+            elif path == left_out:
+                continue
+            elif entry.is_tree:
+                below = self._database.entries(entry.id).items()
+                waiting.append(iter([(path + name + b"/" * found.is_tree, found) for name, found in below]))
+            else:
+                yield path, entry
