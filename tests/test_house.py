@@ -80,6 +80,47 @@ def test_no_class_name_stands_twice():
     assert [name for name, count in classes.items() if count > 1] == []
 
 
+VERDICTS = {
+    "RubricResult": ("judging",),
+    "RunVerdict": ("judging",),
+    "PostedVerdict": ("judging",),
+    "CriterionResult": ("judging", "checks"),
+    "Summary": ("run/summary.py",),
+}
+"""What says how something came out -> where alone it is made; a document that is read is none of these calls."""
+
+COPIES = {
+    "outcome": (
+        "judging",
+        "checks",
+        "run/summary.py",
+        "run/graph.py",
+        "run/schedule.py",
+        "report/answers.py",
+        "store/runs.py",
+    ),
+    "exit_code": ("judging", "run/summary.py", "store/runs.py"),
+}
+"""A field -> where alone a copy gets another value of it: judging's verdicts and the summaries that are made of them;
+the stages of a workflow (run/graph.py, run/schedule.py); the words of nodes in a drawing and of runs in a list, as
+their summaries say."""
+
+
+def test_only_judging_makes_outcomes_and_exit_codes():
+    """Nobody else builds an outcome from others, or takes a finished summary apart."""
+    wrong = []
+    for module in MODULES:
+        name = str(module.relative_to(ROOT / "vibe_gate"))
+        for node in ast.walk(ast.parse(module.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            fields = [keyword.arg for keyword in node.keywords] if node.func.id == "replace" else []
+            places = [VERDICTS[node.func.id]] if node.func.id in VERDICTS else []
+            places += [COPIES[field] for field in fields if field in COPIES]
+            wrong += [f"{name}:{node.lineno}" for allowed in places if not name.startswith(allowed)]
+    assert wrong == []
+
+
 def test_nothing_that_tests_put_on_the_path_hides_a_module_of_pythons():
     """`bench` and the folders of tests come first on `sys.path`: a `secrets.py` there is what `import secrets` gets."""
     found = [*(ROOT / "bench").glob("*.py"), *(ROOT / "tests").rglob("*.py")]

@@ -23,8 +23,9 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY
 from vibe_gate.faces.action.inputs import Inputs
+from vibe_gate.faces.action.look import Look, look
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.standing import Look, Standing, StandingVerdict, look, no_verdict
+from vibe_gate.faces.action.standing import Standing, StandingVerdict, no_verdict
 from vibe_gate.forge import CheckRun, Conclusion, open_forge
 from vibe_gate.run.review import Review
 from vibe_gate.run.summary import nothing

@@ -22,7 +22,7 @@ from vibe_gate.domain.bundles import STORE, Provenance, RunEntry
 from vibe_gate.domain.cause import BudgetReached, NoKey
 from vibe_gate.domain.change import Change, Selection
 from vibe_gate.domain.label import Label
-from vibe_gate.domain.replayed import NOT_YET, ReplayRow, compared, totals
+from vibe_gate.domain.replayed import NOT_YET, ReplayRow, RubricChoice, compared, totals
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, Finding, RubricResult
 from vibe_gate.git import open_repository
@@ -203,12 +203,12 @@ def test_what_people_said_of_runs_that_are_blocked_no_longer_or_newly_is_counted
     a, b, c = (letter * 16 for letter in "abc")
     labels = [labelled(a, right=False), labelled(b, right=True), labelled(c, right=False)]
     rows = [
-        compared(summary_with("fail", a), summary_with("pass"), (), labels),
-        compared(summary_with("fail", b), summary_with("pass"), (), labels),
-        compared(summary_with("fail", "d" * 16), summary_with("pass"), (), labels),
-        compared(summary_with("pass"), summary_with("fail", c), (), labels),
-        compared(summary_with("pass"), summary_with("fail", rubric="other"), ("quality",), labels),
-        compared(summary_with("fail", a), summary_with("inconclusive"), (), labels),
+        compared(summary_with("fail", a), summary_with("pass"), RubricChoice(), labels),
+        compared(summary_with("fail", b), summary_with("pass"), RubricChoice(), labels),
+        compared(summary_with("fail", "d" * 16), summary_with("pass"), RubricChoice(), labels),
+        compared(summary_with("pass"), summary_with("fail", c), RubricChoice(), labels),
+        compared(summary_with("pass"), summary_with("fail", rubric="other"), RubricChoice(("quality",)), labels),
+        compared(summary_with("fail", a), summary_with("inconclusive"), RubricChoice(), labels),
         ReplayRow(run_id="x", why="gone"),
     ]
     assert [row.said for row in rows] == ["wrong", "right", "", "wrong", "", "wrong", ""]
@@ -265,13 +265,13 @@ def test_stored_runs_under_a_stricter_a_laxer_and_the_same_rubric(history):
 
 
 def test_a_rubric_that_came_or_went_without_a_fail_is_not_shown():
-    row = compared(summary_with("pass", rubric="old"), summary_with("pass"), (), ())
+    row = compared(summary_with("pass", rubric="old"), summary_with("pass"), RubricChoice(), ())
     assert [(one.rubric, one.before, one.after) for one in row.changes] == [
         ("quality", "not asked", "pass"),
         ("old", "pass", "not asked"),
     ]
     assert row.shown == ()
-    assert len(compared(summary_with("fail", rubric="old"), summary_with("pass"), (), ()).shown) == 1
+    assert len(compared(summary_with("fail", rubric="old"), summary_with("pass"), RubricChoice(), ()).shown) == 1
 
 
 def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_and_leave_the_run_undecided():
@@ -283,12 +283,12 @@ def test_questions_that_no_judge_was_asked_for_want_of_a_key_are_one_sentence_an
         return replace(NOTHING, outcome=run, rubrics=(rubric,))
 
     before = judged("pass")
-    rows = [compared(before, judged(how, cause=NoKey()), (), ()) for how in ("not_applicable", "abstain")]
+    rows = [compared(before, judged(how, cause=NoKey()), RubricChoice(), ()) for how in ("not_applicable", "abstain")]
     assert [(row.open, row.unasked, row.shown) for row in rows] == [(True, 2, ())] * 2
     assert [*lines(rows)] == [
         "0 of 2 could be judged again (no API key: set ANTHROPIC_API_KEY); $0.00.",
     ]
-    assert not compared(before, judged("not_applicable", cause=NoKey()), ("safety",), ()).open
+    assert not compared(before, judged("not_applicable", cause=NoKey()), RubricChoice(("safety",)), ()).open
 
 
 def test_a_run_that_is_not_replayed_yet_is_no_run_that_cannot_be_replayed():
@@ -330,8 +330,8 @@ def test_a_replay_whose_questions_have_no_answer_was_not_judged():
         rubric = RubricResult(id="r", digest="", outcome="inconclusive", score=0, coverage=0, criteria=(result,))
         return replace(NOTHING, outcome="inconclusive", rubrics=(rubric,))
 
-    row = compared(NOTHING, judged("abstain", cause=BUDGET), (), ())
+    row = compared(NOTHING, judged("abstain", cause=BUDGET), RubricChoice(), ())
     assert (row.unjudged, row.cause, row.open) == (BUDGET.reason, BUDGET, True)
     failed = replace(judged("fail"), outcome="fail")
     failed = replace(failed, rubrics=(replace(failed.rubrics[0], outcome="fail"),))
-    assert compared(NOTHING, failed, (), ()).unjudged == ""
+    assert compared(NOTHING, failed, RubricChoice(), ()).unjudged == ""

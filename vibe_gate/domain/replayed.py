@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from vibe_gate.domain.cause import Cause, CheckFails, NoKey
 from vibe_gate.domain.label import Label
@@ -149,11 +148,27 @@ def totals(rows: Sequence[ReplayRow]) -> ReplayTotals:
 # What came out otherwise
 
 
-def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: Iterable[Label]) -> ReplayRow:
-    """A stored run against its replay, by these rubrics; without any, by all that one of them asked."""
-    results_before = _by_criterion(before, rubrics)
-    results_after = _by_criterion(after, rubrics)
-    blocked, blocks = _blocks(before, rubrics), _blocks(after, rubrics)
+class RubricChoice(Struct, frozen=True):
+    """The rubrics by which a run is compared with its replay."""
+
+    named: Collection[str] = ()
+    """Their ids; () for all that one of the two runs asked."""
+
+    left_out: Collection[str] = ()
+    """Those of the stored run that the replay may not ask."""
+
+    def has(self, rubric_id: str) -> bool:
+        """Whether the rubric is one of them."""
+        if rubric_id in self.left_out:
+            return False
+        return not self.named or rubric_id in self.named
+
+
+def compared(before: Summary, after: Summary, choice: RubricChoice, labels: Iterable[Label]) -> ReplayRow:
+    """A stored run against its replay."""
+    results_before = _by_criterion(before, choice)
+    results_after = _by_criterion(after, choice)
+    blocked, blocks = _blocks(before, choice), _blocks(after, choice)
     unasked = sum(isinstance(result.cause, NoKey) for result in results_after.values())
     unanswered = []
     for result in results_after.values():
@@ -169,31 +184,29 @@ def compared(before: Summary, after: Summary, rubrics: Collection[str], labels: 
         blocked=blocked,
         blocks=blocks,
         changes=tuple(_changes(results_before, results_after, before, after)),
-        said=_said(blocking, rubrics, labels) if blocked != blocks else "",
+        said=_said(blocking, choice, labels) if blocked != blocks else "",
         usd=after.cost.usd,
-        open=not blocks and (bool(unasked) or not _outcomes(after, rubrics) <= {"pass"}),
+        open=not blocks and (bool(unasked) or not _outcomes(after, choice) <= {"pass"}),
         unasked=unasked,
         unjudged=hindrance.reason if hindrance else "",
         cause=hindrance,
     )
 
 
-def without(summary: Summary, rubrics: Collection[str]) -> Summary:
-    """The summary without these rubrics."""
-    return replace(summary, rubrics=tuple(one for one in summary.rubrics if one.id not in rubrics))
+def _by_criterion(summary: Summary, choice: RubricChoice) -> dict[tuple[str, str], CriterionResult]:
+    results = {}
+    for rubric in summary.rubrics:
+        if choice.has(rubric.id):
+            results.update({(rubric.id, criterion.id): criterion for criterion in rubric.criteria})
+    return results
 
 
-def _by_criterion(summary: Summary, rubrics: Collection[str]) -> dict[tuple[str, str], CriterionResult]:
-    chosen = (rubric for rubric in summary.rubrics if not rubrics or rubric.id in rubrics)
-    return {(rubric.id, one.id): one for rubric in chosen for one in rubric.criteria}
+def _blocks(summary: Summary, choice: RubricChoice) -> bool:
+    return "fail" in _outcomes(summary, choice)
 
 
-def _blocks(summary: Summary, rubrics: Collection[str]) -> bool:
-    return "fail" in _outcomes(summary, rubrics)
-
-
-def _outcomes(summary: Summary, rubrics: Collection[str]) -> set[RunOutcome]:
-    return {one.outcome for one in summary.rubrics if not rubrics or one.id in rubrics}
+def _outcomes(summary: Summary, choice: RubricChoice) -> set[RunOutcome]:
+    return {rubric.outcome for rubric in summary.rubrics if choice.has(rubric.id)}
 
 
 def _changes(
@@ -222,11 +235,11 @@ def _outcome(result: CriterionResult | None) -> str:
     return "fail, advises only" if result.outcome == "fail" and result.is_advice else result.outcome
 
 
-def _said(summary: Summary, rubrics: Collection[str], labels: Iterable[Label]) -> Said:
+def _said(summary: Summary, choice: RubricChoice, labels: Iterable[Label]) -> Said:
     """What people said of the findings that fail the summary's rubrics; "right" if one of them is."""
     failed = {rubric.id for rubric in summary.rubrics if rubric.outcome == "fail"}
     words = {(one.finding, one.rubric, one.criterion): one.right for one in labels}
     sources = [(one.fingerprint, source) for one in summary.findings for source in summary.sources(one)]
     names = [(name, source.rubric, source.criterion) for name, source in sources if source.rubric in failed]
-    found = {words[name] for name in names if name in words and (not rubrics or name[1] in rubrics)}
+    found = {words[name] for name in names if name in words and choice.has(name[1])}
     return "right" if True in found else "wrong" if found else ""

@@ -11,7 +11,6 @@ from textwrap import indent
 from typing import TypeVar, get_args
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from vibe_gate.domain.cause import NoKey, NotAsked
 from vibe_gate.domain.change import ChangeType
@@ -179,7 +178,7 @@ def _why_undecided(report: Report) -> Iterator[str]:
     summary = report.summary
     left = sum(one.kind == "judge" for one in queries.unanswered(summary))
     if not left or queries.abstained(summary):
-        yield sentences.why(replace(summary, exit_code=INCONCLUSIVE), sentence=True)
+        yield sentences.why_by_rubrics(summary)
     if left:
         cause = remediable_cause(summary)
         if report.fork and isinstance(cause, NoKey):

@@ -169,6 +169,12 @@ def is_waived(rubric: str, criterion: str, findings: Sequence[Finding]) -> bool:
     return any(who for _, who in own) and all(who or level == "notice" for level, who in own)
 
 
+def waived_ids(rubric: RubricResult, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The failed criteria of the rubric all of whose findings people let pass."""
+    failed = [criterion.id for criterion in rubric.criteria if criterion.outcome == "fail"]
+    return tuple(criterion_id for criterion_id in failed if is_waived(rubric.id, criterion_id, findings))
+
+
 def waiver(finding: Finding) -> str:
     """Who overrode or suppressed the finding, until when and why; "" if it is neither."""
     if finding.waiver is not UNSET:

@@ -87,6 +87,11 @@ def why(summary: Summary, *, sentence: bool = False) -> str:
     return "; ".join(filter(None, [_decided_by(summary, sentence=sentence), advised(summary)]))
 
 
+def why_by_rubrics(summary: Summary) -> str:
+    """As `why` as a sentence, of the rubrics alone: whatever is to be approved."""
+    return "; ".join(filter(None, [_decided_by_rubrics(summary, sentence=True), advised(summary)]))
+
+
 def _decided_by(summary: Summary, *, sentence: bool) -> str:
     if summary.exit_code == POLICY_CHANGED:
         if summary.trusted.bootstrap and all(change.level == "warn" for change in summary.policy_changes):
@@ -94,6 +99,10 @@ def _decided_by(summary: Summary, *, sentence: bool) -> str:
         return f"this change edits {edited(summary)}, which controls the gate; everything else: {summary.outcome}"
     if summary.exit_code == INTEGRITY:
         return "the files changed during the review"
+    return _decided_by_rubrics(summary, sentence=sentence)
+
+
+def _decided_by_rubrics(summary: Summary, *, sentence: bool) -> str:
     decisive = [rubric for rubric in summary.rubrics if rubric.outcome == summary.outcome]
     if not decisive and summary.has_only_agents:  # its stages say what was done
         return "no rubric judged it" if summary.outcome == "pass" else ""

@@ -30,7 +30,7 @@ from vibe_gate.domain.change import Change
 from vibe_gate.domain.document import plain
 from vibe_gate.domain.gate import Gate
 from vibe_gate.domain.receipt import parse
-from vibe_gate.domain.replayed import ReplayRow, compared, without
+from vibe_gate.domain.replayed import ReplayRow, RubricChoice, compared
 from vibe_gate.domain.rubric import Rubric
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.upkeep import SealedDocuments
@@ -121,7 +121,7 @@ def planned(
             tasks.append(task)
             continue
         try:
-            row = compared(bundles.receipted(entry), done, request.rubrics, labels)
+            row = compared(bundles.receipted(entry), done, RubricChoice(request.rubrics), labels)
             known.append(replace(row, recorded=True))
         except GateError as error:  # nothing that is asked would make it what it was
             known.append(not_replayed(task, str(error)))
@@ -186,8 +186,8 @@ async def replay_row(
                 stored=StoredChange(change, gate, recall),
             )
             after = (await walk).summary
-            before = without(stored.summary, left_out)
-            return compared(before, after, task.request.rubrics, state.labels.all())
+            choice = RubricChoice(task.request.rubrics, left_out)
+            return compared(stored.summary, after, choice, state.labels.all())
     except GateError as error:
         return not_replayed(task, str(error))
 

@@ -33,6 +33,7 @@ from vibe_gate.domain.summary import (
 from vibe_gate.domain.verdict import Finding, RubricResult, RunOutcome
 from vibe_gate.errors import StorageError
 from vibe_gate.judging.answers import Answers
+from vibe_gate.judging.posted_verdict import PostedVerdict
 from vibe_gate.judging.verdict import RunVerdict
 from vibe_gate.version import __version__
 
@@ -60,6 +61,34 @@ def about(facts: Facts, more: Mapping[str, Any]) -> dict[str, Any]:
         "rubrics": {rubric.id: rubric.digest for rubric in rubrics},
         "versions": {"vibe-gate": __version__},
     }
+
+
+def posted_summary(
+    sealed: Summary,
+    verdict: PostedVerdict,
+    *,
+    workflow: str | None = None,
+    findings: tuple[Finding, ...] | None = None,
+    unreviewed: tuple[Unreviewed, ...] | None = None,
+) -> Summary:
+    """What a job posts of a run under another verdict than the sealed one.
+
+    Args:
+        sealed: The run's own summary.
+        verdict: What the job came to.
+        workflow: Whose verdict it is, if not the run's.
+        findings: Those that the job shows, if not all.
+        unreviewed: The places that nobody judged, if not the run's.
+    """
+    return replace(
+        sealed,
+        workflow=sealed.workflow if workflow is None else workflow,
+        outcome=verdict.outcome,
+        exit_code=verdict.exit_code,
+        rubrics=verdict.rubrics,
+        findings=sealed.findings if findings is None else findings,
+        unreviewed=sealed.unreviewed if unreviewed is None else unreviewed,
+    )
 
 
 def answered_questions(verdict: RunVerdict) -> dict[str, str]:

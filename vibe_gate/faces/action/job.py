@@ -44,9 +44,10 @@ from vibe_gate.faces.action.inputs import BlockMode, Inputs, inputs_of
 from vibe_gate.faces.action.issues import ClosedIssues
 from vibe_gate.faces.action.job_check import READY, JobCheck
 from vibe_gate.faces.action.labels import labels_at
+from vibe_gate.faces.action.look import Look, look, only_approvals
 from vibe_gate.faces.action.report_inputs import lines_since, stored_patch
 from vibe_gate.faces.action.runner import Runner
-from vibe_gate.faces.action.standing import LOOK_ONLY, Look, Standing, StandingVerdict, about, look, only_approvals
+from vibe_gate.faces.action.standing import LOOK_ONLY, Standing, StandingVerdict, about
 from vibe_gate.faces.run_page import page_of
 from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from vibe_gate.domain.summary import Summary
-from vibe_gate.errors import INCONCLUSIVE, PASS, POLICY_CHANGED, GateError, IntegrityError, UsageError
+from vibe_gate.errors import INCONCLUSIVE, PASS, GateError, IntegrityError, UsageError
 from vibe_gate.faces.action.event import Trigger, read_event
 from vibe_gate.faces.action.incoming import incoming
 from vibe_gate.faces.action.inputs import Inputs, inputs_of
@@ -16,12 +14,14 @@ from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import Forge, Pull, open_forge
 from vibe_gate.gate.source import is_identifier
 from vibe_gate.git import Credentials
+from vibe_gate.judging.posted_verdict import distrust_claim
 from vibe_gate.report.comment import job_summary
 from vibe_gate.report.posting import Posted, Posting, post
 from vibe_gate.report.queries import is_approval
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import first_round
 from vibe_gate.report.sentences import outcome
+from vibe_gate.run.summary import posted_summary
 
 
 def relay(runner: Runner, folder: Path) -> int:
@@ -119,15 +119,11 @@ def _post(runner: Runner, inputs: Inputs, trigger: Trigger, forge: Forge, pull: 
     return post(posting, forge, report)
 
 
-def unverified(summary: Summary) -> Summary:
+def unverified(claim: Summary) -> Summary:
     """The claim as it may be shown: a pass becomes inconclusive, and nobody approved."""
-    kept = tuple(finding for finding in summary.findings if not is_approval(finding))
-    summary = replace(summary, findings=kept)
-    if summary.outcome != "pass" and summary.exit_code != PASS:
-        return summary
-    # If the gate itself changed, a person must approve all the same.
-    code = POLICY_CHANGED if summary.exit_code == POLICY_CHANGED else INCONCLUSIVE
-    return replace(summary, outcome="inconclusive", exit_code=code)
+    findings = tuple(finding for finding in claim.findings if not is_approval(finding))
+    verdict = distrust_claim(claim.outcome, claim.exit_code, claim.rubrics)
+    return posted_summary(claim, verdict, findings=findings)
 
 
 def _tell(runner: Runner, posted: Posted) -> None:

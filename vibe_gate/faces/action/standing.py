@@ -19,18 +19,14 @@ from datetime import date
 from typing import get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from vibe_gate.domain.cause import AsksNoModel, Coded, NoKey, PassedInRun
 from vibe_gate.domain.receipt import Waiver
 from vibe_gate.domain.summary import Summary
-from vibe_gate.domain.verdict import CriterionResult, RunOutcome
-from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED, ForgeError
+from vibe_gate.domain.verdict import RunOutcome
+from vibe_gate.errors import PASS, ForgeError
 from vibe_gate.faces.action.inputs import Inputs
 from vibe_gate.faces.action.runner import Runner
 from vibe_gate.forge import CheckRecord, Forge
-from vibe_gate.judging.rubric_tally import decide, exit_code, run_outcome
-from vibe_gate.report import queries
 from vibe_gate.report.comment import marker
 from vibe_gate.report.posting import check_name
 from vibe_gate.run.review import Review
@@ -53,9 +49,6 @@ _NO_VERDICT = "vibe-gate:1 none {pull:d}"
 
 _WORKFLOW = re.compile(r"[^/]+/[^/]+/(?P<path>[^@]+)@")
 """GITHUB_WORKFLOW_REF: owner/name/path@ref."""
-
-_UNASKED: tuple[type[Coded], ...] = (AsksNoModel, NoKey)
-"""Why a look lacks answers that the standing verdict had."""
 
 _RUNS = ("pull_request", "pull_request_review")
 
@@ -174,107 +167,6 @@ def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequenc
         sorted({(one.finding, one.by) for one in accepted}),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-
-
-class Look(Struct, frozen=True):
-    """What a look because of a review comes to. `stands`: nothing changed, and this verdict stays; else None.
-
-    `posts`: it has every answer that it needs, or what was posted says something else than the job, and replaces it.
-    `is_newest`: a later look may take its verdict over. `remark`: a sentence, or "".
-    """
-
-    review: Review
-    stands: StandingVerdict | None = None
-    posts: bool = False
-    remark: str = ""
-    is_newest: bool = True
-
-
-def look(done: Review, standing: Standing, forge: Forge | None) -> Look:
-    """Decide what a review can change; for answers that are not here, ask for the verdict that stands.
-
-    What is posted must not say pass while the job fails, nor the other way round.
-    """
-    outcome = _look(done, standing, forge)
-    is_pass = outcome.review.summary.exit_code == PASS
-    if outcome.posts or (is_pass and outcome.stands is None):
-        return outcome
-    posted_pass = standing.posted_pass(forge)
-    if posted_pass is None or posted_pass is is_pass:
-        return outcome
-    stood = outcome.stands
-    remark = f"The verdict of run {stood.run} stands; its check run has the findings: {stood.url}" if stood else ""
-    return replace(outcome, stands=None, posts=True, is_newest=False, remark=remark or outcome.remark)
-
-
-def _look(done: Review, standing: Standing, forge: Forge | None) -> Look:
-    summary, workflow = done.summary, standing.inputs.workflow != "review"
-    if not (workflow or lacks_answers(summary)):
-        return Look(done, posts=True)
-    needs_approval = summary.exit_code == POLICY_CHANGED
-    if not needs_approval and summary.exit_code != INCONCLUSIVE:  # whatever judges answered
-        return Look(done)
-    stood = standing.find(forge)
-    if isinstance(stood, str):
-        return Look(done, remark=stood if workflow or lacks_answers(summary, AsksNoModel) else "")
-    intact = stood.exit_code != INTEGRITY
-    if stood.outcome != "pass" or not intact:
-        code = exit_code(stood.outcome, needs_approval=needs_approval, intact=intact)
-        return Look(replace(done, summary=replace(summary, outcome=stood.outcome, exit_code=code)), stood)
-    full = completed(done, stood, needs_approval=needs_approval)
-    if full.outcome != "pass":
-        return Look(done)
-    if full.exit_code == stood.exit_code:
-        return Look(full, stood)
-    if stood.clean:
-        return Look(full, posts=True)
-    return Look(done, remark="What else judges answered is not kept, so the comment is not written anew.")
-
-
-def lacks_answers(summary: Summary, *causes: type[Coded]) -> bool:
-    """Whether a judge question has no answer for one of these causes: a look asks no model, its job has no key."""
-    return any(queries.has_cause(criterion, *(causes or _UNASKED)) for criterion in summary.criteria)
-
-
-def only_approvals(done: Review, workflow: str) -> Review:
-    """A look at a verdict that is a workflow's, whose agents would ask a model: approvals of the gate's changes."""
-    summary = done.summary
-    if not summary.run_id:  # there is nothing to review
-        return done
-    waits = summary.exit_code == POLICY_CHANGED or queries.needs_approval(summary)
-    waits = waits or (summary.trusted.bootstrap and not queries.approver(summary))
-    code = POLICY_CHANGED if waits else INCONCLUSIVE
-    findings = tuple(one for one in summary.findings if one.criterion == "policy")
-    look = replace(summary, workflow=workflow, outcome="inconclusive", exit_code=code, rubrics=(), findings=findings)
-    return replace(done, summary=replace(look, unreviewed=()), repairs=())
-
-
-def completed(done: Review, stood: StandingVerdict, *, needs_approval: bool) -> Review:
-    """The look with its missing answers as passes, as a standing pass had them, or what it let pass of them.
-
-    Checks and waivers are the look's own, and so its outcome can still be none.
-    """
-    rubrics = {rubric.id: rubric for rubric in done.gate.rubrics} if done.gate else {}
-    findings, cause = done.summary.findings, PassedInRun(run=stood.run)
-    results = []
-    for one in done.summary.rubrics:
-        shown = [_answered(each, cause) for each in one.criteria]
-        spared = [each.outcome == "fail" and queries.is_waived(one.id, each.id, findings) for each in shown]
-        counted = [
-            replace(each, outcome="not_applicable") if let else each for each, let in zip(shown, spared, strict=True)
-        ]
-        results.append(replace(decide(rubrics[one.id], counted), criteria=tuple(shown)))
-    outcome = run_outcome(results)
-    code = exit_code(outcome, needs_approval=needs_approval, intact=True)
-    seen = tuple(one for one in done.summary.unreviewed if not isinstance(one.cause, _UNASKED))
-    made = replace(done.summary, outcome=outcome, exit_code=code, rubrics=tuple(results), unreviewed=seen)
-    return replace(done, summary=made)
-
-
-def _answered(result: CriterionResult, cause: PassedInRun) -> CriterionResult:
-    if not queries.has_cause(result, *_UNASKED):
-        return result
-    return replace(result, outcome="pass", decided_by="cache", reason=cause.sentence, cause=cause)
 
 
 def _is_clean(summary: Summary) -> bool:
