@@ -15,8 +15,8 @@ from vibe_gate.domain.provenance import agents_named, hints_of_run
 from vibe_gate.domain.verdict import LookOutcome, Outcome
 from vibe_gate.faces.cli.output import ASCII
 from vibe_gate.report import charts, listing
-from vibe_gate.report.colours import STYLES
 from vibe_gate.report.feedback import CriterionFeedback
+from vibe_gate.report.outcome_words import OUTCOME_WORDS
 from vibe_gate.report.statistics import AuthorRuns, Statistics, drawn, statistics
 
 HOSTILE = "\x1b[31m\u202egnp\u200b\n" + "名" * 60
@@ -105,7 +105,7 @@ def test_in_a_narrow_terminal_columns_go_before_a_run_id_is_cut(width, heads):
 
 def test_every_outcome_state_and_answer_has_one_colour():
     answers = {*get_args(Outcome), *get_args(LookOutcome)}
-    assert {*OUTCOMES, *STATES, *answers, *map(str.lower, NODE_STATUSES)} <= STYLES.keys()
+    assert {*OUTCOMES, *STATES, *answers, *map(str.lower, NODE_STATUSES)} <= OUTCOME_WORDS.keys()
 
 
 def test_a_legend_explains_the_words_that_stand_in_the_list():

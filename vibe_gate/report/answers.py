@@ -6,6 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -14,9 +15,7 @@ from vibe_gate.domain.event import Graph
 from vibe_gate.domain.summary import Summary
 from vibe_gate.domain.verdict import CriterionResult, RubricResult
 from vibe_gate.report.folds import OWNED
-
-_WORST = ("error", "fail", "stands", "abstain", "undecided", "warning", "pass", "refuted")
-"""Of checks, votes and second looks, the worst first; what does not apply is none."""
+from vibe_gate.report.outcome_words import outcome_rank
 
 
 def answered(graph: Graph, summary: Summary) -> Graph:
@@ -32,7 +31,7 @@ def answered(graph: Graph, summary: Summary) -> Graph:
             answers[node_of(vote.turn)].append(vote.outcome)
             if vote.second_look is not UNSET:
                 answers[node_of(vote.second_look.turn)].append(vote.second_look.outcome)
-    worst = {name: next((word for word in _WORST if word in given), "") for name, given in answers.items()}
+    worst = {name: _worst_answer(words) for name, words in answers.items()}
     return replace(
         graph,
         nodes=tuple(
@@ -40,6 +39,12 @@ def answered(graph: Graph, summary: Summary) -> Graph:
             for node in graph.nodes
         ),
     )
+
+
+def _worst_answer(words: Sequence[str]) -> str:
+    """The worst of what checks, votes or second looks of a node came to; "" if nothing applies."""
+    applicable = [word for word in words if word != "not_applicable"]
+    return min(applicable, key=outcome_rank, default="")
 
 
 def check_outcome(check: CriterionResult, rubric: RubricResult) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vibe_gate.domain.escape import safe
-from vibe_gate.report.colours import STYLES
+from vibe_gate.report.outcome_words import outcome_colour
 
 LEVELS = "▁▂▃▄▅▆▇█"
 """Of a sparkline; nothing at all is a blank."""
@@ -38,7 +38,7 @@ def stacked(parts: Sequence[tuple[str, int]], width: int) -> list[Text]:
     columns = min(width, MOST_NAME + MOST_BAR)
     for (name, count), fill in zip(parts, _fills(len(parts)), strict=True):
         done += count
-        text.append(fill * (round(done / whole * columns) - len(text)), STYLES.get(name, "dim"))
+        text.append(fill * (round(done / whole * columns) - len(text)), outcome_colour(name))
     return [text] if parts else []
 
 
@@ -46,7 +46,7 @@ def key(parts: Sequence[tuple[str, int]]) -> Text:
     """Numbers and names of the parts, each with what it is drawn with."""
     shown = zip(parts, _fills(len(parts)), strict=True)
     return Text(", ").join(
-        Text.assemble((fill, STYLES.get(name, "dim")), f" {count:,} {name}") for (name, count), fill in shown
+        Text.assemble((fill, outcome_colour(name)), f" {count:,} {name}") for (name, count), fill in shown
     )
 
 

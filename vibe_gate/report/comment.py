@@ -23,6 +23,7 @@ from vibe_gate.report import queries, replays, sentences
 from vibe_gate.report.links import Links
 from vibe_gate.report.markdown import Block, code, cut_lines, fence, fit, fold, html, link, prose, table
 from vibe_gate.report.next_step import next_step, remediable_cause, why_undecided
+from vibe_gate.report.outcome_words import outcome_cell
 from vibe_gate.report.report import Report
 from vibe_gate.report.round import (
     ACCEPTED,
@@ -264,13 +265,10 @@ def _rubric(rubric: RubricResult) -> str:
     return f"Rubric {html(rubric.id, 100)}: {', '.join(filter(None, [rubric.outcome, *facts]))}"
 
 
-_OUTCOMES = {"abstain": "undecided", "not_applicable": "n/a", "fail": "**fail**"}
-
-
 def _criterion(one: CriterionResult, rubric: str, before: str, summary: Summary) -> tuple[str, str, str]:
     """Its row. `before`: the reason in the row above, which is not repeated."""
     votes = f", {counted(len(one.votes), 'vote')}" if len(one.votes) > 1 and one.outcome != "fail" else ""
-    outcome = _OUTCOMES.get(one.outcome, one.outcome) + votes
+    outcome = outcome_cell(one.outcome) + votes
     if one.would_block is True:
         outcome = "would have blocked"
     if one.outcome == "fail" and queries.is_waived(rubric, one.id, summary.findings):

@@ -9,6 +9,7 @@ from datetime import datetime
 from vibe_gate.domain.bundles import RunEntry
 from vibe_gate.domain.escape import counted, safe
 from vibe_gate.errors import POLICY_CHANGED
+from vibe_gate.report.outcome_words import OUTCOME_WORDS
 
 NO_RUNS = "No runs yet; `vibe-gate review` records one."
 NO_MATCHES = "No runs match; `vibe-gate bundles list` shows all runs."
@@ -41,26 +42,18 @@ def narrowed(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     return [[row[_HEADS.index(name)] for name in columns] for row in rows]
 
 
-MEANINGS = {
-    "approval": "a pass that changes the gate: a person must approve it",
-    "checks-only": "checks passed, no judge was asked",
-    "nothing": "nothing was reviewed",
-    "done": "agents without rubrics",
-    "inconclusive": "no verdict: a question has no answer",
-    "error": "no verdict: something broke",
-    "running": "being written",
-    "incomplete": "ended before its verdict",
-    "corrupt": "not what was written; see `bundles verify`",
-    "foreign": "no review here wrote it",
-}
-"""Of the list's words that do not speak for themselves."""
+EXPLAINED_WORDS = (
+    "approval", "checks-only", "nothing", "done", "inconclusive", "error", "running", "incomplete", "corrupt",
+    "foreign",
+)  # fmt: skip
+"""The list's words that do not speak for themselves, in the order of its legend."""
 
 
 def legend(entries: Iterable[RunEntry], width: int) -> list[str]:
     """What columns and words of the list mean, as far as they stand in it: lines of a terminal."""
     words = {outcome(entry) for entry in entries}
     parts = ["by: who wrote the change", "found: findings", "run: names it as RUN"]
-    parts += [f"{word}: {meaning}" for word, meaning in MEANINGS.items() if word in words]
+    parts += [f"{word}: {OUTCOME_WORDS[word].meaning}" for word in EXPLAINED_WORDS if word in words]
     whole = " · ".join(part.replace(" ", _UNBROKEN) for part in parts)
     lines = textwrap.wrap(whole, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
     return [line.replace(_UNBROKEN, " ") for line in lines]

@@ -15,7 +15,7 @@ from vibe_gate.domain.summary import Summary, Unreviewed
 from vibe_gate.domain.verdict import CheckedEvidence, CriterionResult, Finding, Proof, RubricResult, SecondLook
 from vibe_gate.errors import FAIL, INCONCLUSIVE, INTEGRITY, PASS, POLICY_CHANGED
 from vibe_gate.report import next_step, queries, sentences
-from vibe_gate.report.colours import STYLES
+from vibe_gate.report.outcome_words import outcome_mark
 
 MOST_CRITERIA, MOST_FINDINGS = 20, 8
 """What a terminal shows: the verdict line stays in sight."""
@@ -34,12 +34,6 @@ MAX_REASON_SHOWN = 120
 
 _SPACES = expression(r"\s{2,}")
 
-_MARKS = {
-    word: (mark, STYLES[word])
-    for word, mark in {
-        "pass": "✓", "fail": "✗", "abstain": "?", "inconclusive": "?", "error": "!", "not_applicable": "·",
-    }.items()
-}  # fmt: skip
 _LEVELS = {"failure": ("✗", "red"), "warning": ("!", "yellow"), "notice": ("·", "dim")}
 _URGENCY = {"fail": 0, "error": 0, "abstain": 2, "pass": 4, "not_applicable": 6}
 
@@ -112,7 +106,7 @@ def _change(summary: Summary) -> str:
 
 
 def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) -> list[ScreenRow]:
-    mark, style = _MARKS[rubric.outcome]
+    mark, style = outcome_mark(rubric.outcome)
     score = f"score {rubric.score:.2f} · " if queries.has_score(rubric) else ""
     figures = f"{score}coverage {rubric.coverage:.0%}" if rubric.coverage else "nothing decided"
     said = f"{rubric.outcome} · {figures}"
@@ -120,7 +114,10 @@ def _rubric(rubric: RubricResult, findings: Sequence[Finding], headline: str) ->
     shared = reasons.pop() if len(reasons) == 1 else None
     is_told = shared is not None and shared.removesuffix(".") == headline
     if not queries.applies(rubric):  # a "pass" would claim that something was checked
-        (mark, style), said = _MARKS["not_applicable"], f"skipped · {shared or 'no criterion applies to this change'}"
+        (mark, style), said = (
+            outcome_mark("not_applicable"),
+            f"skipped · {shared or 'no criterion applies to this change'}",
+        )
     elif shared and not is_told and queries.has_cause(rubric.criteria[0], NotAsked) and len(rubric.criteria) > 1:
         said += f" · {len(rubric.criteria)} questions {shared}"
         is_told = True
@@ -161,9 +158,9 @@ def _is_plain(criterion: CriterionResult) -> bool:
 
 
 def _criterion(criterion: CriterionResult, told: str, waived: bool, *, widest: int) -> ScreenRow:
-    mark, style = _LEVELS["warning"] if criterion.is_advice else _MARKS[criterion.outcome]
+    mark, style = _LEVELS["warning"] if criterion.is_advice else outcome_mark(criterion.outcome)
     if waived:
-        mark, style = _MARKS["not_applicable"]
+        mark, style = outcome_mark("not_applicable")
     name = _crop(safe(criterion.id), widest)
     padded = name + " " * (widest - cell_len(name))
     outcome = "accepted" if waived else criterion.outcome.replace("not_applicable", "n/a")

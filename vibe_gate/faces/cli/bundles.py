@@ -46,9 +46,9 @@ from vibe_gate.faces.cli.output import complain, emit, emit_lines, emit_result, 
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, RUN_HELP, STORE_OPTION, NamedRun, StoredRuns, moment
 from vibe_gate.faces.cli.team import PushedRuns, TeamRuns, push, runs_of
 from vibe_gate.git import Repository, commit_columns
-from vibe_gate.report.colours import STYLES
 from vibe_gate.report.graph import graph_of
 from vibe_gate.report.listing import NO_MATCHES, NO_RUNS, document, legend, narrowed, table
+from vibe_gate.report.outcome_words import outcome_colour
 from vibe_gate.store.archive import export_runs, import_runs
 from vibe_gate.store.checking import verify_store
 from vibe_gate.store.gc import clean_store, measure_store
@@ -113,7 +113,7 @@ def _emit_table(rows: Sequence[Sequence[str]], runs: Sequence[RunEntry]) -> None
     for age, outcome, *columns in narrow_rows:
         word = outcome.rstrip()
         after = "  ".join((outcome[len(word) :], *columns))
-        lines.append(Text.assemble(f"{age}  ", (word, STYLES.get(word, "")), after))
+        lines.append(Text.assemble(f"{age}  ", (word, outcome_colour(word, "")), after))
     for line in lines:
         line.rstrip()
         line.truncate(width, overflow="ellipsis")

@@ -22,7 +22,7 @@ from vibe_gate.faces.cli.command import Command, argument
 from vibe_gate.faces.cli.output import COLUMNS, emit, emit_result, is_terminal, takes_colour
 from vibe_gate.faces.cli.runs import RUN_ARGUMENT, NamedRun, StoredRuns
 from vibe_gate.report import graph as picture
-from vibe_gate.report.colours import STYLES
+from vibe_gate.report.outcome_words import OUTCOME_WORDS
 from vibe_gate.store.result import RunResult
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 POLL_S = 0.3
 """Between two looks at a run that is being written."""
 
-_STATE = re.compile(rf"\b(?:DONE (?:{'|'.join(STYLES)})|{'|'.join(NODE_STATUSES)}|incomplete)\b")
+_STATE = re.compile(rf"\b(?:DONE (?:{'|'.join(OUTCOME_WORDS)})|{'|'.join(NODE_STATUSES)}|incomplete)\b")
 """A node's status, and how it came out."""
 
 
@@ -144,7 +144,7 @@ def _styled(drawing: str) -> Text:
 
     text = Text(drawing)
     for state in _STATE.finditer(drawing):
-        text.stylize(STYLES[state[0].removeprefix("DONE ").lower()], *state.span())
+        text.stylize(OUTCOME_WORDS[state[0].removeprefix("DONE ").lower()].colour, *state.span())
     return text
 
 

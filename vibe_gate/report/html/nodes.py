@@ -17,6 +17,7 @@ from vibe_gate.report.html.stages import Stage, critical_path, dollars, long_wai
 from vibe_gate.report.html.view import View
 from vibe_gate.report.layers import MOST_DRAWN, Slot, comes_after, place_nodes, spread
 from vibe_gate.report.markup import Html, joined, row, table, tag
+from vibe_gate.report.outcome_words import outcome_rank, outcome_style
 from vibe_gate.report.svg import Series, cut, cut_middle, legend, n, titled
 
 WIDTH, LINE, BETWEEN, BELOW, EDGE = 216, 17, 22, 46, 12
@@ -48,16 +49,6 @@ MOST_LINKS = 20
 
 LEAST_WAITED = 0.02
 """Of the time that all nodes took; the critical path does not name a shorter wait."""
-
-_WORST = (
-    "error", "fail", "stands", "incomplete", "cancelled", "inconclusive", "abstain", "undecided", "warning",
-    "blocked", "skipped", "running", "unchanged", "nothing", "pass", "refuted", "done",
-)  # fmt: skip
-_STYLES = {
-    "incomplete": "error", "cancelled": "error", "running": "s6", "idle": "s7", "ready": "s7", "blocked": "s7",
-    "stands": "fail", "abstain": "inconclusive", "undecided": "inconclusive", "refuted": "pass", "unchanged": "s7",
-    "nothing": "s7", "warning": "s3",
-}  # fmt: skip
 
 KEYS = (Series("pass", "pass"), Series("warning: failed, and its rubric passed", "s3"),
         Series("fail", "fail"), Series("inconclusive", "inconclusive"),
@@ -119,7 +110,7 @@ def _pictures(
     whole: Graph, small: Graph, folds: Sequence[Fold], known: Mapping[str, Stage], critical: Sequence[str]
 ) -> Iterator[Html]:
     """The legend, the graph with its folds closed, and below it what they open."""
-    styles = {_style(known[node.id].outcome) for node in whole.nodes}
+    styles = {outcome_style(known[node.id].outcome) for node in whole.nodes}
     styles |= {"waited"} if critical else set()
     styles |= {"opens"} if folds else set()
     yield legend(key for key in KEYS if key.style in styles)
@@ -306,7 +297,7 @@ def _box(stage: Stage) -> NodeBox:
     told += filter(None, [long_wait(stage)])
     link = place_link("e", stage.turns[0].id) if stage.turns else to(node_id(node.id))
     title = _dotted(node.id, *told, node.reason)
-    return NodeBox(node.id, tuple(told), _style(stage.outcome), link, title, tuple(_links(stage)))
+    return NodeBox(node.id, tuple(told), outcome_style(stage.outcome), link, title, tuple(_links(stage)))
 
 
 def _links(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -332,7 +323,7 @@ def _fold_box(fold: Fold, known: Mapping[str, Stage]) -> NodeBox:
     found = tuple(dict.fromkeys(index for stage in own for index in stage.findings))
     links = ((counted(len(found), "finding"), to(finding_id(found[0]))),) if found else ()
     title = _dotted(f"{fold.node} to {fold.nodes[-1]}", *told, "click to open")
-    return NodeBox(fold.node, told, _style(outcome), to(fold_id(fold)), title, links, is_fold=True)
+    return NodeBox(fold.node, told, outcome_style(outcome), to(fold_id(fold)), title, links, is_fold=True)
 
 
 def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
@@ -342,14 +333,8 @@ def _came_to(fold: Fold, own: Sequence[Stage]) -> tuple[str, str]:
         last = next(ends, own[-1].outcome)
         return last, last
     counts = Counter(stage.outcome for stage in own)
-    by_rank = sorted(counts, key=lambda word: (_WORST.index(word) if word in _WORST else len(_WORST), word))
+    by_rank = sorted(counts, key=lambda word: (outcome_rank(word), word))
     return by_rank[0], ", ".join(f"{counts[word]:,} {word}" for word in by_rank) if len(counts) > 1 else by_rank[0]
-
-
-def _style(outcome: str) -> str:
-    """The class of an outcome's colour; one that is not known has none of its own."""
-    known = outcome if outcome in _WORST else "idle"
-    return _STYLES.get(known, known)
 
 
 def _dotted(*parts: str) -> str:

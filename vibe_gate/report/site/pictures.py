@@ -16,16 +16,14 @@ from vibe_gate.domain.interval import Interval
 from vibe_gate.domain.verdict import TrustBadge
 from vibe_gate.report import feedback, listing, svg
 from vibe_gate.report.markup import Html, and_more, joined, row, table, tag
+from vibe_gate.report.outcome_words import OUTCOME_WORDS, outcome_style
 from vibe_gate.report.sentences import advises
 from vibe_gate.report.site.runs import MOST_PATHS, DaySpan, Site, SiteRun, cut, in_seconds, link_to
 from vibe_gate.report.statistics import AuthorRuns
 from vibe_gate.report.svg import STYLES, Bar, Part, Range, Series
 
-OUTCOMES = {
-    "pass": "pass", "checks-only": "s0", "nothing": "s7", "done": "done", "approval": "approval", "fail": "fail",
-    "inconclusive": "inconclusive", "error": "error",
-}  # fmt: skip
-"""Styles, in the order in which columns are built; a list's other words follow."""
+COLUMN_ORDER = ("pass", "checks-only", "nothing", "done", "approval", "fail", "inconclusive", "error")
+"""How columns of outcomes are built from below; a list's other words follow."""
 
 PASSES = ("checks-only", "nothing", "done", "approval")
 """Outcomes that are a pass in a summary, and less than one."""
@@ -66,9 +64,9 @@ def outcomes(site: Site) -> Html:
     """Runs over time by outcome."""
     by_span = {span: Counter(listing.outcome(run.entry) for run in runs) for span, runs in site.by_span.items()}
     there = {word for counts in by_span.values() for word in counts}
-    words = [*(word for word in OUTCOMES if word in there), *sorted(there - {*OUTCOMES})]
-    series = [Series(word, OUTCOMES.get(word, "s7")) for word in words]
-    told = " · ".join(f"{word}: {listing.MEANINGS[word]}" for word in words if word in PASSES)
+    words = [*(word for word in COLUMN_ORDER if word in there), *sorted(there - {*COLUMN_ORDER})]
+    series = [Series(word, outcome_style(word)) for word in words]
+    told = " · ".join(f"{word}: {OUTCOME_WORDS[word].meaning}" for word in words if word in PASSES)
     return _over_time(
         "runs-over-time",
         f"Runs by outcome, {site.unit}",
