@@ -22,7 +22,7 @@ from vibe_gate.run.result import StageResult
 from vibe_gate.run.review import Review, changed_since
 from vibe_gate.run.sharing import run_to_share, untold_notes
 from vibe_gate.run.stages import Stages
-from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on
+from vibe_gate.run.summary import capture_note, make_summary, merge_gate_answers, notes_on, unrecorded_note
 
 
 class WorkflowRun(Struct, frozen=True, kw_only=True):
@@ -145,6 +145,7 @@ def conclude_run(
             root=tree.repository.root,
             unshared=run_to_share(summary, tree.repository, run),
             store_root=tree.repository.store_root,
+            unrecorded=unrecorded_note(run),
         ),
         results=tuple(stages.graph.results),
         bundle=run.record.directory,
@@ -273,8 +274,7 @@ def _notes(stages: Stages, verdicts: Sequence[RunVerdict]) -> Iterator[str]:
             yield f"{result.node}: {result.reason}"
     for verdict in verdicts:
         yield from notes_on(verdict, stages.run)
-    if stages.run.record.lost:
-        yield f"Unrecorded: {stages.run.record.lost}"
+    yield unrecorded_note(stages.run)
     yield capture_note(stages.run)
     yield from stages.turns.notes
 

@@ -298,8 +298,7 @@ def _shared(review: Review, task: CommitTask, again: str) -> CommitRow:
 
 def _row_of(review: Review, task: CommitTask) -> CommitRow:
     row = _row(task.commit, task.title, review.summary)
-    unrecorded = next((note for note in review.notes if note.startswith("Unrecorded")), "")
-    return row if row.bundle else replace(row, why=unrecorded)
+    return row if row.bundle else replace(row, why=review.unrecorded)
 
 
 def _row(commit: str, title: str, summary: Summary) -> CommitRow:

@@ -47,7 +47,7 @@ from vibe_gate.report import sentences
 from vibe_gate.run.facts import catch_up, facts_of
 from vibe_gate.run.record import issuer_of, keep_contents, open_run, recording, seal, world_around
 from vibe_gate.run.sharing import UnsharedRun, run_to_share, share_answers, untold_notes
-from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of
+from vibe_gate.run.summary import answered_questions, capture_note, notes_on, nothing, summary_of, unrecorded_note
 from vibe_gate.store import captured
 from vibe_gate.store.state import State
 
@@ -78,6 +78,9 @@ class Review(Struct, frozen=True):
 
     store_root: Path = Path()
     """The folder whose `.vibe-artifacts` has the run."""
+
+    unrecorded: str = ""
+    """A sentence that says why the run is not recorded, or not wholly; "" if it is."""
 
     def __repr__(self) -> str:  # without the gate and what checks would write
         findings = counted(len(self.findings), "finding")
@@ -211,6 +214,7 @@ async def review_in(
         repository.root,
         run_to_share(summary, repository, run) if mode.counts else None,
         repository.store_root,
+        unrecorded_note(run),
     )
 
 

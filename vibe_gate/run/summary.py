@@ -287,12 +287,16 @@ def _changed_file(file: FileDiff) -> ChangedFile:
     )
 
 
+def unrecorded_note(run: RunContext) -> str:
+    """Why the run is not recorded, or not wholly; "" if it is."""
+    return run.redactor.text(f"Unrecorded: {run.record.lost}") if run.record.lost else ""
+
+
 def notes_on(verdict: RunVerdict, run: RunContext) -> Iterator[str]:
     """Sentences for people about the run, besides its summary."""
     if not verdict.intact:
         yield "The verdict is not about the files that are there now. Review again."
-    if run.record.lost:
-        yield f"Unrecorded: {run.record.lost}"
+    yield unrecorded_note(run)
     if run.state.problem:
         yield run.state.problem
     yield from verdict.notes
