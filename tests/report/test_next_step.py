@@ -95,6 +95,13 @@ def test_of_several_causes_the_gravest_is_mended_first():
         assert remediable_cause(summary) == causes[number - 1]
 
 
+def test_what_broke_is_mended_before_what_was_only_not_asked():
+    missing = summaries.criterion("lint", "error", cause=ProgramMissing(program="ruff"))
+    rubric = summaries.rubric(missing, summaries.open_question("asked", NoKey()), outcome="error")
+    summary = summaries.summary(outcome="error", exit_code=INCONCLUSIVE, rubrics=(rubric,))
+    assert at_a_terminal(summary).startswith("install ruff")
+
+
 def test_a_summary_of_an_older_version_reads_and_has_no_special_next_step():
     plain = told(NoKey()).summary.to_json()
     document = json.loads(plain)

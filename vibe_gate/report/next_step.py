@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from vibe_gate.domain.cause import (
@@ -160,15 +160,24 @@ _GRAVEST_FIRST: tuple[type[Coded], ...] = (
 
 
 def _gravest_first(summary: Summary) -> list[Cause]:
-    """The causes for which something is undecided, the one to mend first."""
+    """The causes for which something is undecided, the one to mend first: errors before what is only open."""
+    errors: list[Cause | UnsetType] = []
+    others: list[Cause | UnsetType] = []
+    for criterion in queries.unanswered(summary):
+        (errors if criterion.outcome == "error" else others).append(criterion.cause)
+    others += [place.cause for place in summary.unreviewed]
+    causes: list[Cause] = []
+    for group in (errors, others):
+        causes += sorted((cause for cause in group if cause is not UNSET), key=_gravity)
+    return causes
 
-    def rank(cause: Cause) -> int:
-        for position, kind in enumerate(_GRAVEST_FIRST):
-            if isinstance(cause, kind):
-                return position
-        return len(_GRAVEST_FIRST)
 
-    return sorted(queries.open_causes(summary), key=rank)
+def _gravity(cause: Cause) -> int:
+    """The smaller, the sooner it is to be mended."""
+    for position, kind in enumerate(_GRAVEST_FIRST):
+        if isinstance(cause, kind):
+            return position
+    return len(_GRAVEST_FIRST)
 
 
 def remediable_cause(summary: Summary) -> Cause | None:

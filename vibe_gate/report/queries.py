@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 
 from vibe_gate.domain.bundles import STORE
-from vibe_gate.domain.cause import DETAILS, Cause, CheckFails, Coded
+from vibe_gate.domain.cause import DETAILS, CheckFails, Coded
 from vibe_gate.domain.escape import counted
 from vibe_gate.domain.summary import ChangedFile, Summary, Unreviewed
 from vibe_gate.domain.verdict import (
@@ -110,13 +110,6 @@ def waiting(summary: Summary) -> Waiting:
             checks.append(criterion.cause.check)
             questions.append(criterion.id)
     return Waiting(checks[0] if checks else "", tuple(dict.fromkeys(questions)))
-
-
-def open_causes(summary: Summary) -> list[Cause]:
-    """Why criteria have no answer, and why places were not judged."""
-    causes = [criterion.cause for criterion in unanswered(summary)]
-    causes += [place.cause for place in summary.unreviewed]
-    return [cause for cause in causes if cause is not UNSET]
 
 
 def has_cause(criterion: CriterionResult, *kinds: type[Coded]) -> bool:
