@@ -54,16 +54,22 @@ _RUNS = ("pull_request", "pull_request_review")
 
 
 class StandingVerdict(Struct, frozen=True):
-    """What a job said: `exit_code` as posted, `outcome` without what a person approves or not.
-
-    `clean`: every judge question was answered with "pass" or does not apply. `url`: of its check run.
-    """
+    """What a job left in its check run."""
 
     outcome: RunOutcome
+    """Without what a person approves or not."""
+
     exit_code: int
+    """As posted."""
+
     clean: bool
+    """Whether every judge question was answered with "pass" or does not apply."""
+
     run: int
+    """GitHub's number of the workflow's run."""
+
     url: str
+    """Of the check run."""
 
 
 def no_verdict(number: int | None) -> str:
@@ -72,25 +78,31 @@ def no_verdict(number: int | None) -> str:
 
 
 class Standing(Struct, frozen=True):
-    """One job's way to the verdict that stands. `about` names all that it must have been given for; `key` may be "".
-
-    `number` is the pull request's: another one can have the same commit.
-    """
+    """One job's way to the verdict that stands."""
 
     runner: Runner
+
     inputs: Inputs
+
     head: str
+    """The commit."""
+
     about: str
+    """Names all that a verdict must have been given for (`about`)."""
+
     key: str
+    """What a pass is signed with; "" if there is no key."""
+
     number: int | None = None
+    """The pull request's: another one can have the same commit."""
 
     def record(self, summary: Summary) -> str:
         """What the check run of this verdict keeps."""
-        run = self.runner.environ.get("GITHUB_RUN_ID", "")
+        run_id = self.runner.environ.get("GITHUB_RUN_ID", "")
+        run = run_id if run_id.isdecimal() else "0"
         clean = "clean" if _is_clean(summary) else "-"
-        run = run if run.isdecimal() else "0"
-        said = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
-        return f"{said} {self._code(said)}"
+        statement = f"vibe-gate:1 {summary.outcome} {summary.exit_code} {clean} {run} {self.about}"
+        return f"{statement} {self._code(statement)}"
 
     def posted_pass(self, forge: Forge | None) -> bool | None:
         """Whether what stands on the commit says pass; None if that is not known."""
@@ -120,36 +132,40 @@ class Standing(Struct, frozen=True):
             return f"Which verdict stands for this commit could not be read: {error}"
 
     def _find(self, forge: Forge) -> StandingVerdict | str:
-        for each in forge.check_records(self.head, check_name(self.inputs.name)):
-            none = each.record in ("", no_verdict(self.number))
-            if none and each.conclusion != "cancelled":  # in progress, or it could not be completed
+        for check in forge.check_records(self.head, check_name(self.inputs.name)):
+            is_without_verdict = check.record in ("", no_verdict(self.number))
+            if is_without_verdict and check.conclusion != "cancelled":  # in progress, or it could not be completed
                 return "The newest job of the gate at this commit left no verdict, or none yet."
-            match = _RECORD.fullmatch(each.record)
+            match = _RECORD.fullmatch(check.record)
             if match is None or match[5] != self.about or match[1] not in get_args(RunOutcome):
                 continue
-            stood = _verdict(match, each)
-            if stood.outcome != "pass" or self._is_signed(each.record) or self._succeeded(forge, stood):
-                return stood
+            verdict = _verdict(match, check)
+            if verdict.outcome != "pass" or self._is_signed(check.record) or self._succeeded(forge, verdict):
+                return verdict
             return (
-                f"The check run of run {stood.run} says pass, but neither this job's API key nor that run confirms it."
+                f"The check run of run {verdict.run} says pass, but neither this job's API key nor that run confirms "
+                "it."
             )
         return "No check run has a verdict for this commit with this base, gate, inputs and accepted findings."
 
     def _is_signed(self, record: str) -> bool:
-        said, _, code = record.rpartition(" ")
-        return bool(self.key) and hmac.compare_digest(code, self._code(said))
+        statement, _, code = record.rpartition(" ")
+        return bool(self.key) and hmac.compare_digest(code, self._code(statement))
 
-    def _succeeded(self, forge: Forge, stood: StandingVerdict) -> bool:
+    def _succeeded(self, forge: Forge, verdict: StandingVerdict) -> bool:
         """Whether the run of this workflow that the verdict names ended well, for this commit; only without a key."""
-        own = _WORKFLOW.match(self.runner.environ.get("GITHUB_WORKFLOW_REF", ""))
-        if self.key or own is None or stood.exit_code != PASS or self.inputs.mode != "block":
+        workflow = _WORKFLOW.match(self.runner.environ.get("GITHUB_WORKFLOW_REF", ""))
+        if self.key or workflow is None or verdict.exit_code != PASS or self.inputs.mode != "block":
             return False
-        run = forge.actions_run(stood.run)
-        return run.succeeded and run.path == own["path"] and run.head_sha == self.head and run.event in _RUNS
+        run = forge.actions_run(verdict.run)
+        is_of_workflow = run.path == workflow["path"] and run.event in _RUNS
+        return run.succeeded and is_of_workflow and run.head_sha == self.head
 
-    def _code(self, said: str) -> str:
-        text = f"vibe-gate standing verdict\n{said}".encode()
-        return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest() if self.key else UNSIGNED
+    def _code(self, statement: str) -> str:
+        if not self.key:
+            return UNSIGNED
+        text = f"vibe-gate standing verdict\n{statement}".encode()
+        return hmac.new(self.key.encode(), text, hashlib.sha256).hexdigest()
 
 
 def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequence[Waiver], today: date) -> str:
@@ -164,14 +180,14 @@ def about(pull: str, done: Review, inputs: Inputs, model: str, accepted: Sequenc
         *([*gate.digests] if gate else []),
         *(inputs.rubrics, inputs.workflow, inputs.judge, inputs.mode),
         sorted(rule.name for rule in rules if rule.expires is None or rule.expires >= today),
-        sorted({(one.finding, one.by) for one in accepted}),
+        sorted({(waiver.finding, waiver.by) for waiver in accepted}),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _is_clean(summary: Summary) -> bool:
-    judged = [one for one in summary.criteria if one.kind == "judge"]
-    return all(one.outcome in ("pass", "not_applicable") for one in judged)
+    judged = [criterion for criterion in summary.criteria if criterion.kind == "judge"]
+    return all(criterion.outcome in ("pass", "not_applicable") for criterion in judged)
 
 
 def _verdict(match: re.Match[str], check: CheckRecord) -> StandingVerdict:
