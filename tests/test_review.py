@@ -32,6 +32,7 @@ from vibe_gate.gate.trusted import own_gate
 from vibe_gate.gate.writing import baseline_toml
 from vibe_gate.gateway import Wire
 from vibe_gate.judging.brief import TEMPLATE_VERSION
+from vibe_gate.report.sentences import key_advice
 from vibe_gate.report.waits import waits
 from vibe_gate.run.review import Review
 from vibe_gate.store.state import open_state
@@ -279,7 +280,8 @@ def test_a_20000_line_change_is_asked_part_by_part(walk):
 def test_without_a_key_judge_criteria_are_inconclusive_with_one_line_of_advice(walk):
     done = walk()
     assert (done.summary.outcome, done.summary.exit_code) == ("inconclusive", 3)
-    assert sum("ANTHROPIC_API_KEY" in note for note in done.notes) == 1
+    notes = (*key_advice(done.summary), *done.notes)
+    assert sum("ANTHROPIC_API_KEY" in note for note in notes) == 1
     assert done.summary.cost.basis == "none"
 
 

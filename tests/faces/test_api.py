@@ -35,7 +35,8 @@ SIGNATURES = {
     "workflow": "id, *, timeout=None, model=None, workspace=None",
 }
 MEMBERS = {
-    "Review": "bundle exit_code findings gate headline notes outcome passed repairs root store_root summary unshared",
+    "Review": "bundle exit_code findings gate headline notes outcome passed repairs root store_root summary unrecorded "
+    "unshared",
     "WorkflowRun": (
         "applied bundle change made names outcome passed patch problem results review said staged steers unapplied "
         "unmatched"

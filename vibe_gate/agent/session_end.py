@@ -23,6 +23,7 @@ from vibe_gate.domain.cause import (
     ConversationCause,
     ManyAnswers,
     ModelRefused,
+    NoAnswer,
     NoConversation,
     NoCredit,
     NoForm,
@@ -177,7 +178,7 @@ def _from_result(session: ObservedSession, result: Mapping[str, Any]) -> tuple[S
     if session.answers > 1:
         return "two_answers", ManyAnswers(count=session.answers)
     if not isinstance(result.get("structured_output"), dict):
-        return "no_answer", NoForm()
+        return "no_answer", NoAnswer()
     return "answered", "The model answered."
 
 

@@ -293,6 +293,12 @@ class NoForm(Unanswered, frozen=True, kw_only=True, tag="no_form"):
     sentence = "The model gave no answer in the asked form."
 
 
+class NoAnswer(NoForm, frozen=True, kw_only=True, tag="no_answer"):
+    """The model ended the conversation without using the form."""
+
+    sentence = "The model ended without an answer in the asked form."
+
+
 class Misfit(NoForm, frozen=True, kw_only=True, tag="misfit"):
     """The model's answer fits the form's schema and not what was asked."""
 
@@ -441,6 +447,7 @@ ConversationCause: TypeAlias = (
     | AnswerCut
     | TurnsUsedUp
     | NoForm
+    | NoAnswer
     | Misfit
     | ManyAnswers
     | NoCredit
