@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -97,7 +96,17 @@ def _empty(folder: Path) -> None:
     """Delete all but the lock; agents' tools leave folders without write permission."""
     for entry in [each for each in folder.iterdir() if each.name != _LOCK]:
         if entry.is_dir() and not entry.is_symlink():
-            subprocess.run(["chmod", "-R", "u+rwX", "--", entry], capture_output=True, check=False)
+            _open_folders(entry)
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+def _open_folders(folder: Path) -> None:
+    """Let this user list and change a folder and those below it; no link is followed."""
+    waiting = [os.fspath(folder)]
+    while waiting:  # no recursion: folders may nest deeper than Python's stack
+        path = waiting.pop()
+        os.chmod(path, 0o700)  # noqa: PTH101
+        with os.scandir(path) as entries:
+            waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]

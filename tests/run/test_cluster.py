@@ -246,7 +246,9 @@ def test_commands_of_the_gate_run_on_a_cluster_with_tls_whose_certificates_dask_
 
 def a_working_child(cluster: DaskCluster) -> int:
     """The process of a Dask worker that has a task: the parent of the task's own process."""
-    found = subprocess.run(["pgrep", "-f", "vibe_gate.run.child"], capture_output=True, text=True).stdout.split()
+    found = subprocess.run(
+        ["pgrep", "-f", "vibe_gate.sandbox.task_process"], capture_output=True, text=True
+    ).stdout.split()
     own = {str(worker.pid) for worker in cluster.workers}
     for child in found:
         worker = parent(child)

@@ -21,9 +21,9 @@ from vibe_gate.errors import InfrastructureError, UsageError
 from vibe_gate.faces import workers
 from vibe_gate.faces.cli.pool import pool_of
 from vibe_gate.git import open_repository
-from vibe_gate.run.child import Child
 from vibe_gate.run.each import CommitTask
 from vibe_gate.run.parcel import Home, Unpacked, deliver, parcel_of
+from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.store.state import open_state
 
 
@@ -84,7 +84,7 @@ def test_a_folder_that_others_may_write_into_is_not_used(repo, tmp_path):
 
 
 def test_a_child_gives_results_and_errors_and_ends_its_task_when_it_is_ended_but_not_when_it_is_let_go():
-    child = Child()
+    child = TaskProcess()
     assert child.carry_out(math.sqrt, 4.0) == 2.0
     with pytest.raises(ValueError, match="math domain error"):
         child.carry_out(math.sqrt, -1.0)

@@ -27,6 +27,9 @@ LARGEST_CONTENT = 10_000_000
 LARGEST_READ = 100_000_000
 """Bytes: larger files are hashed and named, and neither compared nor read. GitHub takes up to 104,857,600."""
 
+MAX_COMMITS = 10_000
+"""Commits of one range that are read, the newest first; verify a longer one in parts."""
+
 NUL_WINDOW = 8_000
 """Bytes: content with a NUL among the first of them is binary, as git says."""
 

@@ -15,8 +15,8 @@ from vibe_gate.git.export import Export
 from vibe_gate.git.fetch import Credentials
 from vibe_gate.git.hooks import HeadCommit, Pushed
 from vibe_gate.git.listing import commit_columns
+from vibe_gate.git.program import run_as_user
 from vibe_gate.git.repository import Repository
-from vibe_gate.git.revisions import MAX_COMMITS
 from vibe_gate.git.shipping import RepositoryCopy
 from vibe_gate.git.trees import Tree
 from vibe_gate.git.updates import NewCommit, Updates
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vibe_gate.git.making import Draft, make_repository
 
 __all__ = [
-    "MAX_COMMITS", "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository",
-    "RepositoryCopy", "Tree", "Updates", "Workspace", "commit_columns", "make_repository", "open_repository",
+    "Credentials", "Draft", "Export", "HeadCommit", "NewCommit", "Pushed", "Repository", "RepositoryCopy", "Tree",
+    "Updates", "Workspace", "commit_columns", "make_repository", "open_repository", "run_as_user",
 ]  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Operation
 from vibe_gate.errors import InfrastructureError, IntegrityError
 from vibe_gate.git.commits import LAST_SECOND
+from vibe_gate.git.program import run_as_user
 from vibe_gate.git.revisions import Revisions
 
 _UNDER_WAY: tuple[tuple[str, Operation], ...] = (
@@ -70,12 +70,12 @@ class HookQueries(Revisions):
 
         Asked without our own `-c core.hooksPath=/dev/null`; `rev-parse` runs nothing.
         """
-        asked = ["git", "rev-parse", "--path-format=absolute", "--git-path", "hooks"]
         place = self._place
-        done = subprocess.run(asked, cwd=place.root, env=place.git.environ, capture_output=True, check=False)
-        if done.returncode:
-            raise InfrastructureError(f"git could not say where its hooks are: {done.stderr.decode(errors='replace')}")
-        return Path(done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n"))
+        arguments = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
+        answer = run_as_user(place.root, place.git.environ, *arguments)
+        if answer.code:
+            raise InfrastructureError(f"git could not say where its hooks are: {answer.err}")
+        return Path(answer.line)
 
     def has_hooks_by_worktree(self) -> bool:
         """Whether core.hooksPath is relative, so that git looks in another folder in each linked worktree."""

@@ -145,6 +145,11 @@ class Program:
         return Program(folder, {**kept, **homes, **system, **environ})
 
 
+def run_as_user(folder: Path, environ: Mapping[str, str], *arguments: str) -> Finished:
+    """Run git as its user would: by the settings in force there, hooks included."""
+    return finish(_open(["git", *arguments], folder, environ, reads=False))
+
+
 def configured(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Variables that set configuration for a call, after what `environ` sets so: `-c` shows a value to everybody, and
     cuts a name at its first "="."""

@@ -13,7 +13,7 @@ from itertools import groupby, islice, pairwise
 from msgspec import Struct
 
 from vibe_gate.domain import paths
-from vibe_gate.domain.change import EMPTY_TREE, Change
+from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change
 from vibe_gate.domain.escape import expression
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.errors import IntegrityError, RevisionError, StorageError, UsageError
@@ -30,9 +30,6 @@ _AMBIGUOUS = expression(r"refname '(.*)' is ambiguous")
 _FULL_ID = expression(r"[0-9a-f]{40}\Z")
 
 _BEFORE_HEAD = ("HEAD~1", "HEAD~", "HEAD^", "HEAD^1", "@~1", "@~", "@^", "@^1")
-
-MAX_COMMITS = 10_000
-"""Commits of one range that are read, the newest first; verify a longer one in parts."""
 
 MAX_SIGNED = 1_000
 """Commits of one change whose authors are looked at, newest first."""

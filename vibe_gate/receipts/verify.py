@@ -19,14 +19,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from vibe_gate.domain.change import EMPTY_TREE, Change, Selection
+from vibe_gate.domain.change import EMPTY_TREE, MAX_COMMITS, Change, Selection
 from vibe_gate.domain.gate import HookName, HookRule
 from vibe_gate.domain.provenance import Record
 from vibe_gate.domain.receipt import Receipt
 from vibe_gate.errors import FAIL, INTEGRITY, PASS, StorageError, UsageError
 from vibe_gate.gate.authorship import Authorship
 from vibe_gate.gate.trusted import gate_for
-from vibe_gate.git import MAX_COMMITS, Repository, open_repository
+from vibe_gate.git import Repository, open_repository
 from vibe_gate.judging.trust import badges
 from vibe_gate.receipts.committed import CommitRecords
 from vibe_gate.receipts.earlier import EarlierForms, EarlierReview, reviews_before

@@ -26,8 +26,8 @@ from distributed.comm import CommClosedError
 from vibe_gate.domain.escape import counted
 from vibe_gate.errors import GateError, InfrastructureError, UsageError
 from vibe_gate.run.batch import Workers
-from vibe_gate.run.child import Child
 from vibe_gate.run.parcel import Delivery, Home, Parcel, RepositoryTask, Unpacked, deliver
+from vibe_gate.sandbox.task_process import TaskProcess
 from vibe_gate.version import __version__
 
 R = TypeVar("R")
@@ -232,8 +232,8 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
     async def setup(self, worker: distributed.Worker) -> None:
         """Check the worker and unpack. Raises if it cannot be used, so that one which comes later does not join."""
         self._thread = threading.local()
-        self._children: dict[Any, Child] = {}  # by the key of the task
-        self._all: list[Child] = []
+        self._children: dict[Any, TaskProcess] = {}  # by the key of the task
+        self._all: list[TaskProcess] = []
         self._unpacked: Unpacked | None = None
         if why := self.unfit():
             raise UsageError(f"This worker cannot be used: {why}.")
@@ -257,7 +257,7 @@ class Outfit(distributed.WorkerPlugin):  # type: ignore[misc]
         """Carry out a task in the process of this thread."""
         child = getattr(self._thread, "child", None)
         if child is None:
-            child = self._thread.child = Child(self._unpacked.lock if self._unpacked else None)
+            child = self._thread.child = TaskProcess(self._unpacked.lock if self._unpacked else None)
             self._all.append(child)
         key = distributed.get_worker().get_current_task()
         self._children[key] = child

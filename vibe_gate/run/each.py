@@ -22,7 +22,7 @@ from vibe_gate.context.mode import Batch, LiveMode
 from vibe_gate.context.review_request import ReviewRequest
 from vibe_gate.domain import paths
 from vibe_gate.domain.cause import NoKey
-from vibe_gate.domain.change import Selection
+from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.commit_row import CommitRow
 from vibe_gate.domain.environment import Environment
 from vibe_gate.domain.escape import counted
@@ -32,7 +32,7 @@ from vibe_gate.domain.verdict import CriterionResult
 from vibe_gate.errors import INCONCLUSIVE, INTEGRITY, PASS, GateError, UsageError
 from vibe_gate.gate.trusted import WORKTREE, trusted_revision
 from vibe_gate.gateway import find_upstream, wire_from
-from vibe_gate.git import MAX_COMMITS, Repository
+from vibe_gate.git import Repository
 from vibe_gate.report import queries, sentences
 from vibe_gate.run.batch import SOON_USED_UP
 from vibe_gate.run.review import Review, review_in

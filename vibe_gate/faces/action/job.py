@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from vibe_gate.context.mode import DraftMode, LiveMode, LookMode, Mode
 from vibe_gate.context.review_request import ForgeJob, JudgeWish, ReviewRequest
 from vibe_gate.domain.bundles import Provenance
-from vibe_gate.domain.change import Selection
+from vibe_gate.domain.change import MAX_COMMITS, Selection
 from vibe_gate.domain.escape import safe
 from vibe_gate.domain.provenance import Commit
 from vibe_gate.domain.receipt import Waiver
@@ -53,7 +53,7 @@ from vibe_gate.forge import Forge, open_forge
 from vibe_gate.gate.loading import load_gate
 from vibe_gate.gate.policy import steering
 from vibe_gate.gate.shared_prompts import PROMPTS
-from vibe_gate.git import MAX_COMMITS, Credentials, Repository, open_repository
+from vibe_gate.git import Credentials, Repository, open_repository
 from vibe_gate.receipts.find import SIGNERS
 from vibe_gate.receipts.notes import NOTES
 from vibe_gate.report import queries, replays, sentences, terminal

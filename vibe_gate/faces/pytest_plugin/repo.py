@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 from vibe_gate.faces.pytest_plugin.wire import own_environ
+from vibe_gate.git import run_as_user
 
 
 class VibeRepo(os.PathLike[str]):
@@ -42,6 +42,6 @@ class VibeRepo(os.PathLike[str]):
 
     def git(self, *args: str) -> str:
         """Run git here; its output without the last newline. AssertionError, with its complaint, if it fails."""
-        done = subprocess.run(["git", *args], cwd=self.path, env=own_environ(), capture_output=True, check=False)
-        assert done.returncode == 0, f"git {' '.join(args)}: {done.stderr.decode(errors='replace').strip()}"
-        return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+        answer = run_as_user(self.path, own_environ(), *args)
+        assert answer.code == 0, f"git {' '.join(args)}: {answer.err}"
+        return answer.line

@@ -35,7 +35,7 @@ _SIZE = 8
 """Bytes before each pickle that say how long it is."""
 
 
-class Child:
+class TaskProcess:
     """The process. It is started with the first task, and again after it died."""
 
     def __init__(self, locked: Path | None = None) -> None:
