@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
@@ -129,27 +131,43 @@ def exact(change: Change, read_all: Callable[[Iterable[FileVersion]], Iterator[b
     another place and mean something else, and that file counts, too. Files without lines count by their blobs.
     `read_all` gives the contents of sides of files.
     """
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     changed = sorted(change.files, key=lambda file: (file.path, file.old_path or ""))
     contents = read_all(
         file.before for file in changed if file.before and file.after and file.hunks and not file.binary
     )
     for file in changed:
-        _add(made, _title(file))
+        _add(digest, _title(file))
         if file.binary or not file.hunks:
-            _add(made, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
+            _add(digest, b"%s %s" % tuple((side.blob if side else "").encode() for side in (file.before, file.after)))
             continue
-        before = b"\n" + next(contents) if file.before and file.after else None
-        if file.before and before is not None and not all(_stands_once(hunk, before) for hunk in file.hunks):
-            _add(made, file.before.blob.encode() + b"".join(b" %d" % hunk.old_start for hunk in file.hunks))
+        before = next(contents) if file.before and file.after else None
+        if file.before and before is not None and not _stand_once(file.hunks, before):
+            _add(digest, file.before.blob.encode() + b"".join(b" %d" % hunk.old_start for hunk in file.hunks))
         for hunk in file.hunks:
-            _add(made, b"@@")
+            _add(digest, b"@@")
             for row in hunk.rows:
-                _add(made, row)
-    return made.hexdigest()
+                _add(digest, row)
+    return digest.hexdigest()
 
 
-def _stands_once(hunk: Hunk, content: bytes) -> bool:
+def _stand_once(hunks: Sequence[Hunk], before: bytes) -> bool:
+    """Whether the lines that each hunk replaces, with their context, occur once in the file before the change."""
+    single_lines = _single_lines(hunks, before)
+    content = b"\n" + before
+    return all(_stands_once(hunk, content, single_lines) for hunk in hunks)
+
+
+def _single_lines(hunks: Sequence[Hunk], before: bytes) -> set[bytes]:
+    """Of the lines that hunks replace, with their context, those that the file before the change has once."""
+    replaced_lines: set[bytes] = set()
+    for hunk in hunks:
+        replaced_lines.update(BytesIO(hunk.before))
+    counts = Counter(line for line in BytesIO(before) if line in replaced_lines)
+    return {line for line, count in counts.items() if count == 1}
+
+
+def _stands_once(hunk: Hunk, content: bytes, single_lines: Set[bytes]) -> bool:
     """Whether the lines that the hunk replaces, with their context, occur once in the file before the change.
 
     `content` is that file after a newline of its own.
@@ -157,6 +175,8 @@ def _stands_once(hunk: Hunk, content: bytes) -> bool:
     old = hunk.before
     if not old.endswith(b"\n"):  # at the end of the file, or of an empty one
         return bool(old) or content == b"\n"
+    if not single_lines.isdisjoint(BytesIO(old)):
+        return True  # a search through the whole file for each hunk takes a minute for 40,000 of them
     first = content.find(b"\n" + old)
     return content.find(b"\n" + old, first + 1) < 0
 
