@@ -28,7 +28,9 @@ FILES = 3_000
 LONG_AGO = 1_700_000_000
 """Time of the files, in seconds: git reads those that are as young as its index again at every commit, hook or not."""
 
-GOAL = 1.0
+GOAL = 1.4
+"""Half of what pre-commit takes for the same checks: 2.9 times its time for the empty hook."""
+
 CHANGE = "echo $$ >folder0/file1.txt && git add folder0"
 STAGES = ("pre-commit", "commit-msg", "post-commit")
 """What a commit runs of our manifest."""

@@ -61,10 +61,10 @@ class ObjectDatabase:
         InfrastructureError if it is missing or larger than LARGEST_READ, IntegrityError if what is stored under its id
         is something else.
         """
-        found = self.find(name)
-        if found is None:
+        stored_object = self.find(name)
+        if stored_object is None:
             raise missing_object(name)
-        return found
+        return stored_object
 
     def find(self, name: str) -> Object | None:
         """The object with this full id; None if it is missing. Raises what `read` does."""
@@ -96,13 +96,14 @@ class ObjectDatabase:
         InfrastructureError if it is missing, or no tree that git writes; IntegrityError if it is damaged.
         """
         with damage_as_error(tree):
-            found = self.repository.get(tree)
-        if found is None:
+            tree_object = self.repository.get(tree)
+        if tree_object is None:
             raise missing_object(tree)
-        listed = list(found) if isinstance(found, pygit2.Tree) else []
-        entries = {entry.raw_name or b"": TreeEntry(entry.filemode, str(entry.id)) for entry in listed}
-        hides_entries = len(entries) < len(listed) or any(b"/" in name for name in entries)
-        if hides_entries or not isinstance(found, pygit2.Tree):
+        rows = list(tree_object) if isinstance(tree_object, pygit2.Tree) else []
+        entries = {row.raw_name or b"": TreeEntry(row.filemode, str(row.id)) for row in rows}
+        # Of two entries with one name, one would hide from every reader.
+        hides_entries = len(entries) < len(rows) or any(b"/" in name for name in entries)
+        if hides_entries or not isinstance(tree_object, pygit2.Tree):
             raise InfrastructureError("a tree of this repository is malformed: `git fsck` says more.")
         return entries
 
@@ -226,8 +227,9 @@ def damage_as_error(name: str = "") -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        named = _ID.search(str(error))
-        raise RevisionError(f"Object {name or (named and named[0])} is missing here; fetch it first.") from error
+        id_match = _ID.search(str(error))
+        missing_id = name or (id_match[0] if id_match else str(error))
+        raise RevisionError(f"Object {missing_id} is missing here; fetch it first.") from error
     except MemoryError as error:
         raise InfrastructureError("There is not enough memory to read the files of this change.") from error
     except pygit2.GitError as error:

@@ -141,9 +141,9 @@ class Revisions:
 
     def _peeled(self, name: str, kind: str) -> str:
         """The id of the object of this kind ("commit", "tree") that a full id leads to; "" if it leads to none."""
-        found = self._objects.database.find(name) if _FULL_ID.match(name) else None
-        if found is None or found.kind == kind:
-            return found.id if found else ""
+        target = self._objects.database.find(name) if _FULL_ID.match(name) else None
+        if target is None or target.kind == kind:
+            return target.id if target else ""
         return self._id_of(f"{name}^{{{kind}}}")
 
     def _id_of(self, revision: str) -> str:

@@ -16,7 +16,7 @@ class Tree:
     def __init__(self, objects: Objects, tree: str) -> None:
         self.id = tree
         self._database = objects.database
-        self._parsed: dict[str, dict[bytes, TreeEntry]] = {}
+        self._entries_by_tree: dict[str, dict[bytes, TreeEntry]] = {}
 
     def read(self, path: str) -> bytes | None:
         """Content of the regular file at `path`; None if there is none (a folder, a link, nothing)."""
@@ -36,8 +36,9 @@ class Tree:
             return []
         if not entry.is_tree:
             return [] if entry.is_regular else [prefix.strip("/")]
-        found = self.walk(entry.id, folder + b"/" if folder else b"", paths.encode(without))
-        return sorted(paths.decode(path) for path, below in found if not below.is_regular)
+        start = folder + b"/" if folder else b""
+        entries = self.walk(entry.id, start, paths.encode(without))
+        return sorted(paths.decode(path) for path, entry in entries if not entry.is_regular)
 
     def list(self, prefix: str, *, without: str = "") -> list[str]:
         """Paths of the regular files in the folder `prefix` and below ("" for all), sorted; `without` as in `links`."""
@@ -46,26 +47,24 @@ class Tree:
         if entry is None or not entry.is_tree:
             return []
         start = folder + b"/" if folder else b""
-        below = self.walk(entry.id, start, paths.encode(without))
-        return sorted(paths.decode(path) for path, found in below if found.is_regular)
+        entries = self.walk(entry.id, start, paths.encode(without))
+        return sorted(paths.decode(path) for path, entry in entries if entry.is_regular)
 
     def entry(self, path: bytes) -> TreeEntry | None:
         """What the tree says at a path, whatever it is."""
-        found = TreeEntry(TREE_MODE, self.id)
+        entry = TreeEntry(TREE_MODE, self.id)
         for name in path.split(b"/"):
-            if not found.is_tree:
+            inner_entry = self.entries(entry.id).get(name) if entry.is_tree else None
+            if inner_entry is None:
                 return None
-            step = self.entries(found.id).get(name)
-            if step is None:
-                return None
-            found = step
-        return found
+            entry = inner_entry
+        return entry
 
     def entries(self, tree: str) -> dict[bytes, TreeEntry]:
         """The entries of the tree or of one below it, by name."""
-        if tree not in self._parsed:
-            self._parsed[tree] = self._database.entries(tree)
-        return self._parsed[tree]
+        if tree not in self._entries_by_tree:
+            self._entries_by_tree[tree] = self._database.entries(tree)
+        return self._entries_by_tree[tree]
 
     def walk(self, tree: str, start: bytes = b"", without: bytes = b"") -> Iterator[tuple[bytes, TreeEntry]]:
         """Every entry below a tree that is no folder, in git's order; paths begin with `start`.
@@ -81,7 +80,7 @@ class Tree:
             elif path == left_out:
                 continue
             elif entry.is_tree:
-                below = self._database.entries(entry.id).items()
-                waiting.append(iter([(path + name + b"/" * found.is_tree, found) for name, found in below]))
+                inner = self._database.entries(entry.id).items()
+                waiting.append(iter([(path + name + b"/" * below.is_tree, below) for name, below in inner]))
             else:
                 yield path, entry
